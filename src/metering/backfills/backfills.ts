@@ -63,7 +63,6 @@ export interface Staged {
 interface Batch {
   events: readonly UsageEvent[];
   exactQuantities: ReadonlyMap<number, string>;
-  /** Stage the valid events and report the others. */
   isLenient: boolean;
 }
 

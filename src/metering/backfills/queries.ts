@@ -139,7 +139,6 @@ const asRows = (events: readonly StagedEvent[]) =>
   sql`json_to_recordset(${JSON.stringify(events)}::json)
       as d (index int, "idempotencyKey" text, "productId" uuid, metric text, quantity numeric, "occurredAt" timestamptz)`;
 
-/** The keys already recorded, and whether each was recorded for a different event. */
 export const listKnown = (
   tx: Tx,
   orgId: string,

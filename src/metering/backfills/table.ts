@@ -39,7 +39,6 @@ export const usageBackfills = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
-    // For lookups by id alone.
     index('usage_backfills_id').on(t.id),
     index('usage_backfills_unfinished')
       .on(t.orgId, t.id)

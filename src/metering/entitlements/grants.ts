@@ -19,9 +19,7 @@ interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
   startsAt: Date | undefined;
   /** A plain decimal; null is unlimited. If omitted, the product's cap applies. */
   unitCap: string | null | undefined;
-  /** If omitted, no limits. */
   limits?: UsageLimit[] | undefined;
-  /** If omitted, the defaults. */
   thresholds?: number[] | undefined;
 }
 

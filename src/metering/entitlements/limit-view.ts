@@ -31,7 +31,6 @@ function toLimitView(state: LimitState) {
     used: addDecimals(state.used, state.ahead),
     held: state.held,
     remaining: remainingOf(state),
-    /** Undefined unless exceeded. */
     excess: excess === '0' ? undefined : excess,
     /** For the meter only. */
     share: whole > 0 ? Number(taken) / whole : 1,

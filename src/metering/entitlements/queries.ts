@@ -54,7 +54,6 @@ const grantColumns = {
   unitCap: entitlements.unitCap,
   limits: entitlements.limits,
   thresholds: entitlements.thresholds,
-  /** The cap that applies: the entitlement's own or the product's. Null is unlimited. */
   effectiveUnitCap: sql<string | null>`${sql.raw(effectiveCap('entitlements', 'products'))}`,
   createdAt: entitlements.createdAt,
   updatedAt: entitlements.updatedAt,
@@ -79,7 +78,6 @@ export async function listGrants(orm: Orm, orgId: string, { after, limit }: Rang
     .limit(limit + 1);
 }
 
-/** Creates or replaces the terms of an entitlement. `at` is the time of the change. */
 export async function storeTerms(
   tx: Tx,
   orgId: string,

@@ -4,7 +4,6 @@ import type { Orm } from '../../core/db/client.js';
 import { monthOf } from '../../core/time.js';
 import type { UsageScope } from './page-queries.js';
 
-/** A recorded event with the names of its product and key, and its corrections. */
 export interface EventRow {
   idempotencyKey: string;
   occurredAt: string;

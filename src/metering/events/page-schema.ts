@@ -41,7 +41,6 @@ export const usageQuerySchema = z.object({
   metric: text(255).optional(),
 });
 
-/** The fields of each range. Fields of other ranges are ignored. */
 export const rangeSchemas = {
   day: z.object({ date: day.optional() }),
   month: z.object({ month: month.optional() }),

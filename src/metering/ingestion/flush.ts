@@ -44,7 +44,6 @@ export interface BatchOutcome {
   overCap: OverCap[];
   /** Exceeded limits whose current window contains an event of the batch. */
   overLimit: OverLimit[];
-  /** Events above their product's ceiling, by index, with that ceiling. */
   aboveCeiling: ReadonlyMap<number, string>;
 }
 

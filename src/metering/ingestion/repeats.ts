@@ -13,7 +13,6 @@ const isAboveCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
 export const hasCeilingProblem = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
   verdicts.some(isAboveCeiling);
 
-/** The batch's own events above their ceiling, including those found before. */
 export function findAbove(batch: Batch, { verdicts }: BatchOutcome): Map<number, string> {
   const above = new Map(batch.aboveCeiling);
   for (const [i, quantity] of batch.quantities.entries()) {

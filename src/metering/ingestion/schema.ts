@@ -47,7 +47,6 @@ export const usageBatchSchema = z
   })
   .meta({ id: 'UsageBatch' });
 
-/** The batch around the events, which are parsed one by one. */
 export const batchFrameSchema = z.strictObject({
   events: z.array(z.unknown()).min(1, 'must hold at least one event'),
 });

@@ -37,7 +37,6 @@ export const monthPeriod = (at: Date): Period => ({
   stepMs: DAY_MS,
 });
 
-/** The last days, including the day of `at`. */
 function lastPeriod(range: RangeKind, days: number, at: Date): Period {
   const { to } = dayPeriod(at);
   return { range, from: new Date(to.getTime() - days * DAY_MS), to, stepMs: DAY_MS };

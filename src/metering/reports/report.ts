@@ -173,7 +173,6 @@ interface Projection {
   perDay: number;
   /** Days in that mean: fewer than seven if the first usage was later. */
   paceDays: number;
-  /** Projected units by the end of the month. */
   total: number;
   /** When the cap will be reached; undefined if not this month, or if it already was. */
   capReachedAt: Date | undefined;

@@ -32,7 +32,6 @@ const contents = z.object({
 type Progress = Pick<z.infer<typeof contents>, 'tally' | 'rejectedBytes'>;
 
 export interface ProgressFile {
-  /** Where the run starts, and a note for the user. */
   start: Progress;
   note: string | undefined;
   /** Saves at most once a second unless forced. If saving fails, the run continues. */

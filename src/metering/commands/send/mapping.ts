@@ -42,7 +42,6 @@ export interface MappingOptions {
 
 export type MapRecord = (record: SourceRecord) => OutgoingEvent | RecordRefusal;
 
-/** Reads one value from a record; undefined if missing. */
 type Read = (record: SourceRecord) => unknown;
 
 class UnmappedError extends Error {}

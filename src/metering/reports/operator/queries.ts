@@ -132,7 +132,6 @@ export interface SeriesRange extends Omit<SumRange, 'after'> {
   isByKey: boolean;
 }
 
-/** The sums of one Organization, one series after another. */
 export function selectSeries({ orgId, isByKey, ...range }: SeriesRange, tables = wholeTables): SQL {
   const key = isByKey ? sql`, u.api_key_id::text as "apiKeyId"` : sql``;
   return sql`

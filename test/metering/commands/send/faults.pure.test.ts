@@ -268,23 +268,17 @@ it.each([
 it.each([
   [301, { location: 'https://gauge.example/' }, 'moved: set GAUGE_URL to where https://gauge.example/ lives'],
   [502, {}, 'answered 502; is GAUGE_URL a Gauge service?'],
-])(
-  'does not stage into a backfill after an answer %i from something other than the service',
-  async (...answer) => {
-    const [status, headers, complaint] = answer;
-    server.removeAllListeners('request');
-    server.on('request', (_req, res) => res.writeHead(status, { 'content-length': 0, ...headers }).end());
-    const { code, stderr } = await send(
-      [eventsFile(1), '--backfill', '019c13c7-9a00-7000-8000-4b1d0a6e2f90'],
-      {
-        GAUGE_URL: env.GAUGE_URL,
-        OPERATOR_TOKEN: 'token',
-      },
-    );
-    expect([code, stderr]).toEqual([2, expect.stringContaining(complaint)]);
-    expect(stderr.trim().split('\n')).toHaveLength(1);
-  },
-);
+])('does not stage into a backfill after an answer %i not from the service', async (...answer) => {
+  const [status, headers, complaint] = answer;
+  server.removeAllListeners('request');
+  server.on('request', (_req, res) => res.writeHead(status, { 'content-length': 0, ...headers }).end());
+  const { code, stderr } = await send([eventsFile(1), '--backfill', '019c13c7-9a00-7000-8000-4b1d0a6e2f90'], {
+    GAUGE_URL: env.GAUGE_URL,
+    OPERATOR_TOKEN: 'token',
+  });
+  expect([code, stderr]).toEqual([2, expect.stringContaining(complaint)]);
+  expect(stderr.trim().split('\n')).toHaveLength(1);
+});
 
 it('an answer that does not account for the events is ignored', async () => {
   fault = (res) => json(res, 202, { ok: true });
