@@ -42,11 +42,15 @@ it(
     };
     let server = startServerProcess(env);
     let [isStopping, answered, inFlight, hits] = [false, 0, 0, 0];
-    /** What each event counts in the end. */
+    /** Final quantity of each event. */
     const expected = new Map<string, number>();
 
-    /** The same call again after each answer that never came, and each 503. */
-    async function insist(path: string, body?: object, method = 'POST'): Promise<Record<string, any>> {
+    /** Repeats the call after every lost answer and every 503. */
+    async function callUntilAnswered(
+      path: string,
+      body?: object,
+      method = 'POST',
+    ): Promise<Record<string, any>> {
       for (;;) {
         inFlight++;
         const response = await fetch(`http://127.0.0.1:${port}${path}`, {
@@ -77,30 +81,30 @@ it(
         expected.set(key, quantity);
         keys.push(key);
         const event = { productSlug: product.slug, metric: 'calls', quantity, idempotencyKey: key };
-        await insist('/api/usage/events', { events: [event] });
-        // One of its own and one of before, which may have been corrected already.
+        await callUntilAnswered('/api/usage/events', { events: [event] });
+        // One new event and one earlier event, which may have been corrected already.
         const corrections = [key, keys[random.between(0, keys.length - 1)]!].map((idempotencyKey, n) => {
           const to = random.between(0, 40);
           expected.set(idempotencyKey, to);
           return { idempotencyKey, quantity: to, reason: 'test', correctionKey: `${key} ${n}` };
         });
-        const { applied, deduped } = await insist('/api/usage/corrections', { corrections });
-        // A repeat finds all of the request or nothing.
+        const { applied, deduped } = await callUntilAnswered('/api/usage/corrections', { corrections });
+        // A repeat finds the whole request or none of it.
         expect([`${applied} ${deduped}`]).toEqual([expect.stringMatching(/^(2 0|0 2)$/)]);
       }
     }
 
     let backfills = 0;
-    /** One after the other is staged, applied, and every second one reverted. */
+    /** Stages and applies backfills one after another, and reverts every second one. */
     async function backfill(): Promise<void> {
       const root = `/operator/organizations/${slug}/usage/backfills`;
       const day = 86_400_000;
       const range = { from: new Date(Date.now() - 40 * day), to: new Date() };
       for (; !isStopping; backfills++) {
-        const { id } = await insist(root, { reason: 'test', ...range });
+        const { id } = await callUntilAnswered(root, { reason: 'test', ...range });
         const keys = Array.from({ length: BACKFILLED }, (_, i) => `b-${backfills}-${i}`);
         for (let i = 0; i < keys.length; i += 500)
-          await insist(`${root}/${id}/events`, {
+          await callUntilAnswered(`${root}/${id}/events`, {
             events: keys.slice(i, i + 500).map((idempotencyKey, n) => ({
               productSlug: product.slug,
               metric: 'calls',
@@ -111,8 +115,8 @@ it(
           });
         const isReverted = backfills % 2 === 1;
         for (const step of isReverted ? ['apply', 'revert'] : ['apply']) {
-          await insist(`${root}/${id}/${step}`);
-          while ((await insist(`${root}/${id}`, undefined, 'GET')).backfill.state.endsWith('ing'))
+          await callUntilAnswered(`${root}/${id}/${step}`);
+          while ((await callUntilAnswered(`${root}/${id}`, undefined, 'GET')).backfill.state.endsWith('ing'))
             await setTimeout(50);
         }
         for (const key of keys) expected.set(key, isReverted ? 0 : 3);

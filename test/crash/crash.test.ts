@@ -59,7 +59,7 @@ it(
     if (late) expect(late).toMatchObject({ status: 503, retryAfter: '1', body: { code: 'unavailable' } });
     const answeredAt = Date.now();
     expect(await ended, server.output()).toBe(0);
-    // Connections that clients keep open do not hold the end up.
+    // Connections that clients keep open do not delay the shutdown.
     expect(Date.now() - answeredAt).toBeLessThan(10_000);
     const { violations, acknowledged } = await place.verify();
     expect(violations).toEqual([]);
@@ -98,7 +98,7 @@ async function sendBatch(
   return answer;
 }
 
-/** The first answer that is no 202; undefined where no process was left to give one. */
+/** The first answer other than 202; undefined if no process was left to answer. */
 async function sendUntilRefused(workload: Workload, to: To): Promise<PostAnswer | undefined> {
   for (;;) {
     const answer = await sendBatch(workload, to, 1).catch(() => undefined);
@@ -106,7 +106,7 @@ async function sendUntilRefused(workload: Workload, to: To): Promise<PostAnswer 
   }
 }
 
-/** A database of this file that a server process can open: the embedded one serves one process at a time. */
+/** This file's own database, which a server process can open: the embedded database serves one process at a time. */
 async function createPlace() {
   const log = pino({ level: 'silent' });
   if (!isEmbedded) {

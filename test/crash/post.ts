@@ -12,13 +12,13 @@ export interface PostOptions {
   secret: string;
   events: unknown[];
   isLenient?: boolean;
-  /** Hangs up after so many ms. */
+  /** Hangs up after this many ms. */
   hangUpAfterMs?: number | undefined;
   /** Called when the server has the headers; the body follows only then. */
   onAccepted?: () => void;
 }
 
-/** Sends a batch. Rejects where there was no complete answer: then it is unknown what became of it. */
+/** Sends a batch. Rejects without a complete answer; the outcome is then unknown. */
 export function postEvents(options: PostOptions): Promise<PostAnswer> {
   return new Promise((resolve, reject) => {
     const body = JSON.stringify({ events: options.events });

@@ -1,4 +1,4 @@
-/** Random numbers that a seed repeats. */
+/** Random numbers, reproducible by seed. */
 export interface Random {
   /** In [0, 1). */
   next(): number;

@@ -15,14 +15,14 @@ const KILLS = Number(process.env.CRASH_KILLS ?? 5);
 const SHUTDOWNS = Number(process.env.CRASH_SHUTDOWNS ?? 2);
 const SENDERS = 8;
 const LIMIT = 1_000_000;
-/** Of work that is given up, and of work that will be settled. */
+/** Short holds are for abandoned work, long ones for work that will be settled. */
 const SHORT_SECONDS = 2;
 const LONG_SECONDS = 600;
 
 interface Work {
   key: string;
   held: number;
-  /** Undefined: given up, and its hold left to expire. */
+  /** Undefined: abandoned, with its hold left to expire. */
   used: number | undefined;
   id?: string;
 }
@@ -39,7 +39,7 @@ interface Answer {
 }
 
 it(
-  `settles each reservation as one event, whatever is killed, and leaves no hold beyond its expiry (seed ${seed})`,
+  `settles each reservation as one event, whatever is killed, and leaves no hold after its expiry (seed ${seed})`,
   { timeout: 1_800_000 },
   async () => {
     const postgres = await createPostgresServer();
@@ -79,8 +79,8 @@ it(
       return { status: response.status, body: (await response.json()) as Answer['body'] };
     }
 
-    /** The same call again after each answer that never came, and each 503. */
-    async function insist(random: Random, ...of: Parameters<typeof call>): Promise<Answer> {
+    /** Repeats the call after every lost answer and every 503. */
+    async function callUntilAnswered(random: Random, ...of: Parameters<typeof call>): Promise<Answer> {
       for (;;) {
         inFlight++;
         const answer = await call(...of).catch(() => undefined);
@@ -100,7 +100,7 @@ it(
         const used = random.chance(0.2) ? undefined : random.between(0, held);
         const work: Work = { key: `w-${number}-${i}`, held, used };
         finished.push(work);
-        const reserved = await insist(random, 'POST', '/usage/reservations', {
+        const reserved = await callUntilAnswered(random, 'POST', '/usage/reservations', {
           productSlug: product.slug,
           metric: 'calls',
           quantity: held,
@@ -111,7 +111,7 @@ it(
         work.id = reserved.body.reservation.id;
         if (used === undefined) continue;
         const path = `/usage/reservations/${work.id}/settle`;
-        const settled = await insist(random, 'POST', path, { quantity: used });
+        const settled = await callUntilAnswered(random, 'POST', path, { quantity: used });
         expect([settled.status, settled.body.accepted, settled.body.warnings]).toEqual([200, 1, []]);
       }
     }

@@ -6,7 +6,7 @@ import { METRIC, type SentEvent, type Tenant, type Workload } from './workload.j
 
 export interface SenderCounts {
   requests: number;
-  /** Requests that were answered with anything but a 503. */
+  /** Requests answered with anything but a 503. */
   answered: number;
   acknowledged: number;
   repeated: number;
@@ -35,11 +35,11 @@ export interface SenderOptions {
   seed: number;
   counts: SenderCounts;
   isStopping: () => boolean;
-  /** Something that may never happen. */
+  /** Reports something that must never happen. */
   violation: (what: string) => void;
 }
 
-/** One request: the numbers of its good events, and with them perhaps events that have to be refused. */
+/** One request: the numbers of its valid events, perhaps with events that must be refused. */
 interface Plan {
   tenant: Tenant;
   secret: string;
@@ -49,7 +49,7 @@ interface Plan {
   refused: number;
 }
 
-/** Sends batches until it is told to stop, each one again after every non-answer, like a good client. */
+/** Sends batches until stopped, repeating each one until it is answered, like a good client. */
 export async function runSender(options: SenderOptions): Promise<void> {
   const { counts, isStopping, violation } = options;
   const random = createRandom(options.seed);
@@ -123,7 +123,7 @@ function planRequest(workload: Workload, random: Random): Plan {
     isLenient: kind === 'lenient',
   };
   if (kind === 'refused') {
-    // Good events under keys that are used nowhere else: none of them may ever appear.
+    // Valid events under keys used nowhere else: none of them may ever appear.
     const good = Array.from({ length: size - 1 }, () => ({
       ...refusedEvent(),
       productSlug: workload.products[0]!.slug,
@@ -144,7 +144,7 @@ function planRequest(workload: Workload, random: Random): Plan {
   return { ...plan, numbers, events: random.shuffle(events), refused };
 }
 
-/** Mostly a new event; now and then one that some sender, perhaps this one, has sent or is sending. */
+/** Usually a new event; occasionally one that any sender has sent or is sending. */
 function pickNumber({ ledger }: Tenant, random: Random): number {
   if (ledger.size === 0 || random.chance(0.85)) return ledger.takeFresh(1)[0]!;
   return random.between(Math.max(0, ledger.size - 2_000), ledger.size - 1);

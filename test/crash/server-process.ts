@@ -2,16 +2,16 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { ownScript } from '../support/own-build.js';
 
 export interface ServerProcess {
-  /** Resolves once it listens; rejects if it ends before. */
+  /** Resolves once it listens; rejects if it ends before that. */
   ready: Promise<void>;
   readonly isRunning: boolean;
-  /** The last of what it printed. */
+  /** The last part of its output. */
   output(): string;
-  /** Ends it with a signal; resolves with its exit code, null for a killed one. */
+  /** Ends it with a signal; resolves with its exit code, null if killed. */
   end(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null>;
 }
 
-/** Starts the service as a process of its own. */
+/** Starts the service as a separate process. */
 export function startServerProcess(env: Record<string, string>): ServerProcess {
   const child = spawn(process.execPath, ownScript('test/support/serve'), {
     env: { PATH: process.env.PATH, NODE_ENV: 'test', LOG_LEVEL: 'error', ...env },

@@ -21,14 +21,14 @@ const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
 const KILLS = Number(process.env.CRASH_KILLS ?? 4);
 const CROSSINGS = Number(process.env.CRASH_CROSSINGS ?? 60);
 const SENDERS = 64;
-/** What is used of each product, which reaches every threshold of its cap and its limits. */
+/** Usage per product, which reaches every threshold of its cap and its limits. */
 const TOTAL = 600;
 const thresholds = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 const declared = [
   { quantity: '450', window: 'PT5H', enforcement: 'warn' as const },
   { quantity: '500', window: 'calendar_day', enforcement: 'warn' as const },
 ];
-/** Products in turn have a cap alone, one and two limits beside it: what is noted of them, and when, is different. */
+/** Products have a cap alone, or one or two limits beside it, because each is noted at different times. */
 const limitsOf = (product: number) => declared.slice(0, product % (declared.length + 1));
 const perProduct = thresholds.length * 2;
 
@@ -39,7 +39,7 @@ interface Sent {
 }
 
 it(
-  `tells once of each threshold, whatever is killed, and of nothing that was rolled back (seed ${seed})`,
+  `reports each threshold once, whatever is killed, and nothing that was rolled back (seed ${seed})`,
   { timeout: 3_600_000 },
   async () => {
     const postgres = await createPostgresServer();
@@ -54,7 +54,7 @@ it(
       await grant(db, orgId, product.id, { ...(limits.length > 0 && { limits }), thresholds });
       slugs.push(product.slug);
     }
-    // Of this one everything is rolled back.
+    // Everything for this product is rolled back.
     const quiet = slugs.pop()!;
     const { secret } = await createKey(db, orgId);
     const ownEnv = { NODE_ENV: 'test', SECRET_KEYS: 'secret-key-of-the-tests' };
@@ -86,8 +86,8 @@ it(
     let [released, answered, inFlight, hits, isStopping] = [0, 0, 0, 0, false];
     let next = 0;
 
-    /** The same batch again, to either instance, after each answer that never came and each 503. */
-    async function insist(own: typeof random, events: unknown[]): Promise<number> {
+    /** Repeats the batch, on either instance, after every lost answer and every 503. */
+    async function callUntilAnswered(own: typeof random, events: unknown[]): Promise<number> {
       for (;;) {
         inFlight++;
         const url = `http://127.0.0.1:${own.pick(ports)}`;
@@ -107,14 +107,14 @@ it(
           continue;
         }
         const { slug, key, quantity } = queue[next++]!;
-        expect(await insist(own, [usageEvent(slug, key, { quantity, occurredAt })])).toBe(202);
+        expect(await callUntilAnswered(own, [usageEvent(slug, key, { quantity, occurredAt })])).toBe(202);
         answered++;
         if (!own.chance(0.1)) continue;
         const bad = [
           usageEvent(quiet, `bad ${key}`, { quantity: TOTAL }),
           usageEvent('none', `bad ${key} 2`),
         ];
-        expect(await insist(own, bad)).toBe(403);
+        expect(await callUntilAnswered(own, bad)).toBe(403);
       }
     }
 
@@ -123,7 +123,7 @@ it(
     try {
       for (let kill = 1; kill <= KILLS; kill++) {
         const share = (n: number) => Math.floor((queue.length * n) / (KILLS + 1));
-        // More than is waited for, so that there is work in flight.
+        // More than is waited for, so that requests are in flight.
         released = share(kill + 1);
         const until = share(kill - 1) + random.between(1, share(1));
         while (answered < until) await setTimeout(2);
@@ -132,7 +132,7 @@ it(
         const which = random.between(0, 1);
         await servers[which]!.end('SIGKILL');
         servers[which] = start(ports[which]!);
-        // One is always up; now and then they are down together.
+        // Usually one instance is up; occasionally both are down.
         if (random.chance(0.8)) await servers[which].ready;
       }
       released = queue.length;
@@ -147,7 +147,7 @@ it(
         `${data.productSlug} ${data.threshold}% of ${data.limit.quantity}`;
       const waiting = sql`select 1 from webhook_deliveries where status <> 'delivered'
         union all select 1 from usage_checks limit 1`;
-      // What a killed instance was sending would be sent again after a minute.
+      // Messages that a killed instance was sending would be retried only after a minute.
       await db.orm
         .update(webhookDeliveries)
         .set({ nextAttemptAt: new Date() })
@@ -157,9 +157,9 @@ it(
         if (Date.now() > giveUpAt) throw new Error('something is still to be delivered');
         await setTimeout(200);
       }
-      const told = await readTold(db, orgId);
-      expect(told.map(({ data }) => nameOf(data)).sort()).toEqual(expected.sort());
-      for (const { data } of told)
+      const reported = await readTold(db, orgId);
+      expect(reported.map(({ data }) => nameOf(data)).sort()).toEqual(expected.sort());
+      for (const { data } of reported)
         expect(data.used * 100).toBeGreaterThanOrEqual(data.limit.quantity * data.threshold);
 
       const received = new Map<string, string>();

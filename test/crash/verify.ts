@@ -23,17 +23,16 @@ from usage_hours where org_id = $1`,
 };
 
 export interface Verdict {
-  /** Events in the database. */
   recorded: number;
   acknowledged: number;
-  /** Every promise that was broken; empty is what we want. */
+  /** Every broken promise; should be empty. */
   violations: string[];
 }
 
-/** Compares the database with what the senders know. Sums are made here, event by event, and not by the database. */
+/** Compares the database with what the senders know. Sums are computed here, event by event, not by the database. */
 export async function verify(db: Database, workload: Workload): Promise<Verdict> {
   const verdict: Verdict = { recorded: 0, acknowledged: 0, violations: [] };
-  // Tables that have grown fast have no statistics yet, and a page would be sorted out of everything.
+  // Tables that have grown fast have no statistics yet, so a page would sort the whole table.
   await db.orm.execute(sql`analyze`);
   for (const tenant of workload.tenants) await verifyTenant(db, workload, tenant, verdict);
   return verdict;

@@ -7,7 +7,6 @@ const DAY_MS = 86_400_000;
 
 export interface Tenant {
   orgId: string;
-  /** Secrets of live and of test keys. */
   secrets: { live: string[]; test: string[] };
   ledger: Ledger;
 }
@@ -17,7 +16,7 @@ export interface Product {
   slug: string;
 }
 
-/** The Organizations that send, and what they send: everything about an event follows from its number. */
+/** The Organizations that send, and what they send: an event's number determines everything about it. */
 export interface Workload {
   tenants: Tenant[];
   products: Product[];
@@ -32,13 +31,13 @@ export interface SentEvent {
   product: Product;
   /** In thousandths. */
   quantity: number;
-  /** Undefined: the time of receipt. */
+  /** Undefined means the time of receipt. */
   occurredAtMs: number | undefined;
 }
 
 export const METRIC = 'calls';
 
-/** What one Organization's senders know of their events; kept outside the server, so that it outlives every crash. */
+/** One Organization's events, as its senders know them, kept outside the server to outlive every crash. */
 export class Ledger {
   private states = new Uint8Array(1 << 16);
   private next = 0;
@@ -69,7 +68,7 @@ export class Ledger {
 
 export const keyOf = (number: number) => `event-${number}`;
 
-/** The number of an idempotency key, or undefined for a key that was never meant to be recorded. */
+/** The number of an idempotency key; undefined for a key that must never be recorded. */
 export function numberOfKey(key: string): number | undefined {
   const digits = /^event-(\d+)$/.exec(key)?.[1];
   return digits === undefined ? undefined : Number(digits);

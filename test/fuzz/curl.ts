@@ -2,7 +2,7 @@ import type { FuzzRequest } from './requests.js';
 
 const MAX_SHOWN = 4_000;
 
-/** The request as a line for a shell. */
+/** The request as a shell command. */
 export function toCurl(url: URL, { operation, path, headers, body }: FuzzRequest): string {
   const parts = ['curl', '-i', '--path-as-is', '-X', operation.method.toUpperCase()];
   for (const [name, value] of Object.entries(headers))
@@ -11,11 +11,11 @@ export function toCurl(url: URL, { operation, path, headers, body }: FuzzRequest
   return [...parts, quote(Buffer.from(url.origin + path))].join(' ');
 }
 
-/** What curl itself would not send goes through its telnet. */
+/** Requests that curl itself would not send go through its telnet. */
 export const toCurlOfRaw = (url: URL, bytes: Buffer): string =>
   `printf %b ${quote(bytes).slice(1)} | curl -s telnet://${url.host}`;
 
-/** `$'…'`, with everything escaped that is no visible ASCII. A long text is cut: its seed and number make it again. */
+/** `$'…'` with everything but visible ASCII escaped. Long texts are cut, because seed and number reproduce them. */
 function quote(bytes: Buffer): string {
   const shown = [...bytes.subarray(0, MAX_SHOWN)]
     .map((byte) => {

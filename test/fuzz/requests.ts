@@ -22,7 +22,7 @@ export interface Operation {
 export interface FuzzRequest {
   operation: Operation;
   actor: Actor;
-  /** With the query, percent-encoded. */
+  /** Percent-encoded, including the query. */
   path: string;
   headers: Record<string, string>;
   body: Buffer | undefined;
@@ -30,7 +30,7 @@ export interface FuzzRequest {
 
 type Mood = 'fitting' | 'mutated' | 'hostile';
 
-/** Any request to any operation of the document: one that fits, one that nearly fits, or one that means harm. */
+/** Any request to any operation of the document: valid, nearly valid, or malicious. */
 export function anyRequest(
   operations: Operation[],
   world: World,
@@ -49,10 +49,12 @@ export function anyRequest(
 }
 
 const moods: Record<Mood, number> = { fitting: 4, mutated: 4, hostile: 3 };
-/** A batch from its schema alone breaks nearly always a rule of the products; these come behind the rules. */
+/** A batch generated from the schema alone nearly always breaks a product rule; these batches get past those rules. */
 const RECORDABLE_WEIGHT = 40;
 
-/** Batches whose every event may be recorded, unless the fuzzer has meanwhile changed the product: repeats and caps included. */
+/**
+ * Batches of recordable events, including repeats and usage above caps, unless the fuzzer has changed the product meanwhile.
+ */
 function recordable(operation: Operation, { actors }: World): fc.Arbitrary<FuzzRequest> {
   const event = fc.record(
     {
@@ -106,9 +108,9 @@ function requestTo(
   mood: Mood,
 ): fc.Arbitrary<FuzzRequest> {
   const kind = operation.path === '/logout' ? 'leaver' : (operation.security ?? 'nobody');
-  const rightful = actors.filter((actor) => actor.kind === kind);
+  const permitted = actors.filter((actor) => actor.kind === kind);
   const actor = fc.oneof(
-    { weight: 5, arbitrary: fc.constantFrom(...rightful) },
+    { weight: 5, arbitrary: fc.constantFrom(...permitted) },
     { weight: kind === 'leaver' ? 0 : 1, arbitrary: fc.constantFrom(...actors) },
   );
   const values = fc.tuple(
@@ -133,7 +135,7 @@ function requestTo(
         path: search === '' ? path : `${path}?${search}`,
         headers: {
           accept: 'application/json, */*',
-          // Every request comes from another address, so that the limits of an address do not end the run.
+          // Every request has a different client address, so that limits per address do not end the run.
           'x-forwarded-for': `10.${caller >> 8}.${caller & 255}.1`,
           ...(Object.fromEntries(own) as Record<string, string>),
           ...body?.headers,
@@ -145,10 +147,10 @@ function requestTo(
     });
 }
 
-/** Values that Node would refuse to send are sent by the raw sockets. */
+/** Values that Node refuses to send are covered by the raw sockets. */
 const toHeader = (value: string): string => value.replace(/[^\x20-\x7e\xa0-\xff]/g, '?').slice(0, 8_000);
 
-/** Halves of surrogate pairs as the bytes that they would have: what no encoder makes. */
+/** Encodes lone surrogates as bytes, which no encoder does. */
 const encode = (value: string): string => {
   try {
     return encodeURIComponent(value).slice(0, 9_000).replace(/%.?$/, '');
@@ -237,7 +239,7 @@ const anyMutation: fc.Arbitrary<Mutation> = fc
         mutate(whole, kind, place, value),
   );
 
-/** Leaves a field out, adds one, or puts something else in its place; at a place within the value. */
+/** Removes, adds or replaces a field somewhere within the value. */
 function mutate(whole: unknown, kind: number, place: number, value: unknown): unknown {
   if (typeof whole !== 'object' || whole === null) return value;
   if (Array.isArray(whole)) {

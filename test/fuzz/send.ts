@@ -5,7 +5,7 @@ import { MAX_ANSWER_MS, type FuzzAnswer } from './check.js';
 import type { FuzzRequest } from './requests.js';
 
 const agent = new Agent({ keepAlive: true, maxSockets: 32 });
-/** The connection is given up a little later than an answer is late. */
+/** Abandons the connection shortly after the answer counts as late. */
 const GIVE_UP_MS = MAX_ANSWER_MS + 1_000;
 
 /** @throws Error if the connection ends without an answer */
@@ -31,10 +31,10 @@ export function send(url: URL, { operation, path, headers, body }: FuzzRequest):
             body: decode(Buffer.concat(chunks), incoming.headers['content-encoding']),
             ms: performance.now() - startedAt,
           });
-        const hasNoEnd = incoming.headers['content-type']?.startsWith('text/event-stream') === true;
+        const isEndless = incoming.headers['content-type']?.startsWith('text/event-stream') === true;
         incoming.on('data', (chunk: Buffer) => {
           chunks.push(chunk);
-          if (!hasNoEnd) return;
+          if (!isEndless) return;
           finish();
           outgoing.destroy();
         });
@@ -58,7 +58,7 @@ const decode = (bytes: Buffer, encoding: string | undefined): string =>
 
 const MAX_RAW_ANSWER = 1_000_000;
 
-/** Sends bytes as they are and says what is wrong with what comes back; undefined if nothing is. */
+/** Sends raw bytes and describes what is wrong with the answer; undefined if nothing is. */
 export function sendRaw(url: URL, bytes: Buffer): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect(Number(url.port), url.hostname);
@@ -69,7 +69,7 @@ export function sendRaw(url: URL, bytes: Buffer): Promise<string | undefined> {
     }, MAX_ANSWER_MS);
     socket.on('data', (chunk) => {
       answer += chunk.toString('latin1');
-      // A stream has no end of its own, and of many large answers the first are enough.
+      // A stream does not end by itself, and the first part of a large answer is enough.
       if (answer.includes('text/event-stream') || answer.length > MAX_RAW_ANSWER) socket.destroy();
     });
     socket.on('error', () => undefined);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** A JSON Schema, as far as the document uses it. */
+/** The part of JSON Schema that the document uses. */
 export interface Schema {
   $ref?: string;
   type?: string | string[];
@@ -22,12 +22,12 @@ export interface Schema {
   format?: string;
 }
 
-/** Values that the world has, by the name of the field or parameter that takes them. */
+/** Values that exist in the world, by the name of the field or parameter. */
 export type Pools = Record<string, readonly string[]>;
 
 const MAX_ITEMS = 4;
 
-/** Values that fit a schema; where a field has a pool, mostly one of it. */
+/** Values that fit a schema; a field with a pool usually takes one of its values. */
 export function fitting(
   schema: Schema,
   pools: Pools,
@@ -91,13 +91,13 @@ function fittingText({ format, pattern, minLength = 0, maxLength = 40 }: Schema)
       .integer({ min: -8 * 86_400_000, max: 3_600_000 })
       .map((ms) => new Date(Date.now() + ms).toISOString());
   const bounds = { minLength, maxLength: Math.max(minLength, Math.min(maxLength, 300)) };
-  // Classes of Unicode, which only keep control characters out, and lookaheads are beyond the generator.
+  // The generator does not support Unicode classes (used only to exclude control characters) or lookaheads.
   if (pattern === undefined || /\\p\{|\(\?[=!<]/.test(pattern))
     return fc.string({ unit: 'grapheme', ...bounds });
   return fc.stringMatching(new RegExp(pattern));
 }
 
-/** What no client should send: each has broken some service. */
+/** Texts that no client should send; each has broken some service. */
 export const hostileTexts: readonly string[] = [
   '',
   ' ',

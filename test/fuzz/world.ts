@@ -1,6 +1,6 @@
 import type { Pools } from './values.js';
 
-/** Who calls, and how they say so. */
+/** A caller and its credentials. */
 export interface Actor {
   name: string;
   kind: 'nobody' | 'apiKey' | 'session' | 'operator' | 'leaver';
@@ -18,7 +18,7 @@ const ALL_SCOPES = ['usage:write', 'usage:read', 'entitlements:read', 'trading:r
 const roles = ['owner', 'admin', 'member', 'billing'] as const;
 const operator = { authorization: `Bearer ${OPERATOR_TOKEN}` };
 
-/** Makes Organizations, people of every role, products, entitlements and keys, through the API itself. */
+/** Creates Organizations, people of every role, products, entitlements and keys, through the API itself. */
 export async function makeWorld(url: string): Promise<World> {
   async function call(
     method: string,
@@ -86,12 +86,12 @@ export async function makeWorld(url: string): Promise<World> {
     const { apiKey } = await call('POST', '/dashboard/api-keys', { name: 'spare', livemode: true }, owner);
     ids.push(apiKey.id as string);
   }
-  // Spare ones: the actors must be able to go on whatever is done to these.
+  // Spare Organizations and people, so that the actors can continue whatever happens to these.
   await call('PUT', '/operator/organizations/fuzz-spare', { name: 'Spare' });
   const emails = ['spare-1@fuzz.example', 'spare-2@fuzz.example'];
   for (const email of emails)
     await call('PUT', `/operator/users/${email}`, { name: 'Spare', password: PASSWORD });
-  // Ends a session that no other request has.
+  // Signs out of a session that no other request uses.
   actors.push({ name: 'leaver', kind: 'leaver', headers: await signIn('owner@fuzz-one.example') });
   const markets = (await call('GET', '/markets')).markets as { ticker: string }[];
   const slugs = ['fuzz-one', 'fuzz-two', 'fuzz-spare'];

@@ -42,14 +42,13 @@ import {
 export interface ArchiveDeps {
   orm: Orm;
   clock: Clock;
-  /** Where the files are. */
   dir: string;
-  /** So many events are read or deleted in one statement. */
+  /** Events read or deleted per statement. */
   chunkSize: number;
-  /** After each statement on events, a pause of so many times as long as it took. */
+  /** Pause after each statement on events, as a multiple of its duration. */
   rest: number;
   signal: AbortSignal;
-  /** Events that were written, read back or deleted: each counts three times. */
+  /** Called for events written, read back and deleted, so each event counts three times. */
   onEvents: (count: number) => void;
 }
 
@@ -57,7 +56,6 @@ type OpenMonth = Month & { slug: string; events: number };
 
 const ORGANIZATIONS = 1_000;
 
-/** Every Organization, or the one, in the order of their slugs. */
 export async function* eachOrganization(
   orm: Orm,
   orgId: string | undefined,
@@ -68,7 +66,6 @@ export async function* eachOrganization(
   }
 }
 
-/** The months before `before` that are not archived to their end, Organization by Organization. */
 export async function* eachOpenMonth(
   orm: Orm,
   before: string,
@@ -79,14 +76,14 @@ export async function* eachOpenMonth(
 }
 
 /**
- * Moves the events of a month into a file. It goes on where an earlier run was ended, at whatever moment: what is recorded is
- * recorded after it is on the disk, and each deletion is committed together with how much has been deleted.
- * @throws ArchiveError; nothing more is deleted then
+ * Moves a month's events into a file. It resumes an interrupted run at any point: progress is recorded only after the file
+ * is on disk, and each deletion commits together with its count.
+ * @throws ArchiveError and then deletes nothing more
  */
 export async function archiveMonth(deps: ArchiveDeps, month: OpenMonth): Promise<void> {
   const { orm, clock } = deps;
   const onEvents = (count: number) => {
-    requireGoing(deps);
+    throwIfInterrupted(deps);
     deps.onEvents(count);
   };
   const recorded = await findArchive(orm, month);
@@ -95,14 +92,14 @@ export async function archiveMonth(deps: ArchiveDeps, month: OpenMonth): Promise
   try {
     chunks = await readBack({ ...deps, onEvents }, archive);
   } catch (error) {
-    // As long as all events are here, a file that is lost or damaged is written again.
+    // While all events are still in the database, a lost or damaged file can be written again.
     if (!(error instanceof ArchiveError) || !recorded || archive.state === 'deleting') throw error;
     archive = await write(deps, month);
     chunks = await readBack({ ...deps, onEvents }, archive);
   }
   if (archive.state === 'written') await moveState(orm, month, 'verified');
   if (archive.state !== 'deleting') await moveState(orm, month, 'deleting');
-  for (const chunk of chunks) await paced(deps, chunk.events, () => deleteChunk(deps, month, chunk));
+  for (const chunk of chunks) await runPaced(deps, chunk.events, () => deleteChunk(deps, month, chunk));
   await change({ db: { orm }, clock }, byService, async (tx) => {
     const at = new Date(clock.now());
     await moveState(tx, month, 'archived', at);
@@ -160,7 +157,7 @@ async function write(deps: ArchiveDeps, month: OpenMonth): Promise<ArchiveRow> {
   return archive;
 }
 
-/** The lines of a month, product by product in the order of time. @param sums filled with what the lines add up to */
+/** The lines of a month, by product and then time. @param sums filled with the totals of the lines */
 async function* readPieces(deps: ArchiveDeps, month: OpenMonth, sums: MetricSum[]): AsyncGenerator<string> {
   const { orm, chunkSize } = deps;
   const productIds = new Set((await listTotals(orm, month)).map(({ productId }) => productId));
@@ -168,7 +165,7 @@ async function* readPieces(deps: ArchiveDeps, month: OpenMonth, sums: MetricSum[
     const totals = new Map<string, Sum>();
     let after: EventPosition | undefined;
     do {
-      const events = await paced(deps, chunkSize, () =>
+      const events = await runPaced(deps, chunkSize, () =>
         listEventsOf(orm, month, productId, after, chunkSize),
       );
       for (const { metric, quantity } of events) addTo(totals, metric, quantity);
@@ -180,8 +177,8 @@ async function* readPieces(deps: ArchiveDeps, month: OpenMonth, sums: MetricSum[
 }
 
 /**
- * Reads a file back: it must be the one that was recorded, byte by byte, and hold the sums that were recorded. As long as
- * nothing of it has been deleted here, and once all of it has been, totals and hours must be those sums, too.
+ * Checks that a file matches its recorded hash and sums. While none or all of its events are deleted here, totals and hours
+ * must match those sums too.
  * @throws ArchiveError with the first difference
  */
 export async function readBack(
@@ -210,7 +207,7 @@ export async function readBack(
   return reading.chunks;
 }
 
-/** A month that is archived takes no event, unless a clock was wrong: such a one is still here, and counted. */
+/** An archived month gets events only if a clock was wrong. Those stay in the database and are counted here. */
 async function addRemaining(
   orm: Orm,
   month: Month,
@@ -258,7 +255,6 @@ function requireSame(
   );
 }
 
-/** A name whose sums differ. */
 function findDifference(
   actual: ReadonlyMap<string, Sum>,
   expected: ReadonlyMap<string, Sum>,
@@ -270,11 +266,10 @@ function findDifference(
   return undefined;
 }
 
-/** `2025-10, live`. */
 export const nameOf = ({ period, livemode }: Month): string =>
   `${period.slice(0, 7)}, ${livemode ? 'live' : 'test'}`;
 
-/** In one commit: exactly the events that were read from the file, or none. */
+/** Deletes exactly the events read from the file, or none, in one commit. */
 function deleteChunk({ orm, clock }: ArchiveDeps, month: OpenMonth, chunk: Chunk): Promise<void> {
   const { productId, first, last, sums } = chunk;
   return change({ db: { orm }, clock }, byService, async (tx) => {
@@ -287,19 +282,19 @@ function deleteChunk({ orm, clock }: ArchiveDeps, month: OpenMonth, chunk: Chunk
   });
 }
 
-/** The run was told to end; the next one goes on. */
+/** The run was interrupted; the next run resumes it. */
 export class InterruptedError extends Error {
   override name = 'InterruptedError';
 }
 
-function requireGoing({ signal }: ArchiveDeps): void {
+function throwIfInterrupted({ signal }: ArchiveDeps): void {
   if (signal.aborted)
     throw new InterruptedError('interrupted; started again with the same folder, it continues.');
 }
 
-/** A statement, and the rest after it that leaves the database to others. @throws InterruptedError before it */
-async function paced<T>(deps: ArchiveDeps, events: number, work: () => Promise<T>): Promise<T> {
-  requireGoing(deps);
+/** Runs a statement, then pauses to leave the database to others. @throws InterruptedError before the statement */
+async function runPaced<T>(deps: ArchiveDeps, events: number, work: () => Promise<T>): Promise<T> {
+  throwIfInterrupted(deps);
   const { rest, onEvents } = deps;
   const startedAt = performance.now();
   const result = await work();

@@ -8,16 +8,15 @@ import { addDecimals } from '../../core/decimal.js';
 import type { EventPosition } from '../events/event-queries.js';
 import type { ArchivedEvent, MetricSum, Month, Sum } from './queries.js';
 
-/** The archive cannot be made, or is not what it was: a person has to look. */
+/** The archive cannot be written, or no longer matches its record. It needs a person. */
 export class ArchiveError extends Error {
   override name = 'ArchiveError';
 }
 
-/** `2025-10/acme-live`: a month's folder can be moved to other storage as a whole. */
+/** `2025-10/acme-live`, so that a month's folder can be moved to other storage as a whole. */
 export const baseNameOf = (slug: string, { period, livemode }: Month): string =>
   `${period.slice(0, 7)}/${slug}-${livemode ? 'live' : 'test'}`;
 
-/** Adds an event, or a sum of some, to the sum of its name. */
 export function addTo(sums: Map<string, Sum>, name: string, quantity: string, events = 1): void {
   const sum = sums.get(name);
   if (sum === undefined) sums.set(name, { quantity, events });
@@ -28,16 +27,13 @@ export function addTo(sums: Map<string, Sum>, name: string, quantity: string, ev
 }
 
 export interface WrittenFile {
-  /** Below the folder. It ends in the beginning of the hash, so a file never takes the place of another one. */
+  /** Path below the archive folder. The name ends with the start of the hash, so no file overwrites another. */
   file: string;
   sha256: string;
   bytes: number;
 }
 
-/**
- * Writes a file whole or not at all: it has its name once everything is on the disk. Each piece is a member of its own, which
- * readers of gzip put together: so memory holds one piece.
- */
+/** Writes a file completely or not at all; its name appears once it is on disk. One gzip member per piece bounds memory. */
 export async function writePieces(
   dir: string,
   base: string,
@@ -58,13 +54,13 @@ export async function writePieces(
   return written;
 }
 
-/** @param fill resolves to the name */
+/** @param fill returns the file's name */
 export async function writeWhole(
   dir: string,
   base: string,
   fill: (write: (data: Buffer) => Promise<unknown>) => Promise<string>,
 ): Promise<void> {
-  // What a killed run has left is overwritten.
+  // Overwrites what a killed run left behind.
   const part = join(dir, `${base}.part`);
   await mkdir(dirname(part), { recursive: true, mode: 0o700 });
   const handle = await open(part, 'w', 0o600);
@@ -86,7 +82,7 @@ export async function writeWhole(
 
 export const toLine = (event: ArchivedEvent): string => `${JSON.stringify(event)}\n`;
 
-/** The events of a file in its order, some at a time. @param onBytes of the file as it lies there */
+/** The events of a file in file order, in groups. @param onBytes receives the compressed bytes */
 async function* readEvents(path: string, onBytes: (bytes: Buffer) => void): AsyncGenerator<ArchivedEvent[]> {
   async function* packed() {
     for await (const chunk of createReadStream(path, { highWaterMark: 1 << 18 })) {
@@ -107,22 +103,19 @@ async function* readEvents(path: string, onBytes: (bytes: Buffer) => void): Asyn
   if (rest !== '') throw new ArchiveError(`${path} ends in the middle of a line.`);
 }
 
-/** Neighbouring events of one product. */
 export interface Chunk {
   productId: string;
   first: EventPosition;
   last: EventPosition;
-  /** By metric. */
   sums: Map<string, Sum>;
   events: number;
 }
 
-/** What a file holds of one product. */
+/** Contents of a file for one product. */
 export interface ProductSums {
   productId: string;
-  /** By metric. */
   totals: Map<string, Sum>;
-  /** By `hourName`. */
+  /** Keyed by `hourName`. */
   hours: Map<string, Sum>;
 }
 
@@ -133,20 +126,20 @@ interface Reading {
   sha256: string;
   sums: MetricSum[];
   events: number;
-  /** The events beyond the first `skip`, in the order of the file. */
+  /** The events after the first `skip`, in file order. */
   chunks: Chunk[];
 }
 
 interface ReadOptions {
-  /** So many events were deleted by an earlier run. */
+  /** Events that an earlier run deleted. */
   skip: number;
   chunkSize: number;
-  /** Is given each product's sums once they are complete. */
+  /** Called with each product's sums once they are complete. */
   onProduct: (sums: ProductSums) => Promise<void>;
   onEvents: (count: number) => void;
 }
 
-/** Reads a file from its first byte to its last. @throws ArchiveError */
+/** Reads a whole file. @throws ArchiveError */
 export async function readArchive(
   path: string,
   { skip, chunkSize, onProduct, onEvents }: ReadOptions,
@@ -193,6 +186,5 @@ export async function readArchive(
   return reading;
 }
 
-/** Missing, cut off, or not what was written. */
 const isUnreadable = (error: unknown): error is Error =>
   error instanceof SyntaxError || /^(E[A-Z]+|Z_)/.test(String((error as { code?: unknown }).code));

@@ -4,13 +4,12 @@ import type { Orm } from '../../core/db/client.js';
 import type { EventPosition } from '../events/event-queries.js';
 import type { usageArchives } from '../ingestion/table.js';
 
-/** An archive as it is recorded. */
 export type ArchiveRow = Pick<
   typeof usageArchives.$inferSelect,
   'orgId' | 'period' | 'livemode' | 'state' | 'file' | 'sha256' | 'events'
 >;
 
-/** One Organization's events of a month and mode: the unit that is archived. Every statement on one names its Organization. */
+/** One Organization's events of a month and mode: the unit of archiving. Every statement names its Organization. */
 export type Month = Pick<ArchiveRow, 'orgId' | 'period' | 'livemode'>;
 
 export interface Sum {
@@ -24,7 +23,7 @@ export interface MetricSum extends Sum {
   metric: string;
 }
 
-/** An event as a line of the file holds it. Times are RFC 3339 with microseconds, the quantity an exact decimal. */
+/** One line of the file. Times are RFC 3339 with microseconds, the quantity is an exact decimal. */
 export interface ArchivedEvent extends EventPosition {
   productId: string;
   metric: string;
@@ -36,7 +35,7 @@ export interface ArchivedEvent extends EventPosition {
 const ofMonth = ({ orgId, period, livemode }: Month): SQL =>
   sql`org_id = ${orgId}::uuid and period = ${period}::date and livemode = ${livemode}`;
 
-/** The bounds are spelt out, so that the index on Organization, product, mode and time serves. */
+/** The bounds are written out so that the index on Organization, product, mode and time applies. */
 const inMonth = ({ orgId, period, livemode }: Month, productId: SQL, time: SQL, of = sql``): SQL =>
   sql`${of}org_id = ${orgId}::uuid and ${of}product_id = ${productId} and ${of}livemode = ${livemode}
     and ${time} >= ${period}::timestamp at time zone 'UTC' and ${time} < (${period}::date + interval '1 month') at time zone 'UTC'`;
@@ -53,7 +52,7 @@ export const listOrganizations = (
     where slug > ${after} ${orgId === undefined ? sql`` : sql`and id = ${orgId}::uuid`} order by slug limit ${limit}`,
   );
 
-/** The months before `before` that are not archived to their end, oldest first. */
+/** Months before `before` that are not fully archived, oldest first. */
 export const listOpenMonths = (
   orm: Orm,
   orgId: string,
@@ -91,12 +90,12 @@ export async function sumArchives(
   return sums!;
 }
 
-/** What corrections have changed of the events of a row of sums `s`. The file of a month has its events as they were sent. */
+/** The net change from corrections for a row of sums `s`. The file of a month holds its events as they were sent. */
 const correctedOf = (month: Month, ofRow: SQL): SQL => sql`(
       select coalesce(sum(c.quantity - c.previous_quantity), 0) from usage_corrections c
       where ${inMonth(month, sql`s.product_id`, sql`c.occurred_at`, sql`c.`)} and c.metric = s.metric ${ofRow})`;
 
-/** The totals without what corrections have changed, read together with it: what the events alone add up to. */
+/** The totals minus corrections, in one snapshot: the sum of the events as sent. */
 export const listTotals = (orm: Orm, month: Month): Promise<MetricSum[]> =>
   selectRows(
     orm,
@@ -129,7 +128,7 @@ export interface HourSum extends Sum {
 
 const hourText = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24')`;
 
-/** As `listTotals`. */
+/** Like `listTotals`. */
 export const listHours = (orm: Orm, month: Month, productId: string): Promise<HourSum[]> =>
   selectRows(
     orm,
@@ -138,7 +137,6 @@ export const listHours = (orm: Orm, month: Month, productId: string): Promise<Ho
     from usage_hours s where ${inMonth(month, sql`${productId}::uuid`, sql`hour`)}`,
   );
 
-/** The sums of the events of a month that are still here. */
 export const sumEvents = (orm: Orm, month: Month, productId: string): Promise<HourSum[]> =>
   selectRows(
     orm,
@@ -147,7 +145,6 @@ export const sumEvents = (orm: Orm, month: Month, productId: string): Promise<Ho
     from usage_events where ${inMonth(month, sql`${productId}::uuid`, sql`occurred_at`)} group by 1, 2, 3`,
   );
 
-/** The next events of a month behind a position, in the order of time and key. */
 export const listEventsOf = (
   orm: Orm,
   month: Month,
@@ -172,7 +169,7 @@ export const listEventsOf = (
     order by e.occurred_at, e.idempotency_key`,
   );
 
-/** Deletes the events of a product from one to another, both included, and tells what they were. */
+/** Deletes the events of a product between two positions, both inclusive, and returns their sums. */
 export const deleteEvents = (
   orm: Orm,
   { orgId, livemode }: Month,
@@ -203,7 +200,7 @@ export async function raiseDeleted(
     where ${ofMonth(month)} and product_id = ${productId}::uuid and metric = ${metric}`);
 }
 
-/** Records what was written in place of what an earlier run had written; that run has deleted nothing. */
+/** Replaces the record of an earlier run that deleted nothing. */
 export async function replaceArchive(
   tx: Orm,
   { file, sha256, events, ...month }: Omit<ArchiveRow, 'state'>,
@@ -221,7 +218,7 @@ export async function replaceArchive(
         ${sum.quantity}::numeric, ${sum.events}::bigint, 0, 0)`);
 }
 
-/** @param archivedAt with the last state */
+/** @param archivedAt set with the last state */
 export async function moveState(
   orm: Orm,
   month: Month,
@@ -232,10 +229,10 @@ export async function moveState(
     where ${ofMonth(month)}`);
 }
 
-/** Any constant of our own. */
+/** An arbitrary constant. */
 const ARCHIVE_LOCK = 4_283_641_098;
 
-/** Held by this connection until it ends, however it does. @throws 55P03 where another has it for too long */
+/** Takes a lock that lasts until this connection ends. @throws 55P03 if another process holds the lock for 5 s */
 export async function lockArchive(orm: Orm): Promise<void> {
   await orm.execute(sql`set lock_timeout = '5s'`);
   await orm.execute(sql`select pg_advisory_lock(${ARCHIVE_LOCK}::bigint)`);

@@ -55,7 +55,7 @@ export async function openBackfill(
 export interface Staged {
   accepted: number;
   deduped: number;
-  /** Of keys that were staged or recorded before for another event, by index. */
+  /** Indexes of events whose key was already staged or recorded for a different event. */
   mismatches: number[];
   rejected: ErrorPlace[];
 }
@@ -63,14 +63,13 @@ export interface Staged {
 interface Batch {
   events: readonly UsageEvent[];
   exactQuantities: ReadonlyMap<number, string>;
-  /** Stage the good events and tell of the others. */
   isLenient: boolean;
 }
 
 /**
- * Adds a batch to what an open backfill would count.
- * @throws AppError not_found, backfill_state, and for the first broken rule not_found, unknown_metric, timestamp_out_of_range,
- * quantity_out_of_range
+ * Adds a batch to an open backfill.
+ * @throws AppError not_found, backfill_state, and for the first broken rule not_found, unknown_metric,
+ * timestamp_out_of_range, quantity_out_of_range
  */
 export async function stageEvents(
   tx: Tx,
@@ -203,7 +202,7 @@ const steps = {
 >;
 export type Step = keyof typeof steps;
 
-/** Begins a step, which goes on by itself; again, nothing changes. @throws AppError not_found, backfill_state */
+/** Starts a step for the runner. Repeating the call changes nothing. @throws AppError not_found, backfill_state */
 export async function beginStep(
   tx: Tx,
   orgId: string,
@@ -223,7 +222,7 @@ export async function beginStep(
 
 const doneOf = new Map<BackfillState, BackfillState>(Object.values(steps).map(({ to, done }) => [to, done]));
 
-/** Ends a step that has nothing left to do; another instance may have ended it. */
+/** Ends a step with nothing left to do, unless another instance has ended it already. */
 export async function endStep(
   tx: Tx,
   { orgId, id, state }: Pick<Backfill, 'orgId' | 'id' | 'state'>,
@@ -246,7 +245,6 @@ export const sumOf = (
   field: 'events' | 'repeats' | 'mismatches' | 'countedEvents' | 'archivedEvents' | 'revertedEvents',
 ): number => sums.reduce((sum, one) => sum + one[field], 0);
 
-/** Each with how many events are staged into it. */
 export async function readBackfills(
   orm: Orm,
   orgId: string,

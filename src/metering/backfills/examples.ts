@@ -35,7 +35,7 @@ export const missing = notFoundExample('The Organization has no such backfill.',
 });
 export const staged = { ...missing.request, body: batch };
 
-/** Of each step: the backfill of the example world that it begins from, what that becomes, and one that it does not begin from. */
+/** Per step: the backfill of the example world it starts from, its next state, and a backfill it refuses. */
 export const stepExamples = {
   apply: {
     good: id,

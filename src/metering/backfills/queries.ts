@@ -25,7 +25,7 @@ export async function findBackfill(orm: Orm, orgId: string, id: string): Promise
   return row;
 }
 
-/** The Organization's slug, and the backfill, by its id alone. */
+/** Finds a backfill, and its Organization's slug, by id alone. */
 export async function locateBackfill(orm: Orm, id: string): Promise<[string, Backfill] | undefined> {
   const [row] = await orm
     .select({ slug: organizations.slug, backfill: usageBackfills })
@@ -35,13 +35,12 @@ export async function locateBackfill(orm: Orm, id: string): Promise<[string, Bac
   return row && [row.slug, row.backfill];
 }
 
-/** Held until the transaction ends: what is staged meanwhile waits, and what goes on by itself does. */
+/** Locks the backfill until the transaction ends; staging and the runner wait. */
 export async function lockBackfill(tx: Tx, orgId: string, id: string): Promise<Backfill | undefined> {
   const [row] = await tx.select().from(usageBackfills).where(is(orgId, id)).for('update');
   return row;
 }
 
-/** In the order in which they were opened, beyond the one with the id `after`. */
 export const listBackfills = (orm: Orm, orgId: string, { after, limit }: Range): Promise<Backfill[]> =>
   orm
     .select()
@@ -52,7 +51,6 @@ export const listBackfills = (orm: Orm, orgId: string, { after, limit }: Range):
     .orderBy(asc(usageBackfills.id))
     .limit(limit + 1);
 
-/** Those that go on by themselves, of all Organizations. */
 export const listUnfinished = (
   orm: Orm,
   limit: number,
@@ -72,7 +70,7 @@ export async function updateBackfill(
   return row!;
 }
 
-/** What a backfill would change, or has changed, of a product's month. Quantities are exact decimals. */
+/** How a backfill would change, or has changed, a product's month. Quantities are exact decimals. */
 export interface BackfillSum {
   productSlug: string;
   metric: string;
@@ -100,7 +98,7 @@ export const listSums = (orm: Orm, orgId: string, ids: string[]): Promise<(Backf
     order by s.backfill_id, p.slug, s.metric, s.period`,
   );
 
-/** Keys that were recorded for other events when theirs were staged, the first of them. */
+/** The first keys that were already recorded for a different event when they were staged. */
 export const listMismatches = (orm: Orm, orgId: string, id: string, limit: number): Promise<string[]> =>
   selectTexts(
     orm,
@@ -122,7 +120,7 @@ export const listStageable = (orm: Orm, slugs: string[]): Promise<StageableProdu
     from products where slug = any (${textArray(slugs)}::text[])`,
   );
 
-/** Months of a mode whose events are in files, or on their way there. */
+/** Months of a mode whose events are archived or being archived. */
 export const listArchivedMonths = (orm: Orm, orgId: string, livemode: boolean): Promise<string[]> =>
   selectTexts(
     orm,
@@ -141,7 +139,6 @@ const asRows = (events: readonly StagedEvent[]) =>
   sql`json_to_recordset(${JSON.stringify(events)}::json)
       as d (index int, "idempotencyKey" text, "productId" uuid, metric text, quantity numeric, "occurredAt" timestamptz)`;
 
-/** Which of the keys have been recorded, and whether for another event. */
 export const listKnown = (
   tx: Tx,
   orgId: string,
@@ -156,7 +153,7 @@ export const listKnown = (
     join usage_events u on u.org_id = ${orgId}::uuid and u.idempotency_key = d."idempotencyKey"`,
   );
 
-/** Stages those that are not staged yet, and tells which. */
+/** Stages events that are not staged yet and returns those. */
 export async function insertStaged(
   tx: Tx,
   { orgId, id }: Pick<Backfill, 'orgId' | 'id'>,
@@ -175,7 +172,7 @@ export async function insertStaged(
   return new Set(keys);
 }
 
-/** Of events that were staged before, the indexes of those that were other ones then. */
+/** Indexes of events that were staged before with different content. */
 export const listStagedOtherwise = async (
   tx: Tx,
   { orgId, id }: Pick<Backfill, 'orgId' | 'id'>,
@@ -191,7 +188,6 @@ export const listStagedOtherwise = async (
     )
   ).map(({ index }) => index);
 
-/** What a batch adds to the sums of a month. */
 export interface AddedSum {
   period: string;
   productId: string;

@@ -240,7 +240,7 @@ crash, on whichever instance; \`GET\` tells how far it is. A key that was record
   stepRoute('discard', 'Ends one that is open, and deletes what is staged. It runs in the background.'),
 ];
 
-/** A step again changes nothing: it answers how far it is. */
+/** Repeating a step changes nothing and returns its progress. */
 function stepRoute(step: Step, description: string) {
   const { good, becomes, bad, detail } = stepExamples[step];
   const request = { params: { slug: 'acme', id: good } };

@@ -10,10 +10,9 @@ import { listUnfinished, type Backfill } from './queries.js';
 import type { BackfillState } from './table.js';
 
 /**
- * Each of these takes the next staged events of a backfill that is in the state for it, and moves its cursor, in one commit: so a
- * step goes on where it was wherever it is killed. Where another instance is at it there is no row.
- *
- * $1 org, $2 backfill, $3 events at most, $4 now
+ * Takes the next staged events of a backfill in the given state and moves its cursor, in one commit, so a killed step
+ * resumes where it stopped. Returns no row while another instance holds the backfill.
+ * $1 org, $2 backfill, $3 maximum events, $4 now
  */
 const job = (t: Names, state: string): string => `
 ${t.with} job as materialized (
@@ -38,7 +37,7 @@ ${t.with} job as materialized (
 
 const taken = `select (select count(*) from batch)::text from job`;
 
-/** Counts them like any other events. A key that was recorded meanwhile is a repeat; a month that was archived stays as it is. */
+/** Counts staged events like any others. A key recorded since staging is a repeat; an archived month is left unchanged. */
 const applyNext: Template = {
   name: 'backfill_apply',
   text: (t) => `${job(t, 'applying')}, dated as materialized (
@@ -81,8 +80,9 @@ ${taken}`,
 };
 
 /**
- * Takes back what was counted, by corrections to nothing. A correction of one of them that was made meanwhile has the same number:
- * the statement fails, and is repeated with what that one has left. The keys are random: no customer can have used one before.
+ * Corrects the counted events to zero. If someone else corrects one of them at the same time, both corrections have the same
+ * number: the statement fails and is retried with the remaining quantity. The correction keys are random, so no customer can
+ * have used one.
  */
 const revertNext: Template = {
   name: 'backfill_revert',
@@ -135,37 +135,37 @@ const statements: Partial<Record<BackfillState, Template>> = {
   discarding: discardNext,
 };
 
-/** Of one turn, a little less than the job's schedule. */
+/** Length of one turn, slightly below the job's schedule. */
 const TURN_MS = 1_500;
 const BACKFILLS = 20;
 
 type Deps = Pick<Context, 'db' | 'clock'>;
 
 /**
- * Makes a turn of the work on backfills: chunk by chunk, each a commit of its own, with a rest as long as each took, which leaves
- * the database to others. What a turn leaves, the next one goes on with, on whichever instance.
+ * Runs one turn of work on backfills, chunk by chunk. Each chunk is its own commit, followed by a pause as long as the chunk
+ * took, which leaves the database to others. Any instance may continue in the next turn.
  */
 export function createBackfillRunner(
   { db, clock }: Deps,
-  // The embedded database blocks the event loop for the time of a statement.
+  // The embedded database blocks the event loop during a statement.
   { chunk = db.kind === 'embedded' ? 200 : 1_000, turnMs = TURN_MS } = {},
 ): () => Promise<void> {
   return async () => {
     const until = performance.now() + turnMs;
     const failures: unknown[] = [];
     for (const backfill of await listUnfinished(db.orm, BACKFILLS)) {
-      // One that fails must not keep the others waiting.
-      const goesOn = await work({ db, clock }, backfill, chunk, until).catch((error: unknown) => {
+      // A failing backfill must not hold up the others.
+      const hasTimeLeft = await work({ db, clock }, backfill, chunk, until).catch((error: unknown) => {
         failures.push(error);
         return true;
       });
-      if (!goesOn) break;
+      if (!hasTimeLeft) break;
     }
     if (failures.length > 0) throw failures[0];
   };
 }
 
-/** False if the turn is over. */
+/** Returns false once the turn is over. */
 async function work(
   { db, clock }: Deps,
   backfill: Pick<Backfill, 'orgId' | 'id' | 'state'>,
@@ -178,7 +178,7 @@ async function work(
     const group = await db.shards.locateOrganization(orgId);
     const values = [orgId, id, chunk, new Date(clock.now()).toISOString()];
     const [row] = await retryOnConflict(() => group.run(statements[state]!, values));
-    // Another instance is at it, or has ended it.
+    // Another instance is working on the backfill or has finished it.
     if (!row) return true;
     if (row[0] === '0') {
       await change({ db, clock }, byService, (tx) => endStep(tx, backfill, new Date(clock.now())));

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { bigint, boolean, date, index, numeric, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
 import { bytewiseText, time } from '../../core/db/sql.js';
 
-/** What a backfill goes through; the ones ending in `-ing` go on by themselves. */
+/** States of a backfill; the runner advances those ending in `-ing`. */
 export const backfillStates = [
   'open',
   'applying',
@@ -17,12 +17,12 @@ export type BackfillState = (typeof backfillStates)[number];
 const count = (name?: string) =>
   (name === undefined ? bigint({ mode: 'number' }) : bigint(name, { mode: 'number' })).notNull().default(0);
 
-/** Events of long ago that the operator adds: staged, looked at, and then counted. */
+/** Old events that the operator adds: staged, reviewed, then counted. */
 export const usageBackfills = pgTable(
   'usage_backfills',
   {
     orgId: uuid('org_id').notNull(),
-    /** Stands in its events where others have their API key. */
+    /** Takes the place of the API key in the backfill's events. */
     id: uuid().notNull(),
     fromTime: time('from_time').notNull(),
     toTime: time('to_time').notNull(),
@@ -31,15 +31,14 @@ export const usageBackfills = pgTable(
     livemode: boolean().notNull(),
     state: text({ enum: backfillStates }).notNull(),
     reason: text().notNull(),
-    /** Of the last step, as in the audit log. */
+    /** Actor of the last step, as in the audit log. */
     actor: text().notNull(),
-    /** The present step is done with the keys up to this one, and with so many. */
+    /** The last key that the current step has processed; `done` counts the events processed. */
     cursor: bytewiseText('cursor').notNull().default(''),
     done: count(),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
-    // Serves those who know the id alone.
     index('usage_backfills_id').on(t.id),
     index('usage_backfills_unfinished')
       .on(t.orgId, t.id)
@@ -57,7 +56,7 @@ export const usageBackfillEvents = pgTable(
     idempotencyKey: bytewiseText('idempotency_key').notNull(),
     metric: text().notNull(),
     quantity: numeric().notNull(),
-    /** The key was recorded for another event when this one was staged. */
+    /** The key had been recorded for a different event before this event was staged. */
     isMismatch: boolean('is_mismatch').notNull(),
   },
   (t) => [
@@ -71,7 +70,7 @@ export const usageBackfillEvents = pgTable(
   ],
 );
 
-/** What is staged and what became of it, so that a look at a million events reads a few rows. */
+/** Sums of staged events and their outcome, so that showing a million events reads a few rows. */
 export const usageBackfillSums = pgTable(
   'usage_backfill_sums',
   {
@@ -81,13 +80,12 @@ export const usageBackfillSums = pgTable(
     period: date({ mode: 'string' }).notNull(),
     productId: uuid('product_id').notNull(),
     metric: text().notNull(),
-    /** Staged. */
     events: count(),
     quantity: numeric().notNull().default('0'),
-    /** Of these, what was recorded already when it was staged, and what of that was another event. */
+    /** Staged events whose key was already recorded, and those among them that differ from the recorded event. */
     repeats: count(),
     mismatches: count(),
-    /** Counted when it was applied; what was not was a repeat, or its month was archived. */
+    /** Events counted when the backfill was applied. The rest were repeats or in archived months. */
     countedEvents: count('counted_events'),
     countedQuantity: numeric('counted_quantity').notNull().default('0'),
     archivedEvents: count('archived_events'),

@@ -43,7 +43,7 @@ as for the service.
 Exit status: 0 done, 1 a month was left as it was, or a file is not what it should be, 2 it could not be done,
 130 interrupted.`;
 
-/** The events of one statement. */
+/** Events per statement. */
 const CHUNK = 10_000;
 
 interface Flags {
@@ -59,7 +59,7 @@ async function run(db: MaintenanceDatabase, flags: Flags, config: Config): Promi
   if (flags.verify !== undefined) return verify(db.orm, resolve(flags.verify), orgId);
   const before = readBefore(flags.before, config.dedupeHorizonMonths);
   const dir = resolve(flags.to ?? join(config.dataDir, 'archive'));
-  // Whatever else this machine does comes first.
+  // Everything else on this machine has priority.
   setPriority(10);
   await lockArchive(db.orm);
   try {
@@ -71,7 +71,7 @@ async function run(db: MaintenanceDatabase, flags: Flags, config: Config): Promi
   }
 }
 
-/** The first day of the first month that stays. @throws CommandError */
+/** The first day of the first month to keep. @throws CommandError */
 function readBefore(before: string | undefined, horizonMonths: number | undefined): string {
   if (before === undefined)
     throw new CommandError('say up to which month: --before 2025-11 archives everything up to October 2025.');

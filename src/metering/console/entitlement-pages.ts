@@ -32,7 +32,7 @@ const cursorSchema = z.object({ cursor: slugSchema.optional() });
 const chosenSchema = z.object({ product: slugSchema.optional() });
 const withdrawSchema = z.strictObject({ product: slugSchema });
 
-/** As a browser's field has it, in UTC; with or without seconds. */
+/** The format of a browser's `datetime-local` field, in UTC, with or without seconds. */
 const timeSchema = z
   .string()
   .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/, 'must be a time, like 2026-01-31T12:00')
@@ -50,7 +50,7 @@ const grantSchema = z.strictObject({
   thresholds: text(100).optional(),
 });
 
-/** Products that the form offers; the operator API grants the others. */
+/** Products offered in the form; the operator API can grant any. */
 const MAX_PRODUCTS = 500;
 
 const notices = {
@@ -58,7 +58,6 @@ const notices = {
   withdrawn: 'Withdrawn. It takes effect on the next request; past usage stays recorded.',
 };
 
-/** `/console/customers/{slug}/entitlements`: what a customer may use, with the month's usage. */
 export function customerEntitlementPages(deps: ConsoleDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();
@@ -159,13 +158,13 @@ function addWithdrawal(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Undefined: the product's binds. Null: unlimited. */
+/** Undefined applies the product's cap; null is unlimited. */
 function toOwnCap(cap: 'product' | 'own' | 'none', unitCap: string | undefined): string | null | undefined {
   if (cap === 'product') return undefined;
   return cap === 'none' ? null : toPlainDecimal(unitCap!, 0);
 }
 
-/** Limits with commas between them: quantity, window, and block or warn. @throws AppError invalid_request */
+/** Comma-separated limits: quantity, window, and block or warn. @throws AppError invalid_request */
 function parseLimits(list: string): UsageLimit[] {
   const parsed = list
     .split(',')
@@ -187,7 +186,7 @@ function parseLimits(list: string): UsageLimit[] {
   return parsed;
 }
 
-/** Percents with commas between them, or the word none. @throws AppError invalid_request */
+/** Comma-separated percentages, or `none`. @throws AppError invalid_request */
 function parseThresholds(list: string): number[] {
   if (list.trim() === 'none') return [];
   const entries = list.split(',').map((entry) => entry.trim());

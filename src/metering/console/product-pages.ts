@@ -42,7 +42,6 @@ const notices = {
   restored: 'Restored. Everything is as it was.',
 };
 
-/** `/console/products`: what is metered. */
 export function productPages(deps: ConsoleDeps): Router {
   const { orm } = deps.db;
   const router = pageRouter();

@@ -66,7 +66,6 @@ const notices = {
 const given = (fields: FormFields, names: string[]) =>
   Object.fromEntries(names.map((name) => [name, textField(fields, name)?.trim()]));
 
-/** `/console/customers/{slug}/usage`: events of a customer that are corrected, and such of long ago that are added. */
 export function customerUsageChangePages(deps: ConsoleDeps): Router {
   const router = pageRouter();
   router.get('/customers/:slug/usage', (req, res) => show(deps, 'correction')(req, res, newForm()));
@@ -77,7 +76,7 @@ export function customerUsageChangePages(deps: ConsoleDeps): Router {
 
 const base = (slug: string) => `${addressOf(slug)}/usage`;
 
-/** @param which of the two forms it is that has been sent */
+/** @param which the form that was submitted */
 const show =
   (deps: ConsoleDeps, which: 'correction' | 'backfill') =>
   async (req: Request, res: Response, form: FormState) => {
@@ -90,7 +89,7 @@ const show =
     const formOf = (name: typeof which) => (name === which ? form : newForm());
     const correction = formOf('correction');
     await renderCustomer(deps, req, res, page, customer, {
-      // A form that is sent twice corrects once.
+      // A form submitted twice corrects only once.
       correctionForm: { ...correction, values: { correctionKey: uuid(), ...correction.values } },
       backfillForm: formOf('backfill'),
       backfills: rows.map((row) => toView(row, row.staged)),
@@ -118,7 +117,6 @@ function addCorrections(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** A backfill is opened, shown, and taken through its steps. */
 function addBackfills(router: Router, deps: ConsoleDeps): void {
   const confirmed = requireConfirmation(deps.clock);
 
@@ -171,7 +169,6 @@ function addBackfills(router: Router, deps: ConsoleDeps): void {
 
 const readId = (req: Request): string => readPathId(req, 'id', 'backfill');
 
-/** What can be done with it in a state. */
 const stepsOf: Partial<Record<Backfill['state'], { step: Step; label: string; isDangerous: boolean }[]>> = {
   open: [
     { step: 'apply', label: 'Apply', isDangerous: false },
@@ -202,7 +199,6 @@ function toView(
   };
 }
 
-/** The place in the request as the field of the form. */
 function toFieldError(error: unknown): never {
   if (!(error instanceof AppError)) throw error;
   if (error.code === 'event_not_found')

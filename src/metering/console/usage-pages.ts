@@ -39,12 +39,11 @@ const querySchema = z.object({
   cursor: z.string().optional(),
 });
 
-/** `/console/usage`: what all customers used, as the operator API has it for billing. */
 export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context, 'log'>): Router {
   const { db, clock } = deps;
   const router = pageRouter();
 
-  /** This month by customer and product, unless the address says otherwise. */
+  /** Defaults to this month by customer and product. */
   const readRequest = async (query: FormFields) => {
     const { cursor, ...given } = parseQueryForm(querySchema, { ...thisMonth(clock.now()), ...query });
     const { granularity } = given;
@@ -86,7 +85,7 @@ function thisMonth(nowMs: number) {
   return { from: start.slice(0, 10), to: end.slice(0, 10), granularity: 'total', mode: 'live' };
 }
 
-/** @throws AppError invalid_request for a slug that there is not */
+/** @throws AppError invalid_request for an unknown slug */
 async function findFilters(
   orm: Orm,
   { organization, product }: { organization?: string | undefined; product?: string | undefined },

@@ -19,21 +19,20 @@ import {
   type CorrectionTarget,
 } from './queries.js';
 
-/** What an event should have been. */
 export interface Correction {
   idempotencyKey: string;
   /** An exact decimal; 0 voids the event. */
   quantity: string;
   reason: string;
-  /** Makes a repeat harmless. */
+  /** Makes repeated requests harmless. */
   correctionKey: string;
 }
 
 export interface CorrectionRequest {
   orgId: string;
-  /** Only events of this mode are there; undefined: of both. */
+  /** Restricts the request to events of this mode; undefined allows both. */
   livemode: boolean | undefined;
-  /** False: only of the last 35 days, and each 1,000 times at most. */
+  /** If false, only events of the last 35 days, each at most 1,000 times. */
   isUnlimited: boolean;
   corrections: readonly Correction[];
 }
@@ -44,17 +43,18 @@ export interface Corrected {
   results: { idempotencyKey: string; previousQuantity: string; quantity: string }[];
 }
 
-/** For so long after its receipt an event may be corrected with an API key. */
+/** How long after receipt an API key may correct an event. */
 export const MAX_AGE_DAYS = 35;
-/** Whoever reads an event reads all of its corrections. */
+/** Bounds the answer, because reading an event returns all of its corrections. */
 export const MAX_TIMES = 1_000;
 
 const AUDITED_CORRECTIONS = 20;
 
 /**
- * Corrects events, all or none, and moves the sums that they are in. Corrections of an Organization wait for each other, so that
- * each begins with what the one before has left.
- * @throws AppError with the first broken rule: event_not_found, idempotency_conflict, timestamp_out_of_range, quantity_out_of_range, invalid_request
+ * Corrects events, all or none, and moves their sums. Corrections of one Organization run one at a time, so each starts from
+ * the result of the last.
+ * @throws AppError with the first broken rule: event_not_found, idempotency_conflict, timestamp_out_of_range,
+ * quantity_out_of_range, invalid_request
  */
 export async function correctEvents(tx: Tx, request: CorrectionRequest, source: Source): Promise<Corrected> {
   const { orgId, livemode, corrections } = request;
@@ -104,7 +104,7 @@ function tell(tx: Tx, orgId: string, { event, ...correction }: NewCorrection, at
   });
 }
 
-/** What becomes of each: corrections of one event in a request follow each other. */
+/** Plans each correction; corrections of the same event in one request build on each other. */
 function planCorrections(
   { livemode, isUnlimited, corrections }: CorrectionRequest,
   recorded: readonly RecordedCorrection[],

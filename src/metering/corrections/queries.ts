@@ -5,12 +5,11 @@ import { addToHours, addToTotals } from '../ingestion/statements.js';
 import { noteCorrected } from '../thresholds/statements.js';
 import type { usageCorrections } from '../ingestion/table.js';
 
-/** An event as corrections find it. */
 export interface CorrectionTarget {
   idempotencyKey: string;
   productId: string;
   productSlug: string;
-  /** What one event of the product may count. */
+  /** The product's ceiling for one event. */
   maxQuantity: string;
   apiKeyId: string;
   /** RFC 3339 with microseconds. */
@@ -18,12 +17,12 @@ export interface CorrectionTarget {
   receivedAt: string;
   livemode: boolean;
   metric: string;
-  /** What it counts now, after so many corrections. */
+  /** Current quantity after `corrections` corrections. */
   quantity: string;
   corrections: number;
 }
 
-/** The events with these keys that are here, in any order. Every statement names its Organization: it goes to one shard. */
+/** The recorded events with these keys, in any order. Every statement names its Organization, so it runs on one shard. */
 export const listTargets = (
   orm: Orm,
   orgId: string,
@@ -63,7 +62,6 @@ export const listRecorded = (
     where org_id = ${orgId}::uuid and correction_key = any (${textArray(correctionKeys)}::text[])`,
   );
 
-/** A correction of an event, which it takes its place in the sums from. */
 export interface NewCorrection {
   event: CorrectionTarget;
   number: number;
@@ -73,10 +71,7 @@ export interface NewCorrection {
   reason: string;
 }
 
-/**
- * Records corrections and moves the sums of their events' own places by the differences: totals before hours, each in the order
- * of its primary key, as ingestion does. Where they raise what webhooks are told of, that is noted.
- */
+/** Records corrections and moves the sums, totals before hours, in primary-key order. Notes increases for thresholds. */
 export async function insertCorrections(
   tx: Tx,
   orgId: string,
@@ -84,7 +79,7 @@ export async function insertCorrections(
   corrections: readonly NewCorrection[],
 ): Promise<void> {
   const rows = corrections.map(({ event, ...correction }) => ({ ...event, ...correction }));
-  // Two that were decided by the same quantity have the same number, and the later one fails: `change` starts it again.
+  // Two corrections decided from the same quantity have the same number, so the later one fails and `change` retries it.
   await tx.execute(sql`insert into usage_corrections (org_id, product_id, api_key_id, occurred_at, corrected_at, livemode, number,
       idempotency_key, correction_key, metric, previous_quantity, quantity, actor, reason)
     select ${orgId}::uuid, "productId", "apiKeyId", "occurredAt", ${at.toISOString()}::timestamptz, livemode, number,
@@ -92,12 +87,12 @@ export async function insertCorrections(
     from json_to_recordset(${JSON.stringify(rows)}::json) as c ("productId" uuid, "apiKeyId" uuid, "occurredAt" timestamptz,
       livemode bool, number int, "idempotencyKey" text, "correctionKey" text, metric text, "previousQuantity" numeric, quantity numeric, reason text)
     order by "idempotencyKey" collate "C", number`);
-  // Only literals of our own stand in the text of the statement; the keys are its parameter.
+  // The SQL text holds only our own literals; the keys are parameters.
   const keys = textArray(corrections.map(({ correctionKey }) => correctionKey));
   const isCorrected = sql`c.org_id = ${orgId}::uuid and c.correction_key = any (${keys}::text[])`;
   const inserted = sql`with corrected as materialized (select * from usage_corrections c where ${isCorrected})`;
   await tx.execute(sql`${inserted} ${sql.raw(addToTotals((name) => name))}`);
   await tx.execute(sql`${inserted} ${sql.raw(addToHours((name) => name))}`);
-  // Without the CTE: a distributed database correlates no subquery with one.
+  // No CTE here: a distributed database cannot correlate a subquery with one.
   await tx.execute(noteCorrected(isCorrected));
 }

@@ -27,7 +27,7 @@ const correction = {
   correctionKey: 'ticket-1201',
 };
 const body = { corrections: [correction] };
-const but = (changed: object) => ({ corrections: [{ ...correction, ...changed }] });
+const withChanges = (changed: object) => ({ corrections: [{ ...correction, ...changed }] });
 const result = { idempotencyKey: 'first', previousQuantity: 400, quantity: 40 };
 
 const rules = `
@@ -64,7 +64,10 @@ const examplesOf = (params?: { slug: string }) => {
     {
       name: 'voided',
       summary: 'An event that should not have been',
-      request: { ...path, body: but({ quantity: 0, reason: 'A load test', correctionKey: 'ticket-1202' }) },
+      request: {
+        ...path,
+        body: withChanges({ quantity: 0, reason: 'A load test', correctionKey: 'ticket-1202' }),
+      },
       answer: { applied: 1, deduped: 0, results: [{ ...result, quantity: 0 }] },
     },
     {
@@ -80,7 +83,7 @@ const examplesOf = (params?: { slug: string }) => {
       index: 0,
       lead,
       detail: 'No event req-7f3a was recorded.',
-      request: { ...path, body: but({ idempotencyKey: 'req-7f3a' }) },
+      request: { ...path, body: withChanges({ idempotencyKey: 'req-7f3a' }) },
     }),
     problemExample('idempotency_conflict', {
       summary: 'The key of another correction',
@@ -89,7 +92,7 @@ const examplesOf = (params?: { slug: string }) => {
       lead,
       detail: 'The correction key ticket-1201 was used for another correction.',
       before: [{ ...path, body }],
-      request: { ...path, body: but({ quantity: 30 }) },
+      request: { ...path, body: withChanges({ quantity: 30 }) },
     }),
     problemExample('quantity_out_of_range', {
       summary: 'More than an event may count',
@@ -97,14 +100,14 @@ const examplesOf = (params?: { slug: string }) => {
       index: 0,
       lead,
       detail: 'An event of the product api-calls counts at most 1000000000000000.',
-      request: { ...path, body: but({ quantity: 1e18 }) },
+      request: { ...path, body: withChanges({ quantity: 1e18 }) },
     }),
     problemExample('invalid_request', {
       summary: 'No reason',
       at: '/corrections/0/reason',
       index: 0,
       detail: 'must be 1 to 200 characters without control characters',
-      request: { ...path, body: but({ reason: '' }) },
+      request: { ...path, body: withChanges({ reason: '' }) },
     }),
     problemExample('batch_too_large', {
       summary: `${MAX_CORRECTIONS + 1} corrections (one is shown)`,
@@ -150,7 +153,7 @@ ${rules}
       const { orgId, keyId, livemode } = await authenticateCall(deps, hashedSecret, 'usage:correct');
       const corrections = await readCorrections(req, res);
       const source = { ...whereaboutsOf(req, res, deps.clock), actor: `api_key:${keyId}` };
-      // The Organization's lock comes before the key's row, as in changes of members that revoke keys.
+      // Lock the Organization before the key's row, in the same order as member changes that revoke keys.
       const by = {
         ...keyAuthority(orgId, keyId, 'usage:correct'),
         lock: (tx: Parameters<typeof lockOrganizationId>[0]) => lockOrganizationId(tx, orgId),

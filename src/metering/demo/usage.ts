@@ -8,14 +8,11 @@ import type { DemoData } from '../../demo/demo.js';
 import { inChunks } from '../../core/steps.js';
 import { MINUTE_MS, HOUR_MS } from '../../core/time.js';
 
-/** As far back as an event may lie, less the hour that has begun. */
+/** The oldest time allowed for an event, minus the hour that has begun. */
 const HOURS = 7 * 24 - 1;
 const BATCH = 250;
 
-/**
- * Sends what the demo's runtimes used in the last seven days, by the same statement as everything else: more by day
- * than by night, and one product near its cap. The keys were called for it, so they have been used.
- */
+/** Sends seven days of demo usage through normal ingestion: more by day, one product near its cap. Marks keys as used. */
 export async function seedDemoUsage(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   keyUse: KeyUse,
@@ -52,7 +49,7 @@ function makeEvents({ products }: DemoData, now: number, share: number): UsageEv
   for (let ago = HOURS; ago >= 0; ago--) {
     const hour = thisHour - ago * HOUR_MS;
     for (const [p, { slug, usageMetric, unitCap }] of used.entries()) {
-      // Without a cap there is more of it; with one, seven days of it come close.
+      // Uncapped products get more usage; capped ones come close to their cap in seven days.
       const perHour = unitCap === null ? 2_400 : (Number(unitCap) * 0.84) / HOURS;
       const shape = dayShape(hour) * weekShape(hour) * (1 + 0.35 * wobble(ago * 7 + p));
       const quantity = Math.round(perHour * share * shape);
@@ -69,11 +66,11 @@ function makeEvents({ products }: DemoData, now: number, share: number): UsageEv
   return events;
 }
 
-/** Around 1: most at 15:00 UTC, least at 3:00. */
+/** Around 1, highest at 15:00 UTC and lowest at 3:00. */
 const dayShape = (ms: number): number => 1 + 0.6 * Math.sin(((((ms / HOUR_MS) % 24) - 9) / 24) * 2 * Math.PI);
 
-/** Around 1: less at the weekend. */
+/** Around 1, lower at the weekend. */
 const weekShape = (ms: number): number => ([0, 6].includes(new Date(ms).getUTCDay()) ? 0.65 : 1.14);
 
-/** −1 to 1, the same for the same number: every demo of the same hour is alike. */
+/** Deterministic, from −1 to 1, so demos created in the same hour are identical. */
 const wobble = (n: number): number => Math.sin(n * 12.9898) * Math.cos(n * 4.1414);

@@ -10,18 +10,17 @@ import { entitlementCheckSchema, MAX_SLUGS } from './schema.js';
 
 const MAX_REMEMBERED = 500;
 const MAX_REMEMBERED_LENGTH = 4_096;
-/** Bodies and what they say: at most 500 of 4 KB. It depends on the body alone, so it never goes out of date. */
+/** Parsed check bodies, at most 500 of 4 KB each. Entries never go stale, because they depend on the body alone. */
 const remembered = new Map<string, Check>();
 
 interface Check {
   slugs: string[];
-  /** Exact decimals, per slug. */
+  /** Exact decimals, one per slug. */
   quantities: string[];
 }
 
 /**
- * What a check asks about. A runtime asks the same from morning to evening, so that parsing and validating the body would be
- * done over and over; and the same list is the same object, by which equal questions are found.
+ * Runtimes repeat a body all day, so parsed bodies are cached; equal bodies share a list, by which the reader groups calls.
  * @throws AppError invalid_json, batch_too_large, invalid_request
  */
 export function parseCheck(text: string): Check {
@@ -49,7 +48,7 @@ function validate(value: unknown, text: string): Check {
   };
 }
 
-/** An entitlement as clients see it. `remaining` never goes below 0; null where there is no cap. */
+/** An entitlement as clients see it. `remaining` is at least 0, or null without a cap. */
 export function toEntitlementView(entitlement: CurrentEntitlement) {
   const { productSlug, productName, kind, usageMetric, unitCap, used, period, startsAtMs, endsAtMs } =
     entitlement;
@@ -68,10 +67,9 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
   };
 }
 
-/** Calls that went together in one query and asked the same share their answer, and so the JSON made from it. */
+/** Calls that shared one query and asked the same share their answer, and so its JSON. */
 const madeResults = new WeakMap<(Balance | undefined)[], string>();
 
-/** The results of a check as JSON, one per slug, in order. */
 export function checkResultsJson({ slugs, quantities }: Check, balances: (Balance | undefined)[]): string {
   let json = madeResults.get(balances);
   if (json === undefined) {
@@ -81,10 +79,7 @@ export function checkResultsJson({ slugs, quantities }: Check, balances: (Balanc
   return json;
 }
 
-/**
- * Put together by hand: a check of 50 slugs makes 50 of these, and the general way took a third of the whole call. The
- * decimals stand as Postgres wrote them, digit by digit, which is how JSON writes numbers, too.
- */
+/** Assembled by hand: JSON.stringify took a third of a check of 50 slugs. Postgres's decimals are valid JSON numbers. */
 function checkResultJson(productSlug: string, quantity: string, balance: Balance | undefined): string {
   const slug = JSON.stringify(productSlug);
   if (!balance) {

@@ -15,17 +15,15 @@ import { declaredLimitJson, defaultThresholds, toStoredThresholds } from './limi
 import type { UsageLimit } from './table.js';
 
 interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
-  /** Absent: from now on, or as it was for an entitlement that exists, so that a repeated declaration changes nothing. */
+  /** If omitted: now for a new entitlement, unchanged for an existing one, so a repeated declaration changes nothing. */
   startsAt: Date | undefined;
-  /** A plain decimal; null is unlimited. Absent: the product's cap binds. */
+  /** A plain decimal; null is unlimited. If omitted, the product's cap applies. */
   unitCap: string | null | undefined;
-  /** Absent: none. */
   limits?: UsageLimit[] | undefined;
-  /** Absent: the default. */
   thresholds?: number[] | undefined;
 }
 
-/** Makes the Organization's entitlement to the product so. It binds the next call. */
+/** Creates or replaces an Organization's entitlement to the product, effective from the next call. */
 export async function putGrant(
   tx: Tx,
   slug: string,
@@ -62,7 +60,7 @@ export async function putGrant(
   return { isNew: !current, resource };
 }
 
-/** Withdraws the entitlement; it binds the next call. What was used stays recorded. */
+/** Withdraws the entitlement, effective from the next call. Recorded usage stays. */
 export async function withdrawGrant(
   tx: Tx,
   slug: string,

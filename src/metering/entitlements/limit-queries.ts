@@ -4,7 +4,6 @@ import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '
 import { durationMs, endOfWindow, isBeyond, takenOf, type LimitState } from './limits.js';
 import type { UsageLimit } from './table.js';
 
-/** What limits are counted for. */
 export interface Subject {
   orgId: string;
   productId: string;
@@ -12,11 +11,8 @@ export interface Subject {
   metric: string;
 }
 
-/**
- * SQL: what events, or corrections of them, add to the whole hours of a rolling window, and take from them. Each table by
- * itself: where there are no corrections, reading events costs no more than without them.
- */
-const movedAtEdges = (table: string, quantity: string, subject: string, now: string): string => {
+/** SQL: changes to a rolling window's whole hours from one table, so that reading events costs no more without corrections. */
+const changesAtEdges = (table: string, quantity: string, subject: string, now: string): string => {
   const own = `l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
       and e.metric = ${subject}.metric`;
   return `
@@ -28,12 +24,10 @@ const movedAtEdges = (table: string, quantity: string, subject: string, now: str
 };
 
 /**
- * SQL that joins each limit of a row to its usage, in one snapshot: the limit as `l`, its sums as `u`. Whole hours (a
- * month: its total) come from the sums. Of the hour in which a rolling window begins its events are read, those that are in the
- * window or those that are not, whichever part is shorter. What is dated after
- * the window is in `ahead`: the clock of a sender may be ahead of this one, and what was settled with it must not free its room.
- * Each part is a lateral sub-select whose index columns are given.
- *
+ * SQL that joins each limit of a row to its usage in one snapshot: the limit as `l`, its sums as `u`. Whole hours (for a
+ * month: its total) come from the sums. For the hour in which a rolling window starts, the query reads the events inside or
+ * outside the window, whichever part is shorter. Events dated after the window count as `ahead`: a sender's clock may be
+ * ahead of ours, and what it settled must not free room. Each part is a lateral sub-select whose index columns are given.
  * @param subject name of a row with org_id, product_id, livemode, metric and limits
  * @param now a timestamptz
  */
@@ -75,15 +69,15 @@ cross join lateral (
     select quantity, v.until is not null and hour >= v.until from ${t('usage_hours')}
     where l.unit is distinct from 'month' and org_id = ${subject}.org_id and product_id = ${subject}.product_id
       and livemode = ${subject}.livemode and hour >= w.first_hour and metric = ${subject}.metric
-    union all ${movedAtEdges(t('usage_events'), 'e.quantity', subject, now)}
-    union all ${movedAtEdges(t('usage_corrections'), '(e.quantity - e.previous_quantity)', subject, now)}
+    union all ${changesAtEdges(t('usage_events'), 'e.quantity', subject, now)}
+    union all ${changesAtEdges(t('usage_corrections'), '(e.quantity - e.previous_quantity)', subject, now)}
   ) part
 ) u`;
 
 /**
- * SQL of a sub-select: what is held for a row with org_id, product_id, livemode and metric, and when the first of it expires, as
- * `held` and `held_until`. The order is that of the one index which has the sum in it: without it a planner that knows
- * nothing of the table may take another, and read everything that has ever expired.
+ * SQL: the quantity held for a row with org_id, product_id, livemode and metric, and its first expiry, as `held` and
+ * `held_until`. The order matches the only index that includes the quantity; otherwise a planner without statistics may read
+ * every expired hold.
  */
 export const heldFor = (t: Names, subject: string, now: string): string => `(
   select coalesce(sum(quantity), 0) as held, min(expires_at) as held_until from (
@@ -94,7 +88,7 @@ export const heldFor = (t: Names, subject: string, now: string): string => `(
   ) hold
 )`;
 
-/** How the limits of the entitlements stand. $1 org, $2 product, $3 livemode, $4 metric, per subject · $5 now */
+/** The state of the entitlements' limits. $1 org, $2 product, $3 livemode, $4 metric, per subject · $5 now */
 export const readLimitStates: Template = {
   name: 'limits_read',
   text: (t) => `
@@ -114,7 +108,7 @@ from (
 order by s.ord, l.ord`,
 };
 
-/** Per subject the limits of its entitlement in the order in which they were declared, read in one snapshot. */
+/** The limits of each subject's entitlement in declared order, read in one snapshot. */
 export async function readLimits(
   run: Run,
   subjects: readonly Subject[],
@@ -133,7 +127,7 @@ export async function readLimits(
   return states;
 }
 
-/** From the columns quantity, window, enforcement, used, ahead and held. */
+/** Reads the columns quantity, window, enforcement, used, ahead and held. */
 export const toLimitState = (row: TextRow, nowMs: number): LimitState => ({
   quantity: row[0]!,
   window: row[1]!,
@@ -144,7 +138,7 @@ export const toLimitState = (row: TextRow, nowMs: number): LimitState => ({
   resetsAtMs: endOfWindow(row[1]!, nowMs),
 });
 
-/** Finds when rolling windows that are used up have something left again. */
+/** Adds the time at which each exhausted rolling window has room again. */
 export async function addFreeTimes(
   run: Run,
   subjects: readonly Subject[],
@@ -160,7 +154,7 @@ export async function addFreeTimes(
   for (const [i, { state }] of reached.entries()) state.resetsAtMs = freeAt[i];
 }
 
-/** SQL: events, and beside them what corrections have changed of each, as rows of the same time. */
+/** SQL: events together with their corrections, as rows at the same time. */
 const countedEvents = (t: Names): string => `(
       select org_id, product_id, livemode, occurred_at, metric, quantity from ${t('usage_events')}
       union all
@@ -168,9 +162,9 @@ const countedEvents = (t: Names): string => `(
     )`;
 
 /**
- * When enough has left a rolling window for so much more, or for anything at all: first the hour, by the sums, then the event.
- * $1 org, $2 product, $3 livemode, $4 metric, $5 start of the window, $6 units that have to leave, per question ·
- * $7 whether more than that has to leave
+ * Finds when enough has left a rolling window: first the hour, from the sums, then the event.
+ * $1 org, $2 product, $3 livemode, $4 metric, $5 start of the window, $6 units that must leave, per question · $7 whether
+ * more must leave
  */
 export const findLeavingEvents: Template = {
   name: 'limits_find_leaving',
@@ -215,14 +209,14 @@ cross join lateral (
 interface FreeQuestion {
   subject: Subject;
   state: LimitState;
-  /** Units that are asked for; 0: anything at all. */
+  /** Units requested; 0 for anything at all. */
   more: string;
 }
 
-/** Of many refusals only so many, those that wait longest, are answered on their own; the others wait as long. */
+/** Answers only the refusals with the longest wait individually; the others get the same wait. */
 const MAX_QUESTIONS = 8;
 
-/** Per question when its rolling window has room by what leaves it; undefined where leaving will not do. */
+/** Per question, when its rolling window has room; undefined if waiting will not help. */
 export async function findFreeTimes(
   run: Run,
   questions: readonly FreeQuestion[],

@@ -18,7 +18,6 @@ const nameWindow = (window: string): string =>
   calendarNames[window] ??
   `Last ${[...window.matchAll(/(\d+)([DHMS])/g)].map(([, n, unit]) => `${n}\u00a0${units[unit!]}${Number(n) === 1 ? '' : 's'}`).join(' ')}`;
 
-/** A limit as pages show it: a bar of what is used and held, and what is left of it. */
 function toLimitView(state: LimitState) {
   const taken = takenOf(state);
   const whole = Number(state.quantity);
@@ -27,14 +26,13 @@ function toLimitView(state: LimitState) {
     quantity: state.quantity,
     window: nameWindow(state.window),
     isBlock: state.enforcement === 'block',
-    /** Resets at a second, not at the turn of a day. */
+    /** Shows the reset time to the second, not as a day. */
     isRolling: calendarNames[state.window] === undefined,
     used: addDecimals(state.used, state.ahead),
     held: state.held,
     remaining: remainingOf(state),
-    /** Undefined unless it is exceeded. */
     excess: excess === '0' ? undefined : excess,
-    /** For the meter alone. */
+    /** For the meter only. */
     share: whole > 0 ? Number(taken) / whole : 1,
     percent: formatShare(taken, state.quantity),
     resetsAt:
@@ -44,7 +42,7 @@ function toLimitView(state: LimitState) {
   };
 }
 
-/** Per subject of an Organization its limits; none where its entitlement has none. */
+/** The limits of each subject; an empty list if its entitlement has none. */
 export async function readLimitViews(
   { shards }: Pick<Database, 'shards'>,
   subjects: Subject[],

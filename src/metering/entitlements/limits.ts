@@ -13,7 +13,7 @@ const duration = /^P(?:(\d{1,3})D)?(?:T(?=\d)(?:(\d{1,4})H)?(?:(\d{1,6})M)?(?:(\
 const shortestMs = MINUTE_MS;
 const longestMs = 31 * DAY_MS;
 
-/** Undefined for a calendar window and for what is no duration. */
+/** Undefined for a calendar window and for an invalid duration. */
 export function durationMs(window: string): number | undefined {
   const parts = duration.exec(window);
   if (!parts) return undefined;
@@ -82,20 +82,20 @@ export const declaredLimitJson = ({ quantity, window, enforcement }: UsageLimit)
   enforcement,
 });
 
-/** How a limit stands. Exact decimals. */
+/** The state of a limit. Exact decimals. */
 export interface LimitState extends UsageLimit {
   used: string;
-  /** Units of events that are dated after the window, as the clocks of senders may do. They take room already. */
+  /** Units of events dated after the window, from clocks that run ahead. They already take up room. */
   ahead: string;
   held: string;
-  /** When a calendar window ends; of a rolling one that is used up, when something is left again, if time will do. */
+  /** When a calendar window ends, or when an exhausted rolling window has room again if waiting helps. */
   resetsAtMs: number | undefined;
 }
 
 export const takenOf = ({ used, ahead, held }: LimitState): string =>
   addDecimals(addDecimals(used, ahead), held);
 
-/** True if so much more would go beyond the limit; of nothing more, if the limit is reached. */
+/** Whether `more` exceeds the limit; for zero, whether the limit is reached. */
 export function isBeyond(state: LimitState, more: string): boolean {
   const isNothing = !isDecimalAbove(more, '0');
   const order = compareDecimals(
@@ -115,7 +115,7 @@ export const limitJson = (state: LimitState) => ({
   resetsAt: state.resetsAtMs === undefined ? null : new Date(state.resetsAtMs).toISOString(),
 });
 
-/** When the calendar window of a time ends; undefined for one that rolls. */
+/** End of the calendar window at a time; undefined for a rolling window. */
 export function endOfWindow(window: string, nowMs: number): number | undefined {
   const at = new Date(nowMs);
   const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()];
@@ -131,7 +131,7 @@ export function endOfWindow(window: string, nowMs: number): number | undefined {
   }
 }
 
-/** Where the window of a time begins; events after it count, in a calendar window those at it, too. */
+/** Start of the window at a time. A calendar window includes events at its start, a rolling window does not. */
 export function startOfWindow(window: string, nowMs: number): number {
   const ms = durationMs(window);
   if (ms !== undefined) return nowMs - ms;
@@ -145,7 +145,7 @@ export function startOfWindow(window: string, nowMs: number): number {
 
 const MAX_THRESHOLDS = 10;
 
-/** Shares of a cap or limit, in percent, of which webhooks tell where an entitlement declares none. */
+/** Default webhook thresholds, in percent of a cap or limit. */
 export const defaultThresholds: readonly number[] = [50, 80, 100];
 
 const thresholdMessage = 'must be a whole number from 1 to 1000';
@@ -161,7 +161,7 @@ export const thresholdsField = z
   .array(z.number().int())
   .describe('Shares of the cap and of each limit, in percent, that webhooks report.');
 
-/** As they are stored: in their order, and null where they are the default. */
+/** Stored form: sorted, and null for the default. */
 export function toStoredThresholds(declared: readonly number[] | undefined): number[] | null {
   const sorted = declared?.toSorted((a, b) => a - b);
   return sorted === undefined || sorted.join() === defaultThresholds.join() ? null : sorted;

@@ -6,12 +6,12 @@ import type { EntitlementKind } from './table.js';
 
 const MAX_OWN = 500;
 
-/** Of one request: whoever has more wrong slugs than this has one thing wrong many times. */
+/** A request with more wrong slugs than this probably has one systematic error. */
 const MAX_WRONG = 10;
 
 /**
- * A question to append to a refusal, for each slug that one of the Organization's own is near to: at most a third of the
- * letters differ, and no more than three. Asked for refusals only, of a caller whose key is good.
+ * A "did you mean" question for each slug close to one of the Organization's own: at most a third of the letters differ, and
+ * no more than three. Used only for refusals to callers with a valid key.
  */
 export async function suggestSlugs(
   { db, clock }: { db: Database; clock: Clock },
@@ -20,7 +20,7 @@ export async function suggestSlugs(
   kind?: EntitlementKind,
 ): Promise<Map<string, string>> {
   const now = new Date(clock.now());
-  // What has been decided is answered, with or without a question.
+  // The refusal is answered with or without a suggestion.
   const own = await listProductsInEffect(db.orm, orgId, { now, limit: MAX_OWN }).catch(() => []);
   const slugs = own.filter((product) => !kind || product.kind === kind).map(({ slug }) => slug);
   const questions = new Map<string, string>();

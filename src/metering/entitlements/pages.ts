@@ -19,10 +19,9 @@ const PATH = '/dashboard/entitlements';
 
 const PAGE_SIZE = 50;
 
-/** The slug of the last product of the page before. */
+/** Last product slug of the previous page. */
 const querySchema = z.object({ cursor: slugSchema.optional() });
 
-/** `/dashboard/entitlements`: what the Organization may use, for every role. */
 export function entitlementPages(context: Context): Router {
   const { db, clock } = context;
   const router = pageRouter();
@@ -56,7 +55,7 @@ export function entitlementPages(context: Context): Router {
   return router;
 }
 
-/** Entitlements as their page shows them. `period` is the first day of the month that the balances belong to. */
+/** Entitlements as their page shows them. `period` is the first day of the balances' month. */
 export async function readGrantsView(
   db: Database,
   orgId: string,
@@ -89,14 +88,12 @@ export async function readGrantsView(
   };
 }
 
-/** In effect or not, and how, at a time. */
 function stateOf({ kind, startsAt, endsAt, isArchived }: BalanceRow, now: Date) {
   if (isArchived) return 'archived';
   if (endsAt !== null && new Date(endsAt) <= now) return 'ended';
   return new Date(startsAt) > now ? 'upcoming' : kind;
 }
 
-/** Without a cap there is nothing but what is used. */
 function toModeBalance(used: string, unitCap: string | null) {
   if (unitCap === null) return { used, isOver: false };
   const isOver = compareDecimals(used, unitCap) > 0;
@@ -106,7 +103,6 @@ function toModeBalance(used: string, unitCap: string | null) {
     remaining: subtractDecimals(unitCap, used),
     excess: subtractDecimals(used, unitCap),
     isOver,
-    /** For the meter alone. */
     share: cap > 0 ? Number(used) / cap : Number(isOver),
     percent: formatShare(used, unitCap),
   };

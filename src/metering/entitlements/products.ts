@@ -19,16 +19,13 @@ export interface ProductInput {
   usageMetric: string;
   /** Units per calendar month (UTC) as a plain decimal; null is unlimited. */
   unitCap: string | null;
-  /** What one usage event may count, as a plain decimal. */
+  /** Ceiling for one usage event, as a plain decimal. */
   maxQuantity: string;
-  /** Left out: as it was. */
+  /** Unchanged if omitted. */
   archived?: boolean | undefined;
 }
 
-/**
- * Makes the product so. A changed metric counts from zero: totals are kept per metric, and earlier usage stays
- * under the earlier one.
- */
+/** Creates or replaces the product. A changed metric starts from zero; earlier usage stays under the earlier metric. */
 export async function putProduct(
   tx: Tx,
   slug: string,
@@ -72,25 +69,25 @@ export async function getProduct(orm: Orm, slug: string): Promise<Product> {
 
 const MAX_DIGITS = 100;
 
-/** As far as a double reaches; beyond it a number would be infinite or vanish. */
+/** The range of a double; beyond it a number would become infinite or zero. */
 const MAX_EXPONENT = 308;
 
 /**
- * A field's number as a plain decimal with every digit that was sent: `JSON.parse` would round it to a double.
+ * A field's number as a plain decimal with every digit that was sent; `JSON.parse` would round it to a double.
  * @param bodyText valid JSON, an object with the field
- * @param rounded what `JSON.parse` has made of it, where that is at hand: mostly it has all digits, and the text is not parsed again
- * @throws AppError invalid_request for more digits than anyone can mean
+ * @param rounded the value from `JSON.parse`, if available; it usually has all digits, which saves a second parse
+ * @throws AppError invalid_request for an absurd number of digits
  */
 export function toExactNumber(field: string, bodyText: string, rounded = NaN): string {
-  // Within these bounds a number is written without an exponent.
+  // Within these bounds JavaScript writes a number without an exponent.
   if (rounded >= 1e-6 && rounded < 1e15 && hasShortNumbers(bodyText)) return String(rounded);
   return toDecimal((parseNumbersAsText(bodyText) as Record<string, string>)[field]!, field);
 }
 
 /**
- * The same of each item of a list; undefined where it was left out.
+ * Like `toExactNumber`, for each item of a list; undefined for items that omit the field.
  * @param bodyText valid JSON, an object with the list
- * @throws AppError invalid_request for more digits than anyone can mean
+ * @throws AppError invalid_request for an absurd number of digits
  */
 export function toExactDecimals(bodyText: string, list: string, field: string): (string | undefined)[] {
   const items = (parseNumbersAsText(bodyText) as Record<string, Record<string, string>[]>)[list]!;

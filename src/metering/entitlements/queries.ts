@@ -11,7 +11,6 @@ export async function findProduct(orm: Orm, slug: string): Promise<Product | und
   return product;
 }
 
-/** Finds the product and keeps others from changing it until the transaction ends. */
 export async function lockProduct(tx: Tx, slug: string): Promise<Product | undefined> {
   const [product] = await tx.select().from(products).where(eq(products.slug, slug)).for('no key update');
   return product;
@@ -40,10 +39,8 @@ export async function updateProduct(
     .where(eq(products.id, id));
 }
 
-/** What is declared of an entitlement. */
 export type Terms = Omit<typeof entitlements.$inferSelect, 'orgId' | 'productId' | 'createdAt' | 'updatedAt'>;
 
-/** An entitlement with the product's names. */
 export type Grant = NonNullable<Awaited<ReturnType<typeof findGrant>>>;
 
 const grantColumns = {
@@ -57,7 +54,6 @@ const grantColumns = {
   unitCap: entitlements.unitCap,
   limits: entitlements.limits,
   thresholds: entitlements.thresholds,
-  /** The cap that applies: its own or the product's. Null is unlimited. */
   effectiveUnitCap: sql<string | null>`${sql.raw(effectiveCap('entitlements', 'products'))}`,
   createdAt: entitlements.createdAt,
   updatedAt: entitlements.updatedAt,
@@ -82,7 +78,6 @@ export async function listGrants(orm: Orm, orgId: string, { after, limit }: Rang
     .limit(limit + 1);
 }
 
-/** Makes or replaces the terms of an entitlement. `at` is when it is made or changed. */
 export async function storeTerms(
   tx: Tx,
   orgId: string,
@@ -105,7 +100,7 @@ export async function deleteGrant(tx: Tx, orgId: string, productId: string): Pro
     .where(and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId)));
 }
 
-/** A product that the Organization may report usage of now, or undefined: the first by its slug. */
+/** The first product, by slug, that the Organization may report usage of now. */
 export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {
   const [product] = await orm
     .select({ slug: products.slug, name: products.name, usageMetric: products.usageMetric })
@@ -117,7 +112,6 @@ export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {
   return product;
 }
 
-/** What the Organization may use now, by slug. */
 export const listProductsInEffect = (orm: Orm, orgId: string, { now, limit }: { now: Date; limit: number }) =>
   orm
     .select({
@@ -133,7 +127,7 @@ export const listProductsInEffect = (orm: Orm, orgId: string, { now, limit }: { 
     .orderBy(asc(products.slug))
     .limit(limit);
 
-/** Of a product that is joined. */
+/** SQL condition on a joined product. */
 const isInEffect = (orgId: string, now: Date) =>
   and(
     eq(entitlements.orgId, orgId),
@@ -142,7 +136,7 @@ const isInEffect = (orgId: string, now: Date) =>
     or(isNull(entitlements.endsAt), gt(entitlements.endsAt, now)),
   );
 
-/** An entitlement in whatever state, with the month's balances of both modes. Decimals are exact text. */
+/** An entitlement in any state, with the month's balances of both modes. Decimals are exact text. */
 export interface BalanceRow {
   productId: string;
   hasLimits: boolean;
@@ -165,10 +159,7 @@ const used = (orgId: string, period: string, livemode: boolean): SQL => sql`(
     where org_id = ${orgId}::uuid and period = ${period}::date and livemode = ${livemode} and product_id = g.product_id and metric = g.usage_metric
     limit 1)`;
 
-/**
- * A page of an Organization's entitlements by product slug, those that start later or have ended, too. The balances
- * are read for the rows of the page alone. `period` is the first day of a month.
- */
+/** A page of entitlements in any state, by product slug. Reads balances only for its rows. `period`: a month's first day. */
 export const selectBalances = (
   orgId: string,
   period: string,

@@ -9,13 +9,12 @@ import type { LimitState } from './limits.js';
 import { checkEntitlements, findEntitlements, listEntitlements } from './statements.js';
 import type { EntitlementKind } from './table.js';
 
-/** An entitlement in effect: its kind, and the balance of the current month in the mode of the calling key. */
+/** An entitlement in effect: its kind, and the current month's balance in the calling key's mode. */
 export interface Balance {
   kind: EntitlementKind;
   /** Exact decimals; null is unlimited. */
   unitCap: string | null;
   used: string;
-  /** What the limits are counted for; undefined where there are none. */
   subject: Subject | undefined;
   limits: LimitState[];
 }
@@ -26,17 +25,17 @@ export interface CurrentEntitlement extends Balance {
   usageMetric: string;
   startsAtMs: number;
   endsAtMs: number | null;
-  /** First day of the month that `used` belongs to. */
+  /** First day of the month of `used`. */
   period: string;
 }
 
-/** Reads keys and entitlements together, always from the database. Reads that wait go together in the next query. */
+/** Reads keys and entitlements together, always from the database. Waiting reads share the next query. */
 export interface EntitlementReader {
-  /** Per slug the entitlement in effect, or undefined. @throws AppError for a key that is not good */
+  /** Per slug, the entitlement in effect or undefined. @throws AppError for an invalid key */
   check(hashedSecret: string, slugs: string[]): Promise<(Balance | undefined)[]>;
-  /** The entitlement in effect for a product, or undefined. @throws AppError for a key that is not good */
+  /** The entitlement in effect for a product, or undefined. @throws AppError for an invalid key */
   find(hashedSecret: string, slug: string): Promise<CurrentEntitlement | undefined>;
-  /** A page ordered by slug, starting after `after`. @throws AppError for a key that is not good */
+  /** A page ordered by slug, starting after `after`. @throws AppError for an invalid key */
   list(hashedSecret: string, page: { after: string; size: number }): Promise<CurrentEntitlement[]>;
 }
 
@@ -59,7 +58,7 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
       parallel: parallelReads,
       queueLimit,
       fullWeight: 1_600,
-      // A flush reads each key's products once, however many calls ask: late-comers are nearly free.
+      // A flush reads each key's products once for all calls, so extra calls are nearly free.
       gather: { weight: 1_600, ms: 5 },
       maxWeight: 6_400,
       weigh: (request) => request.slugs.length,
@@ -127,7 +126,7 @@ async function findAll<T extends Balance>(
   return places.map((place) => answers[place]!);
 }
 
-/** A key that asks the same several times in one flush (the very same list: see `parseCheck`) is answered once. */
+/** Answers a key once per flush and list. Equal bodies have the same list object (see `parseCheck`). */
 function findDistinct(requests: FindRequest[]): { distinct: FindRequest[]; places: number[] } {
   const bySlugs = new Map<string[], Map<string, number>>();
   const distinct: FindRequest[] = [];
@@ -146,11 +145,11 @@ function findDistinct(requests: FindRequest[]): { distinct: FindRequest[]; place
 
 interface KeyPairs {
   place: number;
-  /** By the product's place: the pair's. */
+  /** Product index to pair index. */
   byProduct: number[];
 }
 
-/** Each distinct (key, product) of a flush, as two columns of places. */
+/** The distinct (key, product) pairs of a flush, as two columns of indexes. */
 interface Pairs {
   keys: number[];
   products: number[];
@@ -185,7 +184,7 @@ async function listAll(
   return requests.map((_request, call) => problems[call] ?? found[call]!);
 }
 
-/** Only an entitlement that has limits costs a further statement. */
+/** Costs an extra statement only if an entitlement has limits. */
 async function addLimits(run: Run, found: Balance[], nowMs: number): Promise<void> {
   const limited = found.filter(({ subject }) => subject);
   if (limited.length === 0) return;

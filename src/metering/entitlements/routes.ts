@@ -51,7 +51,6 @@ const storageLimit = {
   resetsAt: null,
 };
 
-/** A product of the example world as its entitlement shows it. */
 function entitlementTo(name: keyof typeof exampleWorld.products) {
   const { slug, name: productName, usageMetric, entitlement: kind, ...numbers } = exampleWorld.products[name];
   const unitCap = numbers.unitCap === null ? null : Number(numbers.unitCap);

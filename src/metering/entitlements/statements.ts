@@ -4,14 +4,14 @@ import { effectiveCap } from './table.js';
 
 const keyProblem = `case${whenKeyIsBad('$4::timestamptz', 'entitlements:read')} end`;
 
-/** What the limits are counted for, as JSON; null where there are none. */
+/** Subject of the limits as JSON; null without limits. */
 const limitedSubject = (entitlement: string, ...columns: string[]): string =>
   `case when ${entitlement}.limits is not null then json_build_array(${columns.join(', ')})::text end`;
 
 /**
- * Each lookup is a lateral sub-select of one row: its whole key is given, so the plan is its primary key whatever the
- * planner believes about the size of the tables. A plain join tempted it to go by product or by month, over every
- * Organization's rows.
+ * Each lookup is a lateral sub-select of one row with its whole key given, so the plan uses the primary key whatever the
+ * planner believes about table sizes. With a plain join the planner scanned by product or month, across every Organization's
+ * rows.
  */
 const find = (name: string, columns: string): Template => ({
   name,
@@ -48,21 +48,18 @@ const details = `, pr.slug, pr.name, pr.usage_metric,
   (extract(epoch from e.starts_at) * 1000)::bigint::text, (extract(epoch from e.ends_at) * 1000)::bigint::text`;
 
 /**
- * Keys and what they may use, in one snapshot: the key, its entitlement, the product and the balance are read
- * together, so that nothing that was committed before the call is missed and no cache has to be asked.
- * A pair without a row has no entitlement in effect.
- *
- * $1 hashed secret, per key · $2 product slug, per product · $3 key, $6 product, per pair, their places · $4 now ·
- * $5 first day of the month
+ * Reads each key, its entitlement, the product and the balance in one snapshot, so that the answer reflects everything
+ * committed before the call and needs no cache. A pair without a row has no entitlement in effect.
+ * $1 hashed secret, per key · $2 product slug, per product · $3 key, $6 product, per pair, as indexes · $4 now · $5 first
+ * day of the month
  */
 export const checkEntitlements: Template = find('entitlements_check', '');
 
-/** The same with what a whole entitlement shows. */
+/** Like `checkEntitlements`, with the details of the whole entitlement. */
 export const findEntitlements: Template = find('entitlements_find', details);
 
 /**
- * One page of the entitlements in effect for each waiting call, ordered by product slug.
- *
+ * One page of entitlements in effect per waiting call, ordered by product slug.
  * $1 hashed secret, $2 slug to start after, $3 rows, per call · $4 now · $5 first day of the month
  */
 export const listEntitlements: Template = {

@@ -14,7 +14,7 @@ import {
 import { time } from '../../core/db/sql.js';
 import { organizations } from '../../accounts/organizations/table.js';
 
-/** Far beyond what any event means, and far below what makes a total useless. */
+/** Far above any plausible event, and far below values that would ruin a total. */
 export const DEFAULT_MAX_QUANTITY = '1000000000000000';
 
 export const products = pgTable(
@@ -24,13 +24,12 @@ export const products = pgTable(
     slug: text().notNull().unique(),
     name: text().notNull(),
     usageMetric: text('usage_metric').notNull(),
-    /** Units per calendar month (UTC) and Organization; null is unlimited. */
+    /** Units per Organization and calendar month (UTC); null is unlimited. */
     unitCap: numeric('unit_cap'),
-    /** What one usage event may count at most. */
+    /** Ceiling for one usage event. */
     maxQuantity: numeric('max_quantity').notNull().default(DEFAULT_MAX_QUANTITY),
     createdAt: time('created_at').notNull(),
     updatedAt: time('updated_at').notNull(),
-    /** Since when no entitlement to it is in effect. */
     archivedAt: time('archived_at'),
   },
   (t) => [
@@ -41,7 +40,7 @@ export const products = pgTable(
 
 export const enforcements = ['warn', 'block'] as const;
 
-/** So many units in a window that ends or rolls; what is asked before may be stopped by it, events never are. */
+/** A quantity per calendar or rolling window. A blocking limit can refuse checks and reservations, but never events. */
 export interface UsageLimit {
   /** An exact decimal. */
   quantity: string;
@@ -68,13 +67,13 @@ export const entitlements = pgTable(
     endsAt: time('ends_at'),
     createdAt: time('created_at').notNull(),
     updatedAt: time('updated_at').notNull(),
-    /** Whether `unitCap` takes the place of the product's. */
+    /** Whether `unitCap` replaces the product's cap. */
     hasOwnCap: boolean('has_own_cap').notNull().default(false),
-    /** As of a product; null is unlimited where the cap is the entitlement's own. */
+    /** Used if `hasOwnCap`; null is then unlimited. */
     unitCap: numeric('unit_cap'),
-    /** Beside the cap; null is none. */
+    /** Limits in addition to the cap; null for none. */
     limits: jsonb().$type<UsageLimit[]>(),
-    /** Shares of cap and limits, in percent, of which webhooks tell; null is the default. */
+    /** Webhook thresholds, in percent of cap and limits; null for the default. */
     thresholds: integer().array(),
   },
   (t) => [
@@ -88,6 +87,6 @@ export const entitlements = pgTable(
   ],
 );
 
-/** SQL of the cap that binds, over the names of a row of each table: the entitlement's own, else the product's. */
+/** SQL for the cap that applies, given the row names of both tables: the entitlement's own, else the product's. */
 export const effectiveCap = (entitlement: string, product: string): string =>
   `case when ${entitlement}.has_own_cap then ${entitlement}.unit_cap else ${product}.unit_cap end`;

@@ -4,7 +4,6 @@ import type { Orm } from '../../core/db/client.js';
 import { monthOf } from '../../core/time.js';
 import type { UsageScope } from './page-queries.js';
 
-/** One event as it was recorded, with the names of what it belongs to and what it was corrected to. */
 export interface EventRow {
   idempotencyKey: string;
   occurredAt: string;
@@ -17,7 +16,7 @@ export interface EventRow {
   apiKeyId: string;
   keyName: string | null;
   keyPrefix: string | null;
-  /** In their order; null for an event that was never corrected. */
+  /** In order; null if the event was never corrected. */
   corrections: EventCorrection[] | null;
 }
 
@@ -29,7 +28,7 @@ export interface EventCorrection {
   correctedAt: string;
   /** As in the audit log. */
   actor: string;
-  /** The name of the person or API key; null where it is gone, or was neither. */
+  /** The name of the person or API key; null if deleted, or if the actor was neither. */
   author: string | null;
 }
 
@@ -45,7 +44,7 @@ const correctionsOf = (orgId: string): SQL => sql`(
     where c.org_id = ${orgId}::uuid and c.idempotency_key = e.idempotency_key and c.occurred_at = e.occurred_at
   )`;
 
-/** `events` selects rows of `usage_events`; what they belong to is read for those alone. */
+/** `events` selects rows of `usage_events`; names are read only for those rows. */
 const withNames = (orgId: string, events: SQL, order: SQL, more = sql``): SQL => sql`
   select e.idempotency_key as "idempotencyKey", ${timeText(sql`e.occurred_at`)} as "occurredAt", ${timeText(sql`e.received_at`)} as "receivedAt",
     trim_scale(e.quantity)::text as quantity, e.metric, e.livemode, p.slug as "productSlug", p.name as "productName",
@@ -66,7 +65,6 @@ export const selectEvent = (orgId: string, idempotencyKey: string): SQL =>
 export const findEvent = (orm: Orm, orgId: string, key: string): Promise<EventRow | undefined> =>
   selectRow(orm, selectEvent(orgId, key));
 
-/** The events of a mode with these idempotency keys, in any order. */
 export const selectEventsOf = (orgId: string, livemode: boolean, idempotencyKeys: string[]): SQL =>
   withNames(
     orgId,
@@ -89,7 +87,7 @@ export const selectCorrectionCount = (orgId: string, idempotencyKeys: string[], 
     limit ${most}
   ) counted`;
 
-/** How many corrections the events with these keys have together; beyond `most` they are not counted. */
+/** How many corrections the events with these keys have in total, counting up to `most`. */
 export const countCorrections = async (
   orm: Orm,
   orgId: string,
@@ -98,28 +96,28 @@ export const countCorrections = async (
 ): Promise<number> =>
   (await selectRow<{ count: number }>(orm, selectCorrectionCount(orgId, idempotencyKeys, most)))!.count;
 
-/** Where a page of events begins: behind this one. */
+/** A page of events starts after this position. */
 export type EventPosition = Pick<EventRow, 'occurredAt' | 'idempotencyKey'>;
 
 export interface EventRange {
-  /** Times in UTC; undefined is without bound. */
+  /** Times in UTC; undefined is unbounded. */
   from: string | undefined;
   to: string | undefined;
   order: 'newest first' | 'oldest first';
   after: EventPosition | undefined;
   limit: number;
-  /** Only events that are like this. No index knows them, so the next `scan` events are looked through and no more. */
+  /** Filters events. No index covers these fields, so at most the next `scan` events are examined. */
   match?: EventMatch & { scan: number };
 }
 
 export interface EventMatch {
   apiKeyId: string | undefined;
-  /** Decimals, both of them included: of the quantity that counts, which a correction may have changed. */
+  /** Inclusive bounds, as decimals, on the quantity that counts after corrections. */
   min: string | undefined;
   max: string | undefined;
 }
 
-/** With a match, the last event that was looked through comes along, like it or not: what follows begins behind it. */
+/** With a match, the last event examined is included even if it does not match: the next page starts after it. */
 export interface MatchedRow extends EventRow {
   isMatch: boolean;
   isLastScanned: boolean;
@@ -130,24 +128,24 @@ export function selectEvents({ orgId, productId, livemode }: UsageScope, range: 
   const isNewestFirst = range.order === 'newest first';
   const beyond = isNewestFirst ? sql`<` : sql`>`;
   const direction = isNewestFirst ? sql`desc` : sql`asc`;
-  const isAsked = and(
+  const isRequested = and(
     sql`org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}`,
     from === undefined ? undefined : sql`occurred_at >= ${from}::timestamptz`,
     to === undefined ? undefined : sql`occurred_at < ${to}::timestamptz`,
-    // The bound on the time alone is what the index can jump to.
+    // The index can seek only by the bound on the time alone.
     after && sql`occurred_at ${beyond}= ${after.occurredAt}::timestamptz`,
     after &&
       sql`(occurred_at, idempotency_key) ${beyond} (${after.occurredAt}::timestamptz, ${after.idempotencyKey})`,
   );
   const byTime = sql`order by occurred_at ${direction}, idempotency_key ${direction}`;
-  const found = sql`select * from usage_events where ${isAsked} ${byTime} limit ${range.match?.scan ?? limit}`;
+  const found = sql`select * from usage_events where ${isRequested} ${byTime} limit ${range.match?.scan ?? limit}`;
   const order = sql`order by e.occurred_at ${direction}, e.idempotency_key ${direction}`;
   if (!range.match) return withNames(orgId, found, order);
   const marks = sql`, e.is_match as "isMatch", e.is_last as "isLastScanned"`;
   return withNames(orgId, selectMatches(orgId, found, byTime, range.match, limit), order, marks);
 }
 
-/** The first `limit` of the events that match, and the last event if so many were found that there may be more behind it. */
+/** The first `limit` matching events, and the last event found if there may be more after it. */
 function selectMatches(
   orgId: string,
   found: SQL,
@@ -182,26 +180,26 @@ export const listMatches = (
 export const listEvents = (orm: Orm, scope: UsageScope, range: EventRange): Promise<EventRow[]> =>
   selectRows(orm, selectEvents(scope, range));
 
-/** Events that were moved out of here into files: how many, of which months, and when the last of those was. */
+/** Events moved into archive files: how many, from which months, and when the last month was archived. */
 export interface ArchivedEvents {
   /** First days of months. */
   first: string;
   last: string;
   events: number;
-  /** Null while the first of them is on its way. */
+  /** Null while the first month is being archived. */
   archivedAt: Date | null;
 }
 
 interface ArchivedRange {
-  /** Left out: of all products and modes. */
+  /** If omitted, all products and modes. */
   of?: Pick<UsageScope, 'productId' | 'livemode'>;
-  /** Times in UTC; undefined is without bound. */
+  /** Times in UTC; undefined is unbounded. */
   from?: string | undefined;
   to?: string | undefined;
 }
 
 export function selectArchived(orgId: string, { of, from, to }: ArchivedRange): SQL {
-  const isAsked = and(
+  const isRequested = and(
     sql`t.org_id = ${orgId}::uuid and t.deleted_events > 0`,
     of && sql`t.product_id = ${of.productId}::uuid and t.livemode = ${of.livemode}`,
     from === undefined ? undefined : sql`t.period >= ${monthOf(Date.parse(from))}::date`,
@@ -212,7 +210,7 @@ export function selectArchived(orgId: string, { of, from, to }: ArchivedRange): 
     ${timeText(sql`max(a.archived_at)`)} as "archivedAt"
   from usage_archived_totals t
   join usage_archives a on a.org_id = t.org_id and a.period = t.period and a.livemode = t.livemode
-  where ${isAsked}
+  where ${isRequested}
   having count(*) > 0`;
 }
 

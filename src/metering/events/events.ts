@@ -18,7 +18,7 @@ import {
 import type { UsageScope } from './page-queries.js';
 import { eventsQuerySchema } from './page-schema.js';
 
-/** With an idempotency key it looks for this one event, and the rest does not matter. Times are RFC 3339 in UTC. */
+/** With an idempotency key, only that event is looked up and the other fields are ignored. Times are RFC 3339 in UTC. */
 export interface EventsRequest extends z.output<typeof eventsQuerySchema> {
   after: EventPosition | undefined;
 }
@@ -39,7 +39,7 @@ export function parseEventsRequest(query: object): EventsRequest {
 
 const PAGE_SIZE = 50;
 
-/** How many events a page looks through for some that match: a second's work at most, also when none does. */
+/** Events examined per page of a filtered search: at most a second's work, even without a match. */
 const SCAN = 5_000;
 
 export async function readEventPage(orm: Orm, scope: UsageScope, request: EventsRequest) {
@@ -54,14 +54,14 @@ export async function readEventPage(orm: Orm, scope: UsageScope, request: Events
   return {
     events: page,
     nextCursor: last && encodePosition(last),
-    /** Where the search stopped before the page was full: older events have not been looked through. */
+    /** Set if the search stopped before the page was full; older events have not been examined. */
     searchedTo: events.length > PAGE_SIZE ? undefined : end?.occurredAt,
   };
 }
 
 function matchOf({ key: apiKeyId, min, max }: EventFilter): EventMatch | undefined {
-  const isAsked = apiKeyId !== undefined || min !== undefined || max !== undefined;
-  return isAsked ? { apiKeyId, min, max } : undefined;
+  const isFiltered = apiKeyId !== undefined || min !== undefined || max !== undefined;
+  return isFiltered ? { apiKeyId, min, max } : undefined;
 }
 
 const position = /^(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([^\p{Cc}\p{Cs}]{1,255})$/u;
@@ -80,13 +80,10 @@ function decodePosition(cursor: string): EventPosition {
   return { occurredAt, idempotencyKey };
 }
 
-/** Large enough that the round trips do not count, small enough that no other request waits for one. */
+/** Large enough to make round trips negligible, small enough not to delay other requests. */
 const BATCH_SIZE = 2_000;
 
-/**
- * The events of a range, oldest first, a batch at a time: each is a statement of its own that begins behind the last
- * event before, so that neither memory nor a transaction grows with what is exported.
- */
+/** Oldest first, in batches. Each is a separate statement, so neither memory nor a transaction grows with the export. */
 export async function* exportEvents(
   orm: Orm,
   scope: UsageScope,
@@ -109,7 +106,7 @@ export async function* exportEvents(
   } while (after);
 }
 
-/** Of its corrections the last. */
+/** Columns for corrections show the last one. */
 const columns: [name: string, read: (event: EventRow, last: EventCorrection | undefined) => CsvCell][] = [
   ['idempotency_key', ({ idempotencyKey }) => idempotencyKey],
   ['occurred_at', ({ occurredAt }) => occurredAt],
@@ -132,7 +129,6 @@ export const eventColumns = columns.map(([name]) => name);
 const toCells = (event: EventRow): CsvCell[] =>
   columns.map(([, read]) => read(event, event.corrections?.at(-1)));
 
-/** Who corrected an event, as customers read it. */
 export function authorOf({ actor, author }: EventCorrection): string {
   if (actor.startsWith('operator')) return 'The operator';
   if (actor === 'system') return 'The service';

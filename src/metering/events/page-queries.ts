@@ -4,9 +4,9 @@ import type { Orm } from '../../core/db/client.js';
 import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
 
 /**
- * What the usage pages read, of events in `event-queries.ts`. Each statement goes by index over one Organization's rows; the
- * plan test explains each of them. They run on the pool of the pages, so that a slow page cannot keep the ingestion waiting. Decimals come as
- * text with all their digits, times as RFC 3339 with microseconds.
+ * Queries of the usage pages, based on the events in `event-queries.ts`. Each statement uses an index over one
+ * Organization's rows, which the plan test verifies. They run on the pages' own pool, so a slow page cannot delay ingestion.
+ * Decimals come as text with all digits, times as RFC 3339 with microseconds.
  */
 
 export interface UsageProduct {
@@ -16,7 +16,7 @@ export interface UsageProduct {
   usageMetric: string;
   /** Null is unlimited. */
   unitCap: string | null;
-  /** Null where the entitlement is gone and only its usage is left. */
+  /** Null if the entitlement was deleted and only its usage is left. */
   kind: EntitlementKind | null;
   isUsedNow: boolean;
 }
@@ -31,7 +31,7 @@ interface MonthScope {
   livemode: boolean;
 }
 
-/** Products that the Organization may use, will be or was able to use, or has used, by slug. */
+/** Products with an entitlement in any state, or with usage, by slug. */
 export const selectProducts = ({ orgId, period, livemode }: MonthScope, limit: number): SQL => sql`
   select ${productColumns}, coalesce(o.is_used_now, false) as "isUsedNow"
   from (
@@ -49,7 +49,7 @@ export const selectProducts = ({ orgId, period, livemode }: MonthScope, limit: n
 export const listProducts = (orm: Orm, scope: MonthScope, limit: number): Promise<UsageProduct[]> =>
   selectRows(orm, selectProducts(scope, limit));
 
-/** A product by its slug, if it is one that `selectProducts` would list. */
+/** A product by slug, if `selectProducts` would list it. */
 export const selectProduct = (orgId: string, slug: string): SQL => sql`
   select ${productColumns}, false as "isUsedNow"
   from (select * from products where slug = ${slug} limit 1) p
@@ -66,7 +66,7 @@ export interface UsageScope {
   livemode: boolean;
 }
 
-/** A sum of a metric: of a step of time, or of an API key. The other one is null. */
+/** The sum of a metric, either for a time step (`start`) or for an API key; the other is null. */
 export interface UsageSum {
   metric: string;
   start: string | null;
@@ -75,10 +75,10 @@ export interface UsageSum {
   keyPrefix: string | null;
   quantity: string;
   events: string;
-  /** Of the API key that was asked for, or of all: null where the key has nothing here. */
+  /** Sums of the requested API key, or of all keys; null if the key has no usage here. */
   keyQuantity: string | null;
   keyEvents: string | null;
-  /** How many sums of this kind there are; of those of API keys only the largest are here. */
+  /** How many sums of this kind exist; only the largest sums of API keys are returned. */
   count: number;
 }
 
@@ -90,13 +90,10 @@ interface SumRange {
   maxKeys: number;
 }
 
-/**
- * The sums of a range by step and by API key, in one pass over its hours: what leaves the database is a row for each
- * step and for each of the largest keys, however many keys there are.
- */
+/** The sums of a range by step and API key, in one pass over its hours. Returns only the largest keys. */
 export function selectSums({ orgId, productId, livemode }: UsageScope, range: SumRange): SQL {
   const key = range.apiKeyId;
-  // Without a key these are the same sums, and the database computes equal ones once.
+  // Without a key, both sums are the same expression, which the database computes once.
   const ofKey = key === undefined ? sql`` : sql`filter (where api_key_id = ${key}::uuid)`;
   const kind = sql`grouping(start, api_key_id)`;
   return sql`
@@ -127,7 +124,7 @@ export function selectSums({ orgId, productId, livemode }: UsageScope, range: Su
 export const readSums = (orm: Orm, scope: UsageScope, range: SumRange): Promise<UsageSum[]> =>
   selectRows(orm, selectSums(scope, range));
 
-/** What an Organization used of a product in a step of time: of what it counts, and how many events of any metric. */
+/** An Organization's usage of a product in a time step: the product's metric, and the number of events of any metric. */
 export interface ProductSum {
   productId: string;
   /** Milliseconds. */
@@ -144,7 +141,6 @@ export interface ProductRange {
   stepMs: number;
 }
 
-/** The hourly sums of these products, each read by primary key, put together by step. */
 export const selectProductSums = (
   orgId: string,
   { productIds, livemode, from, to, stepMs }: ProductRange,
@@ -174,7 +170,6 @@ interface PaceRow {
   isOlder: boolean;
 }
 
-/** What was used of a metric between two hours, for a projection. */
 export const selectPace = (
   { orgId, productId, livemode }: UsageScope,
   metric: string,
@@ -220,7 +215,6 @@ export interface HoldingKey {
   nextExpiresAt: Date;
 }
 
-/** What the API keys hold of a product now, the most first. */
 export const selectHolds = (
   { orgId, productId, livemode }: UsageScope,
   metric: string,

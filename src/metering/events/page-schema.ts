@@ -3,7 +3,7 @@ import { isUuid } from '../../core/http/request.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { text } from '../../core/http/validate.js';
 
-/** The queries of the usage pages. Everything is optional, and anything else in an address is ignored. */
+/** Query schemas of the usage pages. All fields are optional, and unknown fields are ignored. */
 
 const years = 'of the years 2000 to 2099';
 
@@ -41,7 +41,6 @@ export const usageQuerySchema = z.object({
   metric: text(255).optional(),
 });
 
-/** What belongs to each range. The fields of the others are left alone. */
 export const rangeSchemas = {
   day: z.object({ date: day.optional() }),
   month: z.object({ month: month.optional() }),

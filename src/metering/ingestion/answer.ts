@@ -30,7 +30,7 @@ export interface UsageAnswer extends Omit<Answer, 'warnings'> {
   warnings: UsageWarning[];
 }
 
-/** @throws AppError for a key that is not good */
+/** @throws AppError for an invalid key */
 export function refuseBadKey(outcome: BatchOutcome): void {
   for (const verdict of outcome.verdicts) {
     const error = keyError(verdict?.problem ?? null, 'usage:write');
@@ -39,11 +39,11 @@ export function refuseBadKey(outcome: BatchOutcome): void {
 }
 
 /**
- * What the sender is told, whose key is good.
- * @param suggestions what to ask who sent a slug
- * @param pointerOf names the places of broken rules
- * @param horizonMonths how long idempotency keys are remembered, if not for ever
- * @throws AppError for a strict batch with a broken rule: `errors` lists every one
+ * The answer to a sender with a valid key.
+ * @param suggestions questions to add for unknown slugs
+ * @param pointerOf points to the place of a broken rule
+ * @param horizonMonths how long idempotency keys are remembered, if not forever
+ * @throws AppError for a strict batch with a broken rule: `errors` lists all of them
  */
 export function toUsageAnswer(
   batch: Batch,
@@ -86,7 +86,7 @@ export const limitWarning = (productSlug: string, metric: string, state: LimitSt
   return { code: 'limit_exceeded', productSlug, metric, limit: { quantity, window, enforcement }, used };
 };
 
-/** The products that the Organization has no live entitlement for, and whose Organization it is. */
+/** The products without a live entitlement, and their Organization. */
 export function findUnknownProducts(
   batch: Batch,
   { verdicts }: BatchOutcome,
@@ -149,7 +149,7 @@ function brokenRulesError(broken: BrokenRule[], pointerOf: PointerOf): AppError 
   return new AppError(first.code, `Nothing was recorded. Event ${first.index}: ${first.detail}`, { errors });
 }
 
-/** `broken` has an event's rules in the documents' order. */
+/** `broken` lists each event's rules in the documented order. */
 function firstPerEvent(broken: BrokenRule[]): RejectedEvent[] {
   return broken
     .filter((b, i) => i === 0 || broken[i - 1]!.index !== b.index)

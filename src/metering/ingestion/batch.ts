@@ -18,33 +18,33 @@ export const MAX_PAST_MS = 7 * DAY_MS;
 const MAX_FUTURE_MS = 5 * MINUTE_MS;
 
 /**
- * The first month, as its first day, of whose events repeats are known: keys are remembered for so many whole months after
- * the month of their event. What is older may be archived; it is refused here in any case, being more than a week old.
+ * First day of the first month whose idempotency keys are remembered, for `horizonMonths` whole months after the event's
+ * month. Older months may be archived; their events are refused anyway, because they are more than a week old.
  */
 export function firstRemembered(horizonMonths: number, nowMs: number): string {
   const now = new Date(nowMs);
   return monthOf(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - horizonMonths, 1));
 }
 
-/** One request's events, validated, in the columns that the statement takes. */
+/** One request's events, validated, in the columns of the statement. */
 export interface Batch {
   hashedSecret: string;
-  /** Record the good events and report the others, instead of all or nothing. */
+  /** Record the valid events and report the others, instead of all or nothing. */
   isLenient: boolean;
   /** When the request arrived, in ms since the epoch: the default time of its events. */
   receivedAtMs: number;
-  /** The distinct products and metrics of the batch, in order of first use, and the largest quantity among their events. */
+  /** The distinct products and metrics of the batch in order of first use, each with its largest quantity. */
   pairs: { slug: string; metric: string; largest: string }[];
-  /** Per event: its place in `pairs`, its idempotency key, exact decimal quantity, and RFC 3339 time if it gave one. */
+  /** Per event: its index in `pairs`, idempotency key, exact decimal quantity, and RFC 3339 time if given. */
   pairOf: number[];
   keys: string[];
   quantities: string[];
   times: (string | undefined)[];
-  /** Events whose time lies outside the window, by index. */
+  /** Indexes of events whose time lies outside the window. */
   outOfRange: Set<number>;
-  /** Events found to be above what one event of their product may count, by index, with that ceiling. */
+  /** Events above their product's ceiling, by index, with that ceiling. */
   aboveCeiling: ReadonlyMap<number, string>;
-  /** Size of the body in bytes, for the bound of the queue. */
+  /** Size of the body in bytes, which counts towards the queue's bound. */
   bytes: number;
 }
 
@@ -60,7 +60,7 @@ interface BatchInput {
 
 export function toBatch(input: BatchInput): Batch {
   const { events, exactQuantities, receivedAtMs } = input;
-  // Field by field: this runs for each request, and copying the rest of an object costs more than all of this.
+  // Field by field: this runs for each request, and spreading the input would cost more than everything else here.
   const batch: Batch = {
     hashedSecret: input.hashedSecret,
     isLenient: input.isLenient,
@@ -77,7 +77,7 @@ export function toBatch(input: BatchInput): Batch {
   const known = new Map<string, number>();
   let pair = -1;
   for (const [i, event] of events.entries()) {
-    // Mostly the same product as the event before.
+    // Usually the same product as the previous event.
     if (
       pair < 0 ||
       event.productSlug !== batch.pairs[pair]!.slug ||
@@ -99,7 +99,7 @@ export function toBatch(input: BatchInput): Batch {
 }
 
 function numberOfPair(batch: Batch, known: Map<string, number>, { productSlug, metric }: UsageEvent): number {
-  // A line feed cannot occur in either part: control characters were refused.
+  // A line feed cannot occur in either part, because control characters are refused.
   const name = `${productSlug}\n${metric}`;
   let pair = known.get(name);
   if (pair === undefined) {
@@ -109,7 +109,6 @@ function numberOfPair(batch: Batch, known: Map<string, number>, { productSlug, m
   return pair;
 }
 
-/** The batch without the events that are above their ceiling. */
 export function leaveOut(batch: Batch, aboveCeiling: Batch['aboveCeiling']): Batch {
   const pairs = batch.pairs.map((pair) => ({ ...pair, largest: '0' }));
   for (const [i, quantity] of batch.quantities.entries()) {
@@ -126,8 +125,8 @@ export function isInWindow(time: string, receivedAtMs: number): boolean {
 }
 
 /**
- * Postgres keeps microseconds and would round a finer time, perhaps into the next month: cut it instead. It also
- * refuses offsets of 16 hours and more, which RFC 3339 allows: such a time goes to UTC here.
+ * Postgres keeps microseconds and would round a finer time, perhaps into the next month, so this truncates it. Postgres also
+ * refuses offsets of 16 hours and more, which RFC 3339 allows; such times are converted to UTC.
  */
 export function toStorableTime(time: string): string {
   const cut = time.length > 27 ? time.replace(/(\.\d{6})\d+/, '$1') : time;
@@ -136,7 +135,7 @@ export function toStorableTime(time: string): string {
   return `${new Date(cut).toISOString().slice(0, 19)}${fraction}Z`;
 }
 
-/** Hands on each event that may be recorded: its place in `pairs`, and its time in ms since the epoch. Nothing is made for each. */
+/** Calls `take` with the `pairs` index and time (ms since the epoch) of each recordable event, without allocating. */
 function eachRecordable(batch: Batch, take: (pair: number, ms: number) => void): void {
   for (let i = 0; i < batch.pairOf.length; i++) {
     if (batch.outOfRange.has(i) || batch.aboveCeiling.has(i)) continue;
@@ -145,14 +144,14 @@ function eachRecordable(batch: Batch, take: (pair: number, ms: number) => void):
   }
 }
 
-/** The totals that a batch has to do with, as `<place in pairs> <month>`. */
+/** The totals that a batch affects, as `<index in pairs> <month>`. */
 export function totalsOf(batch: Batch): Set<string> {
   const totals = new Set<string>();
   eachRecordable(batch, (pair, ms) => totals.add(`${pair} ${monthOf(ms)}`));
   return totals;
 }
 
-/** The latest time of the events of each pair that may be recorded, in ms since the epoch; undefined where there is none. */
+/** Per pair, the latest time of its recordable events in ms since the epoch; undefined if none. */
 export function latestTimes(batch: Batch): (number | undefined)[] {
   const latest: (number | undefined)[] = batch.pairs.map(() => undefined);
   eachRecordable(batch, (pair, ms) => {
@@ -165,18 +164,17 @@ const manyDigits = /(?<!\\)"quantity"\s*:\s*-?[\d.]{16,}/;
 
 const MAX_DIGITS = 100;
 
-/** Where a field of an event stands in what was sent, as a JSON pointer. */
+/** JSON pointer to an event's field in the request body. */
 export type PointerOf = (index: number, field: keyof UsageEvent) => string;
 
 export const pointerInBatch: PointerOf = (index, field) => `/events/${index}/${field}`;
 
 /**
- * The exact digits of quantities that `JSON.parse` would round to a double, by event. Almost no body has one, and a
- * body that has none of 16 digits or more is not parsed twice. A closing quote that is not escaped, followed by a
- * colon, ends a field name, so a text that merely contains the word is never taken for one.
- *
+ * The exact digits of quantities that `JSON.parse` would round to a double, by event. Bodies without a number of 16 or more
+ * digits (nearly all) are not parsed twice. An unescaped closing quote followed by a colon ends a field name, so a text that
+ * merely contains the word does not count.
  * @param text the body that the events were parsed from
- * @param quantitiesIn those of the body, by event
+ * @param quantitiesIn reads the quantities of a parsed body, by event
  * @throws AppError invalid_request naming the event whose quantity has more than 100 digits
  */
 export function findExactQuantities(
@@ -194,13 +192,12 @@ export function findExactQuantities(
       const place = { index: i, pointer: pointerOf(i, 'quantity'), code: 'invalid_request' as const, detail };
       throw new AppError('invalid_request', `${place.pointer} ${detail}`, { errors: [place] });
     }
-    // What a double cannot tell from zero is zero, as it is for a literal of few digits.
+    // A value that a double cannot distinguish from zero is zero, as it is for a short literal.
     if (digits >= 16 && Number(quantity) !== 0) exact.set(i, quantity);
   }
   return exact;
 }
 
-/** What was sent, in whatever format. */
 export interface ParsedEvents {
   events: UsageEvent[];
   exactQuantities: ReadonlyMap<number, string>;
@@ -233,7 +230,7 @@ const dataSchema = z
   })
   .describe('Other fields are ignored.');
 
-/** CloudEvents 1.0.2, JSON format. Extension attributes are anybody's. */
+/** CloudEvents 1.0.2, JSON format. Any extension attribute is allowed. */
 export const cloudEventSchema = z
   .looseObject({
     specversion: z.literal('1.0'),
@@ -265,7 +262,6 @@ export const cloudEventBatchType = 'application/cloudevents-batch+json';
 
 const frameSchema = z.array(z.unknown()).min(1, 'must hold at least one event');
 
-/** Reads one CloudEvent, or a batch of them. */
 export function parseCloudEvents({ value, text: json }: JsonBody, isBatch: boolean): ParsedEvents {
   requireFewEvents(value);
   const sent = isBatch
@@ -289,7 +285,7 @@ function toUsageEvent({ id, source, type, subject, time, data }: CloudEvent): Us
   };
 }
 
-/** A character beyond the basic plane has two units, and counts once. */
+/** Code points beyond the basic plane have two UTF-16 units but count as one character. */
 const toIdempotencyKey = (name: string): string =>
   name.length > MAX_TEXT_LENGTH && Array.from(name).length > MAX_TEXT_LENGTH
     ? createHash('sha256').update(name).digest('hex')

@@ -7,17 +7,14 @@ import { createHeadroom, type Headroom, type Limited, type LimitedUse } from './
 import { examineRepeats, findAbove, findRepeats, hasCeilingProblem } from './repeats.js';
 import { ingest } from './statements.js';
 
-/** What the statement found about one distinct (key, product, metric). */
 export interface PairVerdict {
   problem: string | null;
   orgId: string | null;
   productId: string | null;
   isLive: boolean;
-  /** The metric that the product counts. */
   usageMetric: string | null;
-  /** What one event of the product may count; an exact decimal. */
   maxQuantity: string | null;
-  /** Of an entitlement with limits that events are recorded for. */
+  /** Set if the entitlement has limits and events are recorded for it. */
   limited: Pick<Limited, 'declared' | 'total'> | undefined;
 }
 
@@ -38,24 +35,23 @@ export interface OverLimit {
 }
 
 export interface BatchOutcome {
-  /** Per pair of the batch; undefined where there was nothing to say. */
+  /** Per pair of the batch; undefined if there was nothing to report. */
   verdicts: (PairVerdict | undefined)[];
-  /** Events that were sent on and turned out to be repeats, by index. */
+  /** Indexes of submitted events that turned out to be repeats. */
   repeats: number[];
-  /** Repeats that differ from what their key was first used for. */
+  /** Repeats that differ from the first event with their key. */
   mismatches: { index: number; isOtherMode: boolean }[];
   overCap: OverCap[];
-  /** Limits that are exceeded, of the windows that are open now and that an event of the batch lies in. */
+  /** Exceeded limits whose current window contains an event of the batch. */
   overLimit: OverLimit[];
-  /** Events above what one event of their product may count, by index, with that ceiling. */
   aboveCeiling: ReadonlyMap<number, string>;
 }
 
 /**
- * Records the batches and tells each what became of it. It returns after the commit. One statement decides each batch.
- * A batch with a refused pair (a lenient one: those events) leaves nothing behind and changes nothing for the others:
- * where a quantity was above its ceiling, what shared its pair goes again without it.
- * @param onNoted called when something is to be evaluated for thresholds
+ * Records the batches and returns each one's outcome after the commit. One statement decides all batches. A batch with a
+ * refused pair (a lenient one: those events) leaves nothing behind and does not affect the others. If a quantity exceeded
+ * its ceiling, the events that shared its pair are sent again without it.
+ * @param onNoted called when a threshold evaluation was noted
  */
 export async function recordBatches(
   run: Run,
@@ -73,7 +69,7 @@ export async function recordBatches(
     if (!batch.isLenient && above.size > 0) outcome.aboveCeiling = above;
     else again.push({ at, batch: leaveOut(batch, above) });
   }
-  // Each round leaves out at least one event or decides at least one batch, so this ends.
+  // Each round excludes at least one event or decides at least one batch, so this terminates.
   if (again.length > 0) {
     const decided = await recordBatches(
       run,
@@ -128,7 +124,7 @@ async function recordOnce(
     const repeats = findRepeats(plan, batches, outcomes, verdicts, insertedKeys);
     if (repeats.length > 0) await examineRepeats(run, plan, batches, outcomes, verdicts, repeats);
   }
-  // After the commit, so that what others have added is counted; a further statement only where an entitlement has limits.
+  // After the commit, so that concurrent additions count. Costs an extra statement only if an entitlement has limits.
   await headroom.tellExceeded(run, limitedUses(batches, outcomes), nowMs);
   return outcomes;
 }
@@ -186,7 +182,7 @@ function readPairRow(
   }
 }
 
-/** A pair may be shared by batches of different months: each hears only of the totals that it has to do with. */
+/** Batches of different months may share a pair; each batch gets only the totals that it affects. */
 function findOwnOverCap(batch: Batch, numbers: number[], overCap: Map<number, OverCap[]>): OverCap[] {
   if (!numbers.some((n) => overCap.has(n))) return [];
   const own = totalsOf(batch);
@@ -195,12 +191,11 @@ function findOwnOverCap(batch: Batch, numbers: number[], overCap: Map<number, Ov
   );
 }
 
-/** One (key, product, metric) of a flush, and the batches that have it. */
 interface FlushPair {
   hashedSecret: string;
   slug: string;
   metric: string;
-  /** Of a batch that has several pairs, its number; below zero if the batch is lenient. 0: a pair that batches share. */
+  /** The batch number for a batch with several pairs, negative if the batch is lenient; 0 for a pair shared by batches. */
   group: number;
   /** The largest quantity among its events, an exact decimal. */
   largest: string;
@@ -211,12 +206,11 @@ interface Source {
   event: number;
 }
 
-/** What a flush sends, in the columns that the statement takes. */
 export interface FlushPlan {
   pairs: FlushPair[];
   /** Per batch and pair of the batch: the index in `pairs`. */
   pairNumbers: number[][];
-  /** Per event that may be recorded. */
+  /** Per recordable event. */
   eventPairs: number[];
   keys: string[];
   quantities: string[];
@@ -236,7 +230,7 @@ function planFlush(batches: Batch[]): FlushPlan {
   };
   const shared = new Map<string, number>();
   for (const [b, batch] of batches.entries()) {
-    // What is decided over several pairs together gets pairs of its own, tied by a group.
+    // Pairs that must be decided together are not shared with other batches; a group ties them.
     const group = batch.pairs.length === 1 ? 0 : batch.isLenient ? -b - 1 : b + 1;
     const numbers = batch.pairs.map(({ slug, metric, largest }) => {
       const add = () =>

@@ -4,25 +4,25 @@ import { MINUTE_MS, monthOf } from '../../core/time.js';
 import { readLimits, type Subject } from '../entitlements/limit-queries.js';
 import { startOfWindow, type LimitState } from '../entitlements/limits.js';
 
-/** What a statement that raises totals tells of a subject with limits. */
+/** Reported by a statement that raises totals, for a subject with limits. */
 export interface Limited extends Subject {
   /** Its limits as JSON. */
   declared: string;
   /**
-   * What it has used in this month, the two before and the one after, which hold every window and any event that is recorded or
-   * corrected in one, and what corrections have taken off that: so it does not sink.
+   * Usage in this month, the two before and the one after, which cover every window and every event recorded or corrected in
+   * one, plus what corrections took off, so that the number never decreases.
    */
   total: string;
 }
 
-/** What was used of a subject with limits, and whom to tell. */
+/** Usage of a subject with limits, and where to report exceeded limits. */
 export interface LimitedUse {
   limited: Limited;
   atMs: number;
   tell: (state: LimitState) => void;
 }
 
-/** SQL of an expression: `Limited.total` of a row with org_id, product_id, livemode and metric, beside a CTE `raised`. */
+/** SQL expression for `Limited.total` of a row with org_id, product_id, livemode and metric, beside a CTE `raised`. */
 export const totalAround = (t: Names, subject: string, now: string): string => `(
     select trim_scale(coalesce(sum(quantity), 0))::text from (
       select quantity + lowered as quantity from raised
@@ -47,21 +47,21 @@ interface Known {
   declared: string;
   month: string;
   atMs: number;
-  /** No limit is exceeded as long as the total is not above it. */
+  /** No limit is exceeded until the total rises above this. */
   upTo: string;
 }
 
 export type Headroom = ReturnType<typeof createHeadroom>;
 
 const MAX_KNOWN = 10_000;
-/** They sink only where a wrong one is set right. After so long that is noticed, too. */
+/** A total decreases only when a wrong one is repaired. After this time the cache notices that too. */
 const KEPT_MS = MINUTE_MS;
 
 /**
- * Reading the windows of limits costs as much as recording an event. So what was left when they were last read is kept: by
- * so much at least must a total grow before one can be exceeded, through whichever instance. Nothing but events and
- * corrections raises what is used in a window, and totals have all of both. A window lets go of what was in it as time goes
- * by, and where a correction lowers it; what that takes off a total is added again, or it would hide as much that comes later.
+ * Reading the windows of limits costs as much as recording an event, so this caches the room left at the last reading: the
+ * total must grow by at least that much before a limit can be exceeded, through any instance. Only events and corrections
+ * raise the usage in a window, and totals include both. Usage leaves a window with time and when a correction lowers it;
+ * reductions are added back to the total, or they would hide an equal amount of later usage.
  */
 export function createHeadroom() {
   const known = new Map<string, Known>();
@@ -93,7 +93,7 @@ export function createHeadroom() {
   }
 
   return {
-    /** Tells each use of the limits that are exceeded, of the windows that are open now and that it lies in. Only what may be exceeded is read. */
+    /** Calls `tell` for each exceeded limit whose current window contains the use. Reads only limits that may be exceeded. */
     async tellExceeded(run: Run, uses: readonly LimitedUse[], nowMs: number): Promise<void> {
       const bySubject = new Map<string, { limited: Limited; uses: LimitedUse[] }>();
       for (const use of uses) {
@@ -101,7 +101,7 @@ export function createHeadroom() {
         const known = bySubject.get(name);
         if (known) {
           known.uses.push(use);
-          // Of several statements the last has seen the most.
+          // The largest total is the most recent reading.
           if (compareDecimals(use.limited.total, known.limited.total) > 0) known.limited = use.limited;
         } else bySubject.set(name, { limited: use.limited, uses: [use] });
       }

@@ -12,19 +12,19 @@ import type { Thresholds } from '../thresholds/thresholds.js';
 export type Ingestion = ReturnType<typeof createIngestion>;
 
 export interface RecorderDeps extends Pick<Context, 'db' | 'clock' | 'metrics'> {
-  /** Left out: what is noted for them waits for the job. */
+  /** If omitted, noted evaluations wait for the job. */
   thresholds?: Pick<Thresholds, 'noted'>;
 }
 
-/** How long a flush goes on trying while the database restarts, before its requests get 503. */
+/** How long a flush retries while the database restarts, before its requests get 503. */
 const RETRY_FOR_MS = 2_000;
 const MAX_QUEUED_EVENTS = 50_000;
 const MAX_QUEUED_DRY_RUNS = 200;
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 
-/** The ingestion engine of one process: batches that wait while a flush is in flight go together in the next one. */
+/** The ingestion engine of one process: batches that arrive during a flush go together in the next one. */
 export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps) {
-  // The embedded database blocks the event loop for the time of a statement: shorter ones keep the process answering.
+  // The embedded database blocks the event loop during a statement; smaller flushes keep the process responsive.
   const maxWeight = db.kind === 'embedded' ? 250 : 1_000;
   const { shards } = db;
   const queueLimit = (weight: number) => ({
@@ -42,7 +42,7 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
     queueLimit: queueLimit(MAX_QUEUED_EVENTS),
   }));
 
-  // One at a time: until it is rolled back a dry run holds the rows that real events wait for.
+  // One at a time: until a dry run is rolled back, it holds locks on rows that real events need.
   const dryRuns = createGroupCoalescer<Batch, BatchOutcome>(shards, (group) => ({
     flush: async ([batch]) => [await dryRun(group, batch!).catch(toRefusal)],
     parallel: 1,
@@ -70,9 +70,9 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
   }
 
   return {
-    /** Records a batch; resolves after the commit. */
+    /** Resolves after the commit. */
     record: (batch: Batch): Promise<BatchOutcome> => coalescer.submit(batch),
-    /** What recording the batch would answer, with nothing recorded. */
+    /** Returns what recording the batch would answer, without recording anything. */
     dryRun: (batch: Batch): Promise<BatchOutcome> => dryRuns.submit(batch),
     get waitingEvents() {
       return coalescer.waiting;
@@ -81,26 +81,23 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
   };
 }
 
-/** Of a queue for all groups: one that is blocked must not fill what all have. */
+/** One group's share of the common queue limit, so that a blocked group cannot fill the queue. */
 export const shareOfQueue = ({ groups }: Shards, limit: number): number => limit / Math.min(groups.length, 4);
 
-/**
- * Records the requests of a flush, over short outages, and says of each what became of it.
- * @param recordOnce harmless when it is repeated
- */
+/** Records the requests of a flush, retrying over short outages. @param recordOnce must be safe to repeat */
 export function createRecorder<Request, Outcome>(
   recordOnce: (group: ShardGroup, requests: Request[]) => Promise<Outcome[]>,
 ) {
-  /** When each server was first found to be away, until it has answered. */
+  /** When each server was first found unavailable; cleared once it answers. */
   const awaySince = new Map<string, number>();
 
-  /** Something in the flush that the database itself refuses is found by halving; only its owner gets the error. */
+  /** Finds a request that the database refuses by halving the flush; only that request gets the error. */
   async function recordOrSplit(group: ShardGroup, batches: Request[]): Promise<(Outcome | Error)[]> {
     try {
       return await recordWithRetry(group, batches);
     } catch (error) {
       if (error instanceof ShardGroupGoneError) throw error;
-      // Returned, not thrown: the other half of a split flush may have been committed and keeps its answers.
+      // Returned, not thrown: the other half of a split flush may be committed and keeps its answers.
       if (isDatabaseUnavailable(error) || batches.length === 1) return batches.map(() => toRefusal(error));
       const middle = batches.length >> 1;
       return [
@@ -111,8 +108,8 @@ export function createRecorder<Request, Outcome>(
   }
 
   /**
-   * A repeat after a lost connection is safe: what had been committed after all is not counted again. The flushes share
-   * the time they wait for the database, or a queue of requests would wait as many times as it has flushes.
+   * Retrying after a lost connection is safe, because events already committed are not counted again. Flushes share the
+   * waiting time, or a queue of requests would wait once per flush.
    */
   async function recordWithRetry(group: ShardGroup, batches: Request[]): Promise<Outcome[]> {
     const startedAt = performance.now();
@@ -135,7 +132,7 @@ export function createRecorder<Request, Outcome>(
   return recordOrSplit;
 }
 
-/** Class 22 is data that the database cannot hold; anything else is ours. */
+/** Class 22 means data that the database cannot store; any other error is our own. */
 function toRefusal(error: unknown): Error {
   if (!sqlState(error)?.startsWith('22')) return error as Error;
   return new AppError('invalid_request', 'A value is outside what can be stored.', {

@@ -6,25 +6,24 @@ import type { Batch } from './batch.js';
 import type { BatchOutcome, FlushPlan, OverCap, PairVerdict } from './flush.js';
 import { findMismatches, findOverCap } from './statements.js';
 
-const isOfCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
+const isAboveCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
   verdict?.problem === 'quantity_out_of_range';
 
-/** True if a pair of the batch had an event above its ceiling, its own or, where the pair is shared, another batch's. */
+/** Whether a pair of the batch had an event above its ceiling, in this batch or in another that shares the pair. */
 export const hasCeilingProblem = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
-  verdicts.some(isOfCeiling);
+  verdicts.some(isAboveCeiling);
 
-/** The batch's own events above their ceiling, with those found before. */
 export function findAbove(batch: Batch, { verdicts }: BatchOutcome): Map<number, string> {
   const above = new Map(batch.aboveCeiling);
   for (const [i, quantity] of batch.quantities.entries()) {
     const verdict = verdicts[batch.pairOf[i]!];
-    if (isOfCeiling(verdict) && !above.has(i) && isDecimalAbove(quantity, verdict!.maxQuantity!))
+    if (isAboveCeiling(verdict) && !above.has(i) && isDecimalAbove(quantity, verdict!.maxQuantity!))
       above.set(i, verdict!.maxQuantity!);
   }
   return above;
 }
 
-/** The first event of each inserted key, in the order of the flush, is the one that was recorded; the others repeat it. */
+/** The first event of each inserted key, in flush order, was recorded; the others are repeats. */
 export function findRepeats(
   plan: FlushPlan,
   batches: Batch[],
@@ -52,7 +51,7 @@ export function findRepeats(
   return repeats;
 }
 
-/** Compares repeats with what was recorded first, and warns of the cap as for a new event. */
+/** Compares repeats with the recorded events, and warns of the cap as for a new event. */
 export async function examineRepeats(
   run: Run,
   plan: FlushPlan,
@@ -102,7 +101,7 @@ export async function examineRepeats(
   }
 }
 
-/** Where the batch raised the same total itself, this later reading includes what it raised. */
+/** If the batch raised the same total itself, this later reading already includes its events. */
 function addOverCap(list: OverCap[], found: OverCap): void {
   const known = list.find(
     (o) => o.slug === found.slug && o.metric === found.metric && o.period === found.period,

@@ -115,7 +115,7 @@ export const usageRoutes = [
         const hashedSecret = readHashedSecret(req);
         const receivedAtMs = clock.now();
         const isLenient = prefersLenient(req);
-        // A body that costs something is not read before its key is checked; the statement decides about every key again.
+        // A large body is not read until its key is checked. The statement checks every key again.
         if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req))
           await keys.authenticate(hashedSecret, 'usage:write');
         const { batch, pointerOf } = await preferKeyError(
@@ -152,11 +152,11 @@ function parseEvents(mediaType: string | undefined, body: JsonBody): ParsedEvent
   return mediaType === cloudEventBatchType ? parseCloudEvents(body, true) : parseUsageBatch(body);
 }
 
-/** Whoever misspells it does not want the events recorded. Mostly there is no query, and nothing is parsed. */
+/** Refuses a misspelt parameter, because its sender wants no events recorded. Usually there is no query to parse. */
 const readDryRun = (req: Request): boolean =>
   req.url.includes('?') && parseQuery(querySchema, req.query).dryRun === 'true';
 
-/** RFC 7240. An unknown preference is ignored, as the RFC asks. */
+/** RFC 7240. Unknown preferences are ignored, as the RFC requires. */
 export function prefersLenient(req: Request): boolean {
   const { prefer } = req.headers;
   return prefer !== undefined && /(^|[,;\s])handling\s*=\s*"?lenient"?\s*($|[,;])/i.test(String(prefer));

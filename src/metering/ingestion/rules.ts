@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../core/errors.js';
 
-/** The documents' order of the rules. */
+/** The documented order of the rules. */
 const order: ErrorCode[] = [
   'not_found',
   'event_not_found',
@@ -13,7 +13,7 @@ const order: ErrorCode[] = [
   'invalid_request',
 ];
 
-/** The one that decides the status of what is all or nothing. @param broken one or more */
+/** The rule that decides the status of an all-or-nothing request. @param broken not empty */
 export const firstBroken = <Rule extends { code: ErrorCode }>(broken: readonly Rule[]): Rule =>
   broken.toSorted((a, b) => order.indexOf(a.code) - order.indexOf(b.code))[0]!;
 
@@ -23,7 +23,7 @@ interface BrokenProductRule {
   detail: string;
 }
 
-/** What a statement found wrong with the product of an event; undefined where it found nothing, or something else. */
+/** The product rule that the statement found broken; undefined if it found none or another problem. */
 export function brokenProductRule(
   problem: string | null | undefined,
   { slug, metric, usageMetric }: { slug: string; metric: string; usageMetric: string | null | undefined },

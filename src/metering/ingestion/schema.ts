@@ -5,15 +5,15 @@ import { declaredLimitSchema } from '../entitlements/limits.js';
 
 export const MAX_EVENTS = 500;
 export const MAX_TEXT_LENGTH = 255;
-/** A character beyond the basic plane as two `\\uXXXX`, as encoders write it that keep to ASCII. */
+/** A character beyond the basic plane as two `\\uXXXX` escapes, as ASCII-only encoders write it. */
 const MAX_CHARACTER_BYTES = 12;
 export const MAX_KEY_BYTES = MAX_TEXT_LENGTH * MAX_CHARACTER_BYTES;
-/** Names and punctuation of an event, its time, and a quantity of 100 digits. */
+/** Field names and punctuation of an event, its time, and a quantity of 100 digits. */
 const OTHER_BYTES = 320;
-/** The largest events that there can be, in the longest way to write them. */
+/** A full batch of the largest possible events, fully escaped. */
 export const MAX_BODY_BYTES = MAX_EVENTS * (3 * MAX_KEY_BYTES + OTHER_BYTES);
 
-/** One usage event as it is sent. Plain types, no transforms: this runs for each of up to 500 events. */
+/** One usage event as sent. Plain types without transforms, because this runs for each of up to 500 events. */
 export const usageEventSchema = z
   .strictObject({
     productSlug: text(MAX_TEXT_LENGTH).describe(
@@ -47,7 +47,6 @@ export const usageBatchSchema = z
   })
   .meta({ id: 'UsageBatch' });
 
-/** The batch around the events, which are parsed one by one. */
 export const batchFrameSchema = z.strictObject({
   events: z.array(z.unknown()).min(1, 'must hold at least one event'),
 });

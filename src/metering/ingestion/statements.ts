@@ -5,9 +5,9 @@ import { totalAround } from './headroom.js';
 import { noteRaised } from '../thresholds/statements.js';
 
 /**
- * Raises the sums by what `inserted` has, as CTEs: totals before hours, each in the order of its primary key. Whatever records
- * events goes through these, so that a total is always the sum of its events. Where webhooks listen, `noted` has what is to be
- * evaluated of it.
+ * CTEs that raise the sums by the rows of `inserted`: totals before hours, each in primary-key order. Everything that
+ * records events uses these, so a total is always the sum of its events. If webhooks listen, `noted` holds what must be
+ * evaluated.
  */
 export const addToSums = (t: Names, now: string, entitled: string): string => `hourly as materialized (
   select org_id, product_id, livemode, metric, api_key_id,
@@ -35,7 +35,7 @@ export const addToSums = (t: Names, now: string, entitled: string): string => `h
   do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events
 ), ${noteRaised(t, now, entitled)}`;
 
-/** Moves the totals by what the CTE `corrected` has changed, in the order of their primary key; before the hours, as events do. */
+/** Adjusts the totals by the CTE `corrected`, in primary-key order, and before the hours, like events. */
 export const addToTotals = (table: (name: string) => string): string => `
   insert into ${table('usage_totals')} as t (org_id, period, livemode, product_id, metric, quantity, events, lowered)
   select org_id, date_trunc('month', occurred_at at time zone 'UTC')::date as period, livemode, product_id, metric,
@@ -47,7 +47,7 @@ export const addToTotals = (table: (name: string) => string): string => `
   do update set quantity = t.quantity + excluded.quantity, lowered = t.lowered + excluded.lowered
   returning 1`;
 
-/** The same of the hours. @param after a condition that holds once the totals have been moved */
+/** Like `addToTotals`, for the hours. @param after a condition that holds once the totals have been adjusted */
 export const addToHours = (table: (name: string) => string, after = 'true'): string => `
   insert into ${table('usage_hours')} as h (org_id, product_id, livemode, hour, metric, api_key_id, quantity, events)
   select org_id, product_id, livemode, date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour, metric, api_key_id,
@@ -59,7 +59,7 @@ export const addToHours = (table: (name: string) => string, after = 'true'): str
   on conflict (org_id, product_id, livemode, hour, metric, api_key_id)
   do update set quantity = h.quantity + excluded.quantity`;
 
-/** SQL: the branches of a `case` that finds what is wrong with a pair of `joinPair`: as the texts of `rules.ts` name it. */
+/** SQL: the branches of a `case` that names what is wrong with a pair of `joinPair`, in the terms of `rules.ts`. */
 export const whenPairIsBad = (now: string): string => `${whenKeyIsBad(now, 'usage:write')}
       when e.kind is null then 'entitlement_required'
       when pr.archived_at is not null then 'product_archived'
@@ -67,9 +67,8 @@ export const whenPairIsBad = (now: string): string => `${whenKeyIsBad(now, 'usag
       when pr.usage_metric <> p.metric then 'unknown_metric'`;
 
 /**
- * SQL: joins `p`, which has hashed_secret and slug, to its key `k`, its product `pr` and the entitlement `e` that is in effect.
- * Each is a lateral sub-select of one row: its whole key is given, so the plan is an index whatever the planner believes about the
- * size of the tables.
+ * SQL: joins `p` (hashed_secret, slug) to its key `k`, its product `pr` and the entitlement `e` in effect. Lateral
+ * sub-selects of one row by its whole key make the plan use indexes, whatever the planner believes about table sizes.
  */
 export const joinPair = (t: Names, now: string): string => `
   left join lateral (select * from ${t('api_keys')} where hashed_secret = p.hashed_secret limit 1) k on true
@@ -83,29 +82,22 @@ export const joinPair = (t: Names, now: string): string => `
 
 /**
  * The ingestion statement: one round trip and one commit for everything that waits.
- *
- * `pair` is each distinct (API key, product, metric) of the flush, and an event only names its pair. That keeps the
- * re-check of keys and entitlements to a few index lookups however many events there are, and puts it into the same
- * snapshot as the insert: what was revoked or withdrawn before a request arrived binds that request, with no cache
- * to ask. A strict request with several pairs has a group of its own; one bad pair leaves out the whole group. The group of
- * a lenient one is below zero, and only a quantity above the ceiling leaves it out.
- *
- * The ceiling of an event is checked once per pair, by its largest quantity: which event it was, and whose, is found by
- * the caller, who sends the others again.
- *
- * Rows go in ordered by key, of equal keys the first sent first, and the sums by their primary key, totals before
- * hours. Every flush on every instance takes its locks in that one order, so two flushes wait for each other at most
- * and never deadlock.
- *
- * `inserted` holds what was really new. The sums are raised once per row from it, never from what was sent, so a
+ * `pair` is each distinct (API key, product, metric) of the flush, and an event only refers to its pair. That reduces the
+ * check of keys and entitlements to a few index lookups, however many events there are, and puts it in the same snapshot as
+ * the insert: a revocation committed before a request arrives applies to it, without a cache. A strict request with several
+ * pairs forms a group; one bad pair excludes the whole group. A lenient request's group is negative, and only a quantity
+ * above the ceiling excludes it.
+ * The ceiling is checked once per pair, against its largest quantity. The caller finds the event responsible and sends the
+ * others again.
+ * Rows are inserted in key order (equal keys in the order sent), then the sums in primary-key order, totals before hours.
+ * Every flush on every instance takes its locks in that order, so two flushes may wait for each other but never deadlock.
+ * `inserted` holds the rows that were really new. The sums are raised from it, once per row, never from the input, so a
  * repeat adds nothing, whichever of two racing statements wins.
- *
- * The first row counts what was inserted, and names it only where something was not (repeats, or a refused pair); then what was
- * noted for thresholds.
- * The other rows are the pairs that need an answer: refused, above the cap, with limits, or perhaps repeated.
- *
- * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair ·
- * $5 place of the pair, $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now
+ * The first row counts the inserted events, and lists their keys only if some were not inserted (repeats, or a refused
+ * pair); then it names what was noted for thresholds. The other rows are the pairs that need an answer: refused, above the
+ * cap, with limits, or possibly repeated.
+ * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair · $5 index of the pair,
+ * $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now
  */
 export const ingest: Template = {
   name: 'usage_ingest',
@@ -151,9 +143,8 @@ where p.problem is not null or r.quantity is not null or p.limits is not null or
 };
 
 /**
- * For events that were not new: the places of those that differ from what their key was first used for, and whether the
- * mode does. A repeat without a time matches any time, because the first one's may have been the time of its receipt.
- *
+ * For events that were not new: the indexes of those that differ from the first event with their key, and whether the mode
+ * differs. A repeat without a time matches any time, because the first event may have used its time of receipt.
  * $1 org, $2 idempotency key, $3 product, $4 metric, $5 quantity, $6 livemode, $7 occurred at or null, per event
  */
 export const findMismatches: Template = {
@@ -172,7 +163,7 @@ where u.product_id <> d.product_id or u.metric <> d.metric or u.quantity <> d.qu
   or u.occurred_at <> d.occurred_at`,
 };
 
-/** Totals above their cap among those asked for. $1 org, $2 product, $3 metric, $4 livemode, $5 period, per total */
+/** The given totals that are above their cap. $1 org, $2 product, $3 metric, $4 livemode, $5 period, per total */
 export const findOverCap: Template = {
   name: 'usage_find_over_cap',
   text: (t) => `

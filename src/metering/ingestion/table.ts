@@ -15,14 +15,11 @@ import {
 } from 'drizzle-orm/pg-core';
 import { bytewiseText, time } from '../../core/db/sql.js';
 
-/**
- * Every event that got a 202, once. No foreign keys: the ingestion statement checks each reference itself, and
- * three of them would halve the rate.
- */
+/** Every event that got a 202, once. No foreign keys: the statement checks references, and three keys halve the rate. */
 export const usageEvents = pgTable(
   'usage_events',
   {
-    // Fixed-width columns first, so that no row carries padding.
+    // Fixed-width columns first, to avoid padding in each row.
     orgId: uuid('org_id').notNull(),
     productId: uuid('product_id').notNull(),
     apiKeyId: uuid('api_key_id').notNull(),
@@ -35,16 +32,16 @@ export const usageEvents = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.idempotencyKey] }),
-    // The list of events by time and product, and the streaming export. With the mode, so that a few test events are
-    // found at once among millions of live ones.
+    // For the event list by time and product, and for the streaming export. It includes the mode, so that a few test events
+    // are found at once among millions of live ones.
     index('usage_events_time').on(t.orgId, t.productId, t.livemode, t.occurredAt),
     check('usage_events_quantity', sql`${t.quantity} >= 0`),
   ],
 );
 
 /**
- * What events should have been, one row for each time that one was corrected; the event stays as it was sent. Each names the
- * event's own place in the sums, so that whatever adds up events adds these differences by the same index.
+ * Corrected quantities, one row per correction; the event itself stays as sent. Each row repeats the event's place in the
+ * sums, so that any sum of events adds these differences using the same index.
  */
 export const usageCorrections = pgTable(
   'usage_corrections',
@@ -52,18 +49,18 @@ export const usageCorrections = pgTable(
     orgId: uuid('org_id').notNull(),
     productId: uuid('product_id').notNull(),
     apiKeyId: uuid('api_key_id').notNull(),
-    /** Of the event. With its key it names the event also where the key was used again after the event was archived. */
+    /** Time of the event. It distinguishes events whose key was reused after archiving. */
     occurredAt: time('occurred_at').notNull(),
     correctedAt: time('corrected_at').notNull(),
     livemode: boolean().notNull(),
-    /** 1, 2, 3 … of the event: of two that were decided by the same quantity one is refused. */
+    /** 1, 2, 3 … per event. If two corrections were decided from the same quantity, the unique number refuses one. */
     number: integer().notNull(),
     idempotencyKey: bytewiseText('idempotency_key').notNull(),
     correctionKey: bytewiseText('correction_key').notNull(),
     metric: text().notNull(),
     previousQuantity: numeric('previous_quantity').notNull(),
     quantity: numeric().notNull(),
-    /** As in the audit log: a User's id, `operator` with its name, `api_key:` with its id, `system`. */
+    /** As in the audit log: a User's id, `operator` with a name, `api_key:` with an id, or `system`. */
     actor: text().notNull(),
     reason: text().notNull(),
   },
@@ -75,10 +72,7 @@ export const usageCorrections = pgTable(
   ],
 );
 
-/**
- * The balance: what an Organization used of a product in a calendar month (UTC). Always the sum of its events and of what
- * corrections changed of them.
- */
+/** An Organization's usage of a product in a calendar month (UTC). Always the sum of its events and their corrections. */
 export const usageTotals = pgTable(
   'usage_totals',
   {
@@ -90,15 +84,16 @@ export const usageTotals = pgTable(
     metric: text().notNull(),
     quantity: numeric().notNull(),
     events: bigint({ mode: 'number' }).notNull(),
-    /** How much corrections have taken off altogether: with it the total never sinks. */
+    /** The total that corrections have taken off; `quantity + lowered` never decreases. */
     lowered: numeric().notNull().default('0'),
-    /** Below it, with `lowered`, events of this month reach no threshold that was not reached before, on these terms (a hash). */
+    /** While `quantity + lowered` is below this, events reach no new threshold under the terms with this hash. */
     unreached: numeric(),
     unreachedTerms: bigint('unreached_terms', { mode: 'bigint' }),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.period, t.livemode, t.productId, t.metric] }),
-    // Serves what is asked of all Organizations. Of columns that no event changes: a raised total stays in its page.
+    // For queries over all Organizations. It covers only columns that events do not change, so updates of a total stay in
+    // its page.
     index('usage_totals_period')
       .on(t.period)
       .where(sql`${t.livemode}`),
@@ -121,10 +116,10 @@ export const usageHours = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.productId, t.livemode, t.hour, t.metric, t.apiKeyId] })],
 );
 
-/** What the archive of a month goes through; nothing is deleted before `deleting`. */
+/** States of a month's archive; events are deleted only from `deleting` on. */
 export const archiveStates = ['written', 'verified', 'deleting', 'archived'] as const;
 
-/** A closed month whose events are in a file: of one Organization and mode. */
+/** A closed month of one Organization and mode whose events are in a file. */
 export const usageArchives = pgTable(
   'usage_archives',
   {
@@ -133,13 +128,13 @@ export const usageArchives = pgTable(
     period: date({ mode: 'string' }).notNull(),
     livemode: boolean().notNull(),
     state: text({ enum: archiveStates }).notNull(),
-    /** Below the folder of archives. */
+    /** Path below the archive folder. */
     file: text().notNull(),
-    /** Of the file as it lies there, compressed. */
+    /** Hash of the compressed file. */
     sha256: text().notNull(),
     events: bigint({ mode: 'number' }).notNull(),
     writtenAt: time('written_at').notNull(),
-    /** When the last of its events was deleted here. */
+    /** When the last of its events was deleted from the database. */
     archivedAt: time('archived_at'),
   },
   (t) => [
@@ -148,10 +143,7 @@ export const usageArchives = pgTable(
   ],
 );
 
-/**
- * What such a file holds of each product and metric, and how much of it has been deleted here. A total is always the sum of
- * its events and of what was deleted.
- */
+/** Sums of an archive file, and how much of it was deleted here. A total is the sum of its remaining and deleted events. */
 export const usageArchivedTotals = pgTable(
   'usage_archived_totals',
   {
@@ -176,17 +168,14 @@ export const usageArchivedTotals = pgTable(
     ),
   ],
 );
-/** SQL: how a reservation has ended, other than by its time. */
+/** SQL: how a reservation ended, other than by expiring. */
 export const reservationEnds = {
   open: 'settled_at is null and released_at is null',
   released: 'settled_at is null and released_at is not null',
   settled: 'settled_at is not null',
 } as const;
 
-/**
- * Quantities held for work whose size is known only afterwards. A hold counts against the limits until it is settled or
- * released, or until `expiresAt`, whichever comes first: nothing has to run for the last.
- */
+/** Holds for work of unknown size. A hold counts until it is settled, released or past `expiresAt`; expiry needs no job. */
 export const usageReservations = pgTable(
   'usage_reservations',
   {
@@ -198,10 +187,10 @@ export const usageReservations = pgTable(
     expiresAt: time('expires_at').notNull(),
     releasedAt: time('released_at'),
     settledAt: time('settled_at'),
-    /** As the settlement gave it; null where it gave none. */
+    /** As given by the settlement; null if it gave none. */
     settleOccurredAt: time('settle_occurred_at'),
     livemode: boolean().notNull(),
-    /** Of a settled one: whether its event was new. */
+    /** For a settled reservation: whether its event was new. */
     isCounted: boolean('is_counted'),
     idempotencyKey: bytewiseText('idempotency_key').notNull(),
     metric: text().notNull(),
@@ -211,11 +200,11 @@ export const usageReservations = pgTable(
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
     uniqueIndex('usage_reservations_key').on(t.orgId, t.idempotencyKey),
-    // The sum of what is held is read from the index alone.
+    // Covers the sum of held quantities with an index-only scan.
     index('usage_reservations_held')
       .on(t.orgId, t.productId, t.livemode, t.metric, t.expiresAt, t.quantity)
       .where(sql.raw(reservationEnds.open)),
-    // Lists of one status: those that are settled are most of all, and found by the primary key.
+    // For lists by status. Most reservations are settled, and those are found by the primary key.
     index('usage_reservations_open').on(t.orgId, t.livemode, t.id).where(sql.raw(reservationEnds.open)),
     index('usage_reservations_released')
       .on(t.orgId, t.livemode, t.id)
@@ -224,10 +213,7 @@ export const usageReservations = pgTable(
   ],
 );
 
-/**
- * Usage that was raised while a webhook listened and whose thresholds have not been evaluated yet: written with the events,
- * taken away with what is told of them.
- */
+/** Usage raised while a webhook listened, not evaluated yet. Written with the events, removed with the messages. */
 export const usageChecks = pgTable(
   'usage_checks',
   {
@@ -236,7 +222,7 @@ export const usageChecks = pgTable(
     productId: uuid('product_id').notNull(),
     /** When the events were recorded. */
     at: time('at').notNull(),
-    /** When the last of them occurred. All are of one day (UTC). */
+    /** When the last of the events occurred. All are of one day (UTC). */
     latestAt: time('latest_at').notNull(),
     livemode: boolean().notNull(),
     metric: text().notNull(),
@@ -244,7 +230,7 @@ export const usageChecks = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.id] }), index('usage_checks_at').on(t.at)],
 );
 
-/** When was last told of a limit for which no window of the calendar says how often. */
+/** Last message per limit, for messages that no calendar window makes unique. */
 export const usageTold = pgTable(
   'usage_told',
   {
@@ -252,10 +238,9 @@ export const usageTold = pgTable(
     productId: uuid('product_id').notNull(),
     livemode: boolean().notNull(),
     metric: text().notNull(),
-    /** Of the limit. */
     window: text().notNull(),
     quantity: numeric().notNull(),
-    /** In percent; 0 is a refusal. */
+    /** In percent; 0 for a refusal. */
     threshold: integer().notNull(),
     at: time('at').notNull(),
   },
@@ -267,7 +252,7 @@ export const usageTold = pgTable(
   ],
 );
 
-/** Raised by each flush that holds something against a limit that blocks: of two that decided by the same sums one is repeated. */
+/** Raised by each flush that holds against a blocking limit: if two flushes decide from the same sums, one is retried. */
 export const usageGates = pgTable(
   'usage_gates',
   {

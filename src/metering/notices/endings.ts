@@ -10,13 +10,13 @@ import { BATCH, FIRST, walk } from './walk.js';
 
 type EndingDeps = ChangeDeps & { db: ReportedDatabase };
 
-/** Ends of an Organization that one run tells of; the next ones follow with the next run. */
+/** Endings per Organization in one run; the next run reports more. */
 const MAX_ENDS = 100;
 const FIRST_NOTICE_MS = 7 * DAY_MS;
 
 interface Ending<T extends WebhookType> {
   data: DataOf<T>;
-  /** What is told once. */
+  /** Prevents a second message. */
   onceKey: string;
 }
 
@@ -26,7 +26,7 @@ interface Endings extends Record<string, unknown> {
   entitlements: Ending<'entitlement.ending'>[] | null;
 }
 
-/** Webhooks tell of API keys that expire and were not rotated, and of entitlements that end: once 7 days and once 1 day before. */
+/** Sends webhook messages 7 days and 1 day before an unrotated API key expires or an entitlement ends. */
 export const createEndingMessages = (deps: EndingDeps): (() => Promise<void>) =>
   walk<Endings, string>(
     FIRST,
@@ -47,7 +47,7 @@ function tell(deps: EndingDeps, { orgId, keys, entitlements }: Endings): Promise
   });
 }
 
-/** Organizations that listen, in the order of their ids, each with what ends soon and was not told of. */
+/** Organizations with a listening endpoint, by id, each with its upcoming endings that were not reported yet. */
 function listEndings(db: ReportedDatabase, after: string, now: Date): Promise<Endings[]> {
   const [from, until] = [now, new Date(now.getTime() + FIRST_NOTICE_MS)].map((time) => time.toISOString());
   const range = (column: SQL) => sql`${column} > ${from}::timestamptz and ${column} <= ${until}::timestamptz`;

@@ -13,10 +13,10 @@ import { capLevels, capNotices, keyNotices } from './table.js';
 type NoticeDeps = ChangeDeps & MailDeps & { db: ReportedDatabase };
 
 const EXPIRY_MS = 7 * DAY_MS;
-/** Keys of an Organization that one mail names; the next ones follow with the next run. */
+/** Keys per mail; the next run names more. */
 const KEYS_PER_MAIL = 20;
 const MAX_RECIPIENTS = 100;
-/** Of a month that has long been over nothing is told any more. */
+/** How long notices are kept. A month that ended before that is no longer reported. */
 const KEPT_MS = 90 * DAY_MS;
 
 interface CapUse extends Record<string, string | null> {
@@ -27,22 +27,22 @@ interface CapUse extends Record<string, string | null> {
   metric: string;
   cap: string;
   used: string | null;
-  /** The level that was reached and not told of; null: none. */
+  /** The level that was reached and not reported yet; null for none. */
   level: string | null;
 }
 
-/** Tells owners and admins of products that have reached a level of their cap this month: once of each level. */
+/** Mails owners and admins when a product reaches a level of its cap, once per level and month. */
 export const createCapNotices = (deps: NoticeDeps): (() => Promise<void>) =>
   walk<CapUse, { orgId: string; productId: string }>(
     { orgId: FIRST, productId: FIRST },
     (after) => listCapUse(deps.db, after, new Date(deps.clock.now())),
     ({ orgId, productId }) => ({ orgId, productId }),
     async (use) => {
-      if (use.level !== null) await tellOfCap(deps, use, Number(use.level));
+      if (use.level !== null) await mailCapNotice(deps, use, Number(use.level));
     },
   );
 
-/** Live entitlements with a cap, in the order of their key; of each the total is one row by primary key. */
+/** Live entitlements with a cap, by key; each total is one row by primary key. */
 function listCapUse(
   db: ReportedDatabase,
   { orgId, productId }: { orgId: string; productId: string },
@@ -79,11 +79,11 @@ function listCapUse(
   );
 }
 
-function tellOfCap(deps: NoticeDeps, use: CapUse, level: number): Promise<void> {
+function mailCapNotice(deps: NoticeDeps, use: CapUse, level: number): Promise<void> {
   const at = new Date(deps.clock.now());
   const { orgId, productId, cap, metric } = use;
   return change(deps, byService, async (tx) => {
-    // Who has reached a level has passed the ones below.
+    // Reaching a level implies the levels below it.
     const reached = capLevels.filter((each) => each <= level);
     const period = monthOf(at.getTime());
     const told = await tx
@@ -112,16 +112,16 @@ interface Expiring extends Record<string, unknown> {
   keys: { id: string; name: string; prefix: string; expiresAt: string }[] | null;
 }
 
-/** Tells owners and admins of API keys that expire soon: once of each. One that was rotated is meant to end. */
+/** Mails owners and admins about expiring API keys, once per key. Rotated keys are meant to expire and are skipped. */
 export const createKeyNotices = (deps: NoticeDeps): (() => Promise<void>) =>
   walk<Expiring, string>(
     FIRST,
     (after) => listExpiring(deps.db, after, new Date(deps.clock.now())),
     ({ orgId }) => orgId,
-    (row) => (row.keys === null ? Promise.resolve() : tellOfKeys(deps, row, row.keys)),
+    (row) => (row.keys === null ? Promise.resolve() : mailKeyNotice(deps, row, row.keys)),
   );
 
-/** Organizations in the order of their ids, each with the keys of which nothing was told, by the index on their end. */
+/** Organizations by id, each with its unreported expiring keys, using the index on their expiry. */
 function listExpiring(db: ReportedDatabase, after: string, now: Date): Promise<Expiring[]> {
   const [from, until] = [now, new Date(now.getTime() + EXPIRY_MS)].map((time) => time.toISOString());
   return selectFromAll<Expiring>(
@@ -146,7 +146,7 @@ function listExpiring(db: ReportedDatabase, after: string, now: Date): Promise<E
   );
 }
 
-function tellOfKeys(
+function mailKeyNotice(
   deps: NoticeDeps,
   { orgId, orgName }: Expiring,
   keys: NonNullable<Expiring['keys']>,
@@ -178,7 +178,7 @@ function tellOfKeys(
   });
 }
 
-/** A mail to each owner and admin who wants it. */
+/** Mails each owner and admin who opted in. */
 async function mailManagers(
   tx: Tx,
   { config }: MailDeps,

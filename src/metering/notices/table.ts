@@ -2,10 +2,10 @@ import { sql } from 'drizzle-orm';
 import { check, date, index, integer, pgTable, primaryKey, uuid } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 
-/** Shares of a cap, in percent, of which mail tells once a month. */
+/** Percentages of a cap that are mailed once a month. */
 export const capLevels = [80, 100] as const;
 
-/** What was told of caps, or need not be told because more was. */
+/** Cap levels that were mailed, or skipped because a higher level was mailed. */
 export const capNotices = pgTable(
   'cap_notices',
   {
@@ -18,13 +18,12 @@ export const capNotices = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.productId, t.period, t.level] }),
-    // Serves the deletion of old rows.
+    // For the deletion of old rows.
     index('cap_notices_period').on(t.period),
     check('cap_notices_level', sql`${t.level} in (${sql.raw(capLevels.join(', '))})`),
   ],
 );
 
-/** API keys of whose end was told. */
 export const keyNotices = pgTable(
   'key_notices',
   {

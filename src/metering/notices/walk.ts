@@ -1,11 +1,11 @@
-/** Entitlements, or Organizations, that one statement looks at. */
+/** Entitlements or Organizations per statement. */
 export const BATCH = 500;
 const BATCHES_PER_RUN = 20;
 
-/** Before all ids. */
+/** Sorts before all ids. */
 export const FIRST = '00000000-0000-0000-0000-000000000000';
 
-/** A job that goes through all rows in parts, and goes on with the next run where it had to stop. */
+/** A job that walks all rows in batches and, if it has to stop, continues in the next run. */
 export function walk<Row, Place>(
   first: Place,
   read: (after: Place) => Promise<Row[]>,

@@ -52,10 +52,7 @@ export function repairText({ organizations, totals, hours }: RepairReport): stri
   return `Set ${plural(totals, 'total')} and ${plural(hours, 'hour')} of ${plural(organizations, 'Organization')} to the sums of their events.`;
 }
 
-/**
- * The same for programs: quantities are numbers with all their digits.
- * @param more what else was compared
- */
+/** The report as JSON; quantities are numbers with all digits. @param more other comparisons */
 export function driftJson(
   report: DriftReport,
   repaired: RepairReport | undefined,

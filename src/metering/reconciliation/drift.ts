@@ -3,12 +3,12 @@ import { textArray, selectRows } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 
 /**
- * A row of sums that is not what its events say. Decimals and counts are text, exact. `recorded` is what the row
- * holds, null where the row is missing; `actual` is what the events and their corrections add up to, null where there are none.
+ * A row of sums that does not match its events. Decimals and counts are exact text. `recorded` is the row's value, null if
+ * the row is missing; `actual` is the sum of the events and their corrections, null if there are none.
  */
 export interface DriftRow {
   orgId: string;
-  /** Slugs; an id where the row it stands for is gone. */
+  /** Slugs, or an id if its row was deleted. */
   organization: string;
   product: string;
   /** The month's first day, or the hour in UTC. */
@@ -23,7 +23,7 @@ export interface DriftRow {
   difference: string;
   recordedEvents: string | null;
   actualEvents: string | null;
-  /** How many rows drift altogether, of which this is one. */
+  /** The total number of drifting rows. */
   count: number;
 }
 
@@ -38,13 +38,13 @@ export interface SumPlace {
 
 interface SumShape {
   table: SQL;
-  /** Columns of the primary key; the two lists are in the same order. */
+  /** Columns of the primary key, in the same order as `keysOfEvent`. */
   keys: SQL;
-  /** What the key is computed from, on an event `e`. */
+  /** Expressions for the key of an event `e`. */
   keysOfEvent: SQL;
-  /** The month's first day of a row `t`. */
+  /** First day of the month of a row `t`. */
   monthOfRow: SQL;
-  /** What was deleted of archived months, as rows of `keys`, quantity, events; undefined: such months are left out. */
+  /** Sums deleted from archived months, as rows of `keys`, quantity, events; undefined to skip such months. */
   deleted: SQL | undefined;
 }
 
@@ -67,15 +67,13 @@ const shapes: Record<SumTable, SumShape> = {
 
 const columnsOfEvent = sql`e.org_id, e.product_id, e.livemode, e.metric, e.occurred_at, e.api_key_id`;
 
-/** Which rows are compared: all, one Organization's, or those of some places. */
 export type DriftScope = { orgId?: string | undefined } | { places: SumPlace[] };
 
 /**
- * The common table expressions up to `drift`: the sums of the events and of what corrections changed of them, beside the rows
- * that should hold them, where the two differ. The keys are the same for events and rows, so one full join finds wrong, missing and surplus rows.
- *
- * Totals hold what was deleted of archived months as well. The hours of such a month are only in its file, which
- * `npm run archive -- --verify` compares with them: here they are left out, or a repair would remove them.
+ * The CTEs up to `drift`: the sums of events and corrections beside the rows that should hold them, where the two differ.
+ * Both sides have the same keys, so one full join finds wrong, missing and surplus rows.
+ * Totals also hold what was deleted of archived months. The hours of such a month exist only in its file, which `npm run
+ * archive -- --verify` compares, so they are skipped here; otherwise a repair would remove them.
  */
 function driftOf(name: SumTable, scope: DriftScope): SQL {
   const { table, keys, keysOfEvent, monthOfRow, deleted } = shapes[name];
@@ -89,7 +87,7 @@ function driftOf(name: SumTable, scope: DriftScope): SQL {
   ), actual as (
     ${
       deleted === undefined
-        ? // Joined, not asked for row by row: a coordinator of shards takes that of tables alone.
+        ? // A join, because a shard coordinator runs correlated subqueries only on tables.
           sql`select t.* from found t left join usage_archived_totals a on ${archivedOf(monthOfRow)} where a.org_id is null`
         : sql`select ${keys}, sum(quantity) as quantity, sum(events) as events
     from (select * from found union all ${deleted} where deleted_events > 0 and ${isIn(scope, monthOfRow)}) t
@@ -104,7 +102,6 @@ function driftOf(name: SumTable, scope: DriftScope): SQL {
   )`;
 }
 
-/** Whether events of a row's month were deleted once they were in a file. */
 const isArchived = (month: SQL): SQL => sql`exists (
       select from usage_archived_totals a where ${archivedOf(month)})`;
 
@@ -121,7 +118,7 @@ function placesOf(scope: DriftScope): SQL {
 }
 
 function rowsIn(table: SQL, scope: DriftScope): SQL {
-  // The bounds and both modes are spelt out, so that the index on Organization, product, mode and time serves.
+  // The bounds and both modes are written out so that the index on Organization, product, mode and time applies.
   if ('places' in scope)
     return sql`place p join ${table} e on e.org_id = p.org_id and e.product_id = p.product_id
       and e.livemode = any ('{f,t}'::bool[])
@@ -174,11 +171,11 @@ export async function findDriftingPlaces(tx: Orm, table: SumTable, scope: DriftS
 export interface Repair {
   orgId: string;
   rows: number;
-  /** The first of them, with the old and the new quantity and number of events; null for no row. */
+  /** The first changed rows, with old and new quantity and number of events; null for a missing row. */
   changes: Record<string, unknown>[];
 }
 
-/** Sets the rows of the places to the sums of their events: missing rows go in, surplus rows go out. */
+/** Sets the rows of the places to the sums of their events, adding missing rows and removing surplus ones. */
 export async function repairDrift(
   tx: Orm,
   table: SumTable,
@@ -190,7 +187,7 @@ export async function repairDrift(
     table === 'totals'
       ? sql`'period', d.period`
       : sql`'hour', d.hour at time zone 'UTC', 'apiKeyId', d.api_key_id`;
-  // What is set right may be what they were evaluated by.
+  // Thresholds may have been evaluated from the wrong sums.
   const orgIds = textArray([...new Set(places.map(({ orgId }) => orgId))]);
   await tx.execute(
     sql`update usage_totals set unreached = null where org_id = any (${orgIds}::uuid[]) and unreached is not null`,
@@ -216,13 +213,12 @@ export async function repairDrift(
   );
 }
 
-/** A reservation that is settled and has no event, neither here nor archived, which one commit rules out. */
+/** A settled reservation without an event, recorded or archived. One commit writes both, so this should never happen. */
 export interface LostSettlement {
   organization: string;
   id: string;
   idempotencyKey: string;
   settledAt: string;
-  /** How many there are altogether, of which this is one. */
   count: number;
 }
 

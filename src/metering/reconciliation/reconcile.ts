@@ -20,28 +20,24 @@ import {
 export interface DriftReport {
   totals: DriftRow[];
   hours: DriftRow[];
-  /** Settled reservations without their event. */
   settlements: LostSettlement[];
 }
 
 export interface RepairReport {
-  /** Organizations whose rows were set right, and how many rows. */
+  /** Organizations with repaired rows, and how many rows. */
   organizations: number;
   totals: number;
   hours: number;
 }
 
-/** Rows shown and kept per table; `count` of a row says how many there are. */
+/** Rows shown and kept per table; a row's `count` is the full number. */
 const MAX_ROWS = 1000;
 const AUDITED_ROWS = 20;
 
 export const hasDrift = ({ totals, hours }: Omit<DriftReport, 'settlements'>): boolean =>
   totals.length + hours.length > 0;
 
-/**
- * Compares the sums with the events, both in one snapshot: an ingestion that commits meanwhile is seen whole or not
- * at all, and is never taken for drift.
- */
+/** Compares in one snapshot, so a concurrent ingestion is seen completely or not at all, and never looks like drift. */
 export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport> {
   return orm.transaction(
     async (tx) => ({
@@ -54,16 +50,13 @@ export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport>
 }
 
 /**
- * Sets totals and hours to the sums of their events, in one transaction with its audit rows; on a sharded database in one for
- * each shard group.
- *
- * What drifts is found before the lock, because that reads every event; under the lock only the months concerned
- * are summed again. The lock lets readers through and keeps ingestion out: it takes the tables in the order in which
- * the statements that record do (events, corrections, totals, hours), so the two can wait for each other but never deadlock, and no
- * event can be committed between the sum and the row that it is written to. An ingestion that waits goes on with rows
- * that are right and adds to them.
- *
- * @throws Error when rows still differ afterwards, with nothing changed; and when the lock is not to be had in time
+ * Sets totals and hours to the sums of their events, in one transaction with the audit rows (on a sharded database, one per
+ * shard group).
+ * Drift is found before the lock, because that reads every event; under the lock only the affected months are summed again.
+ * The lock allows reads and blocks ingestion. It takes the tables in the same order as the recording statements (events,
+ * corrections, totals, hours), so they can wait for each other but never deadlock, and no event can be committed between the
+ * sum and the row it is written to. A waiting ingestion continues with correct rows and adds to them.
+ * @throws Error when rows still differ afterwards, with nothing changed, or when the lock cannot be acquired in time
  */
 export async function repair(db: Repairable, clock: Clock, scope: DriftScope): Promise<RepairReport> {
   const places = await findPlaces(db.orm, scope);
@@ -88,7 +81,7 @@ type Repairable = Pick<MaintenanceDatabase, 'orm' | 'withoutIngestion'>;
 
 const repairPlaces = (orm: Orm, clock: Clock, places: SumPlace[], isFrozen: boolean): Promise<RepairReport> =>
   change({ db: { orm }, clock }, byService, async (tx) => {
-    // Corrections wait here, on a sharded database, too; sorted, as all locks of several Organizations.
+    // Blocks corrections, on a sharded database too. Sorted, like all locks of several Organizations.
     for (const orgId of [...new Set(places.map((place) => place.orgId))].sort())
       await lockOrganizationId(tx, orgId);
     if (!isFrozen) {
@@ -100,7 +93,7 @@ const repairPlaces = (orm: Orm, clock: Clock, places: SumPlace[], isFrozen: bool
     }
     const totals = await repairDrift(tx, 'totals', places, AUDITED_ROWS);
     const hours = await repairDrift(tx, 'hours', places, AUDITED_ROWS);
-    // Sorted: the audit chains of several Organizations are always locked in this order.
+    // Sorted, so that audit chains of several Organizations are always locked in the same order.
     const orgIds = new Set([...totals, ...hours].map(({ orgId }) => orgId).sort());
     for (const orgId of orgIds) {
       const detailsOf = (repairs: Repair[]) => {
@@ -127,7 +120,7 @@ async function audit(tx: Tx, clock: Clock, orgId: string, details: Record<string
     details,
   };
   const organization = await findOrganization(tx, { id: orgId });
-  // Sums have no foreign keys: rows of an Organization that is gone belong into the log of the service.
+  // Sums have no foreign keys: rows of a deleted Organization go into the service's audit log.
   if (organization) await recordAudit(tx, orgId, { ...entry, target: organization.slug });
   else await recordOperatorAudit(tx, entry);
 }

@@ -23,16 +23,13 @@ export interface PageDeps {
   clock: Clock;
 }
 
-/** One product more than a page lists tells that there are more. */
+/** Reads one product more than a page lists, to detect further products. */
 export function readProducts({ orm, clock }: PageDeps, orgId: string, mode: Mode): Promise<UsageProduct[]> {
   const scope = { orgId, period: monthOf(clock.now()), livemode: mode === 'live' };
   return listProducts(orm, scope, MAX_PRODUCTS + 1);
 }
 
-/**
- * The product of that slug, or the first one with usage this month, or the first one.
- * @throws AppError not_found that names the field
- */
+/** The product by slug, or the first with usage this month, or the first. @throws AppError not_found that names the field */
 export async function chooseProduct(
   orm: Orm,
   orgId: string,
@@ -44,11 +41,11 @@ export async function chooseProduct(
   return (
     listed ??
     (await findProduct(orm, orgId, slug)) ??
-    notThere('product', 'is not a product of your Organization')
+    refuseUnknown('product', 'is not a product of your Organization')
   );
 }
 
-/** As `chooseProduct`, of all products. @throws AppError not_found where there is none, too */
+/** Like `chooseProduct`, across all products. @throws AppError not_found, also if there are no products */
 export async function requireProduct(
   deps: PageDeps,
   orgId: string,
@@ -60,14 +57,14 @@ export async function requireProduct(
   return product;
 }
 
-/** Undefined where none was asked for. @throws AppError not_found that names the field */
+/** Undefined if no key was requested. @throws AppError not_found that names the field */
 export async function chooseKey(
   orm: Orm,
   orgId: string,
   id: string | undefined,
 ): Promise<KeyRow | undefined> {
   if (id === undefined) return undefined;
-  return (await findKey(orm, orgId, id)) ?? notThere('key', 'is not an API key of your Organization');
+  return (await findKey(orm, orgId, id)) ?? refuseUnknown('key', 'is not an API key of your Organization');
 }
 
 export const scopeOf = (orgId: string, { id: productId }: UsageProduct, mode: Mode): UsageScope => ({
@@ -76,17 +73,17 @@ export const scopeOf = (orgId: string, { id: productId }: UsageProduct, mode: Mo
   livemode: mode === 'live',
 });
 
-/** Refuses what an address names for not being the Organization's: the answer does not say whether it is another's. */
-function notThere(field: string, detail: string): never {
+/** Rejects what the Organization does not own; the answer does not reveal whether it exists elsewhere. */
+function refuseUnknown(field: string, detail: string): never {
   throw new AppError('not_found', `/${field} ${detail}.`, {
     errors: [{ pointer: `/${field}`, code: 'not_found', detail }],
   });
 }
 
-/** The choice as a field shows it: undefined if there are too many, then the slug is typed. */
+/** Options of a select field; undefined if there are too many, so the slug is typed instead. */
 export function toProductOptions(products: UsageProduct[]) {
   if (products.length > MAX_PRODUCTS) return undefined;
-  // A name in another direction of writing must not turn the slug behind it around.
+  // Isolates a right-to-left name, so that it does not reverse the slug after it.
   return products.map(({ slug, name }) => ({ value: slug, label: `\u2068${name}\u2069 (${slug})` }));
 }
 
@@ -113,7 +110,6 @@ function toRangeTabs(path: string, period: Period, current: RangeKind, query: Qu
   }));
 }
 
-/** The ways to the period before and after, and back to this month. */
 function toNeighbours(path: string, period: Period, query: Query, now: Date) {
   const link = (to: Period | undefined) => to && toAddress(path, { ...query, ...toPeriodQuery(to) });
   const isAhead = includes(period, now) || period.from > now;
@@ -126,9 +122,9 @@ function toNeighbours(path: string, period: Period, query: Query, now: Date) {
 }
 
 /**
- * The choices above a report: its range, mode and period, and the ways to others.
- * @param query as it was sent
- * @param kept what stays in each address
+ * The controls above a report: range, mode and period, with links to others.
+ * @param query as sent
+ * @param kept fields that every link keeps
  */
 export function toPeriodChoices(
   path: string,

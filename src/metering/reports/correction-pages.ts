@@ -36,7 +36,6 @@ const formSchema = aboutSchema.extend({
   correctionKey: z.uuid(),
 });
 
-/** `/dashboard/usage/events/correction`: owners and admins say what an event should have counted, and why. */
 export function addCorrectionPages(router: Router, context: Context): void {
   const { db, clock } = context;
   const mayCorrect = requireRole(...managingRoles);
@@ -91,7 +90,7 @@ export function addCorrectionPages(router: Router, context: Context): void {
       res,
       { view: 'metering/usage/correction', title, section: 'usage' },
       {
-        // A form that is sent twice corrects once.
+        // A form submitted twice corrects only once.
         form: { ...form, values: { quantity: counted, correctionKey: uuid(), ...values } },
         title,
         isVoid: what === 'void',
@@ -106,7 +105,6 @@ export function addCorrectionPages(router: Router, context: Context): void {
 
 const noEvent = () => new AppError('event_not_found', 'Your Organization has no such event.');
 
-/** The place in the request as the field of the form. */
 function toFieldError(error: unknown): never {
   if (!(error instanceof AppError)) throw error;
   if (error.code === 'event_not_found') throw noEvent();

@@ -38,10 +38,9 @@ import { CORRECTION_PATH, EVENTS_PATH, toArchivedView, USAGE_PATH } from './repo
 
 const notices = { corrected: 'Corrected. Totals and limits count it from now on.' };
 
-/** No event may have happened later than this after its receipt. */
+/** An event may be dated at most this long after its receipt. */
 const AHEAD_MS = 5 * MINUTE_MS;
 
-/** `/dashboard/usage/events`: one event by its idempotency key, or those of a product and time. */
 export function addEventPages(router: Router, context: Context): void {
   const { db, clock, log } = context;
   const deps = { orm: db.orm, clock };
@@ -83,7 +82,7 @@ export function addEventPages(router: Router, context: Context): void {
     const request = parseEventsRequest(readQuery(req));
     const product = await requireProduct(deps, orgId, request);
     await chooseKey(db.orm, orgId, request.key);
-    // Without an end, events that come in meanwhile could keep the file from ever ending.
+    // Without an end, new events could keep the file from ever ending.
     const to = request.to ?? new Date(clock.now() + AHEAD_MS + 1).toISOString();
     await sendCsv(log, req, res, {
       filename: toFilename(product, { ...request, to }),
@@ -97,21 +96,19 @@ interface EventsPage {
   query: FormFields;
   form: FormState;
   products: UsageProduct[];
-  /** Undefined where the query cannot be read. */
   request?: EventsRequest;
   found?: EventRow | undefined;
   product?: UsageProduct;
   keys: KeyRow[];
   key?: KeyRow | undefined;
   page?: Awaited<ReturnType<typeof readEventPage>>;
-  /** Of what was asked for, or of everything where one event was. */
+  /** Archived events of the requested range, or of everything if a single event was requested. */
   archived?: ArchivedEvents | undefined;
 }
 
-/** The API keys that the page lets choose from at most: the newest. */
 const MAX_KEYS = 100;
 
-/** The choice as a field shows it; undefined if there are too many, then the id is typed. */
+/** Options of a select field; undefined if there are too many, so the id is typed instead. */
 function toKeyOptions(keys: KeyRow[], chosen: KeyRow | undefined) {
   if (keys.length > MAX_KEYS) return undefined;
   const listed = chosen && !keys.some(({ id }) => id === chosen.id) ? [chosen, ...keys] : keys;
@@ -122,7 +119,6 @@ function toKeyOptions(keys: KeyRow[], chosen: KeyRow | undefined) {
   return [{ value: '', label: 'Any' }, ...options];
 }
 
-/** The whole of the events page: the two forms, and either one event or a page of them. */
 function toEventsView(data: EventsPage) {
   const { query, form, products, keys, request, found, product, key, page, archived } = data;
   const mode = request?.mode ?? 'live';

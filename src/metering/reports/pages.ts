@@ -23,7 +23,6 @@ import { addProductPages, PRODUCTS_PATH } from './product-pages.js';
 import { toReportView, USAGE_PATH } from './report-view.js';
 import { parseUsageRequest, readReport, type UsageReport, type UsageRequest } from './report.js';
 
-/** `/dashboard/usage`: what the Organization used and its events, for every role. */
 export function usagePages(context: Context): Router {
   const { db, clock, log } = context;
   const deps = { orm: db.orm, clock };
@@ -62,7 +61,7 @@ export function usagePages(context: Context): Router {
 
 const MAX_HOLDING_KEYS = 20;
 
-/** How the limits stand now, and which keys hold what: of the metric that the product counts, whatever period is shown. */
+/** Current limits and holds of the product's metric, whatever period is shown. */
 async function readHeld({ db }: Context, orgId: string, { product, metric, mode }: UsageReport, now: Date) {
   if (metric !== product.usageMetric) return { limits: [], holds: [] };
   const scope = scopeOf(orgId, product, mode);
@@ -71,18 +70,16 @@ async function readHeld({ db }: Context, orgId: string, { product, metric, mode 
 }
 
 interface UsagePage {
-  /** As it was sent. */
   query: FormFields;
   form: FormState;
   products: UsageProduct[];
-  /** Undefined where the query cannot be read. */
   request: UsageRequest | undefined;
-  /** Undefined where something is wrong with the request, or there is no product. */
+  /** Undefined if the request is invalid or there is no product. */
   report: UsageReport | undefined;
   now: Date;
 }
 
-/** The whole of the usage page: what can be chosen stays there, whatever is wrong with the query. */
+/** The usage page; its controls stay in place even if the query is invalid. */
 function toUsageView({ query, form, products, request, report, now }: UsagePage) {
   const shown = request ?? { mode: 'live' as const, period: monthPeriod(now) };
   const asked = toPeriodQuery(shown.period);
@@ -99,7 +96,6 @@ function toUsageView({ query, form, products, request, report, now }: UsagePage)
   };
 }
 
-/** What the table of a report shows, for a spreadsheet. */
 function toUsageCsv({ product, metric, mode, period, key, rows }: UsageReport): CsvFile {
   type Row = UsageReport['rows'][number];
   const isDay = period.range === 'day';

@@ -6,7 +6,7 @@ import { HOUR_MS, DAY_MS } from '../../core/time.js';
 
 const MAX_DAYS = 366;
 
-/** What a usage page shows, in UTC: from `from` (inclusive) until `to` (exclusive), in steps of an hour or a day. */
+/** The period of a usage page, in UTC: from `from` (inclusive) until `to` (exclusive), in steps of an hour or a day. */
 export interface Period {
   range: RangeKind;
   from: Date;
@@ -17,12 +17,11 @@ export interface Period {
 export type PeriodQuery = Record<string, string>;
 
 const utcDay = (date: string): Date => new Date(`${date}T00:00:00Z`);
-/** How many days the ranges have that end today. */
+/** Length in days of the ranges that end today. */
 const lastDays: Partial<Record<RangeKind, number>> = { last7: 7, last30: 30 };
 
 const addMonths = (at: Date, count: number): Date =>
   new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + count, 1));
-/** `2026-01-31`. */
 export const toDateText = (at: Date): string => at.toISOString().slice(0, 10);
 const toMonthText = (at: Date): string => at.toISOString().slice(0, 7);
 
@@ -38,16 +37,12 @@ export const monthPeriod = (at: Date): Period => ({
   stepMs: DAY_MS,
 });
 
-/** The last days up to and with the one that `at` is in. */
 function lastPeriod(range: RangeKind, days: number, at: Date): Period {
   const { to } = dayPeriod(at);
   return { range, from: new Date(to.getTime() - days * DAY_MS), to, stepMs: DAY_MS };
 }
 
-/**
- * Reads the part of a query that says when: the current day or month where it says nothing.
- * @throws AppError invalid_request that names the field
- */
+/** Defaults to the current day or month. @throws AppError invalid_request that names the field */
 export function parsePeriod(range: RangeKind, query: unknown, now: Date): Period {
   if (range === 'day') {
     const { date } = parseInput(rangeSchemas.day, query);
@@ -67,7 +62,7 @@ export function parsePeriod(range: RangeKind, query: unknown, now: Date): Period
   return { range, from: utcDay(from), to: end, stepMs: DAY_MS };
 }
 
-/** The starts of the period's hours or days, with one that is not whole. Days of UTC all have 24 hours. */
+/** The starts of the period's hours or days, including a partial last step. UTC days always have 24 hours. */
 export function stepsOf({ from, to, stepMs }: Period): Date[] {
   const count = Math.ceil((to.getTime() - from.getTime()) / stepMs);
   return Array.from({ length: count }, (_, i) => new Date(from.getTime() + i * stepMs));
@@ -81,13 +76,12 @@ export function toPeriodQuery({ range, from, to }: Period): PeriodQuery {
   return lastDays[range] === undefined ? { range, ...daysOf({ from, to }) } : { range };
 }
 
-/** The first and the last day, as text. */
 export const daysOf = ({ from, to }: Pick<Period, 'from' | 'to'>) => ({
   from: toDateText(from),
   to: toDateText(lastDay(to)),
 });
 
-/** The same length of time before (-1) or after (1) a period; undefined beyond the years that a page takes. */
+/** The period of equal length before (-1) or after (1); undefined outside the years that a page accepts. */
 export function neighbour(period: Period, direction: -1 | 1): Period | undefined {
   const lengthMs = period.to.getTime() - period.from.getTime();
   const shift = (at: Date) => new Date(at.getTime() + direction * lengthMs);
@@ -104,10 +98,7 @@ export function neighbour(period: Period, direction: -1 | 1): Period | undefined
   return years.every((year) => year >= 2000 && year <= 2099) ? moved : undefined;
 }
 
-/**
- * The period before, to compare with: of one that is not over yet as much as has passed of it, in whole hours. The hour that is
- * running counts whole.
- */
+/** The previous period. For a period in progress, only as many hours as have started, including the current one. */
 export function periodBefore(period: Period, now: Date): Period | undefined {
   const before = neighbour(period, -1);
   if (!before || !includes(period, now)) return before;

@@ -27,10 +27,10 @@ import { axisName, USAGE_PATH } from './report-view.js';
 
 export const PRODUCTS_PATH = '/dashboard/usage/products';
 
-/** So many products have a part of the bars of their own. */
+/** Products with a separate segment in the bars. */
 const MAX_PARTS = 5;
 
-/** `/dashboard/usage/products`: all products beside each other. They count different things, so the chart counts events. */
+/** `/dashboard/usage/products`: all products side by side. Their metrics differ, so the chart counts events. */
 export function addProductPages(router: Router, context: Context): void {
   const { db, clock } = context;
 
@@ -80,7 +80,6 @@ interface ProductsPage {
   earlier: ProductSum[];
 }
 
-/** The products that were used, most events first. */
 function toProductsView({ products, mode, period, before, sums, earlier }: ProductsPage) {
   const rows = products
     .map((product) => {
@@ -125,7 +124,6 @@ function toProductsView({ products, mode, period, before, sums, earlier }: Produ
   };
 }
 
-/** Events by hour or day, each bar put together from the products. */
 function toProductsChart(parts: { name: string; own: ProductSum[] }[], period: Period, total: string) {
   const isHour = period.range === 'day';
   const bars = stepsOf(period).map((start): Bar => {

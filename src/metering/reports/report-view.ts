@@ -19,11 +19,10 @@ export const USAGE_PATH = '/dashboard/usage';
 export const EVENTS_PATH = '/dashboard/usage/events';
 export const CORRECTION_PATH = `${EVENTS_PATH}/correction`;
 
-/** A sum of more characters does not fit beside the number of events on a phone; with another sum beside it, of more than this. */
+/** Longer sums do not fit beside the event count on a phone; beside a second sum, the shorter bound applies. */
 const LONG = 11;
 const LONG_BESIDE_ANOTHER = 6;
 
-/** A report as its page shows it: texts, links and drawings. */
 export function toReportView(report: UsageReport, now: Date) {
   const { product, mode, period, metric, metrics, key, rows, total } = report;
   const { keys, keyCount, balance, latest, before } = report;
@@ -33,7 +32,7 @@ export function toReportView(report: UsageReport, now: Date) {
       mode,
       ...toPeriodQuery(change.period ?? period),
       key: change.key ?? key?.id,
-      // What the product counts goes without saying.
+      // The product's own metric is implied.
       metric: change.metric ?? (metric === product.usageMetric ? undefined : metric),
     });
   const isDay = period.range === 'day';
@@ -103,7 +102,6 @@ function eventsLink({ product, mode, key }: UsageReport, from: Date, to: Date): 
   return toAddress(EVENTS_PATH, { product: product.slug, mode, ...time, key: key?.id });
 }
 
-/** The events of an hour or a day. */
 const eventsOfStep = (report: UsageReport, start: Date): string =>
   eventsLink(report, start, new Date(start.getTime() + report.period.stepMs));
 
@@ -114,7 +112,6 @@ export function axisName(start: Date, { range }: Period): string {
   return range === 'month' ? String(start.getUTCDate()) : shortDay.format(start);
 }
 
-/** The rows, and nothing where time lies ahead. */
 function chartOf(report: UsageReport): Chart {
   const { period, metric, rows, total, before } = report;
   const byStart = new Map(rows.map((row) => [row.start.getTime(), row]));
@@ -160,7 +157,7 @@ function toBalanceView(balance: Balance, report: UsageReport, now: Date) {
   };
 }
 
-/** The month growing towards its cap; the days that are left as they would be at the present pace. */
+/** The month's usage growing towards its cap, with the remaining days projected at the current pace. */
 function balanceChart(
   { unitCap, projection }: Balance,
   { period, metric, rows }: UsageReport,
@@ -187,6 +184,6 @@ function balanceChart(
 
 const estimate = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
 
-/** An estimate has no more than three digits to speak of. */
+/** An estimate has at most three significant digits. */
 const formatEstimate = (value: number): string =>
   value >= 1e15 ? formatTick(value) : estimate.format(value);

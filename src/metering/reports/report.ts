@@ -27,10 +27,10 @@ export function parseUsageRequest(query: object, now: Date): UsageRequest {
   return { ...request, period: parsePeriod(range, query, now) };
 }
 
-/** The period before, as much of it as has passed of this one. */
+/** The part of the previous period that matches what has passed of this one. */
 interface Comparison {
   period: Period;
-  /** By the place of the step in its period. */
+  /** By index of the step in its period. */
   quantities: string[];
   total: string;
 }
@@ -40,7 +40,7 @@ export type UsageRow = UsageReport['rows'][number];
 
 const MAX_KEYS = 50;
 
-/** @throws AppError not_found for an API key that is not one of the Organization's */
+/** @throws AppError not_found for an API key of another Organization */
 export async function readReport(
   deps: PageDeps,
   orgId: string,
@@ -63,18 +63,18 @@ export async function readReport(
     mode,
     period,
     metric,
-    /** Every metric that the product counts or has counted in the period, with its total over all API keys. */
+    /** Every metric that the product counts or counted in the period, with its total over all API keys. */
     metrics,
-    /** Only this API key's usage is in the rows. It may belong to the other mode, and then there is none. */
+    /** The rows contain only this API key's usage. If the key belongs to the other mode, they are empty. */
     key,
     rows: toRows(steps, period, new Date(clock.now())),
     total: {
       quantity: sumDecimals(steps.map((sum) => sum.keyQuantity ?? '0')),
       events: sumDecimals(steps.map((sum) => sum.keyEvents ?? '0')),
     },
-    /** Undefined where no page shows the period before. */
+    /** Undefined if no page can show the previous period. */
     before: await readBefore(),
-    /** The largest API keys, whatever is filtered. */
+    /** The largest API keys, regardless of filters. */
     keys: keys.map((sum) => ({
       id: sum.apiKeyId!,
       name: sum.keyName,
@@ -83,9 +83,9 @@ export async function readReport(
       events: sum.events,
     })),
     keyCount: keys[0]?.count ?? 0,
-    /** The last hours with usage by mode, where the period has none. */
+    /** The last hours with usage by mode, if the period has none. */
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
-    /** Events of the period that are no longer here one by one; the rows count them all the same. */
+    /** Archived events of the period; the rows still include them. */
     archived: await findArchived(orm, orgId, {
       of: scope,
       from: from.toISOString(),
@@ -93,7 +93,7 @@ export async function readReport(
     }),
   };
   const isCapped = period.range === 'month' && key === undefined && metric === product.usageMetric;
-  /** Undefined unless a whole month of the whole Organization stands against a cap. */
+  /** Undefined unless the report shows a whole month of the whole Organization against a cap. */
   const balance =
     isCapped && product.unitCap !== null
       ? toBalance(report.total.quantity, product.unitCap, await project())
@@ -131,13 +131,13 @@ function metricsOf(sums: UsageSum[], { usageMetric }: UsageProduct, wanted: stri
   });
 }
 
-/** What the product counts now, unless the period has only what it counted then. */
+/** The product's current metric, unless the period only has usage of an earlier one. */
 function chooseMetric(sums: UsageSum[], { usageMetric }: UsageProduct): string {
   const isCounted = sums.length === 0 || sums.some((sum) => sum.metric === usageMetric);
   return isCounted ? usageMetric : sums[0]!.metric;
 }
 
-/** A row for each hour or day, without those that lie ahead; `soFar` adds up all before it, too. Exact decimals. */
+/** One row per hour or day, without future steps; `soFar` is the running total. Exact decimals. */
 function toRows(sums: UsageSum[], period: Period, now: Date) {
   const byStart = new Map(sums.map((sum) => [Date.parse(sum.start!), sum]));
   const last = Math.max(now.getTime(), ...byStart.keys());
@@ -159,7 +159,6 @@ function toBalance(used: string, unitCap: string, projection: Projection | undef
     unitCap,
     used,
     remaining: subtractDecimals(unitCap, used),
-    /** Units above the cap. */
     excess: subtractDecimals(used, unitCap),
     isOver: compareDecimals(used, unitCap) > 0,
     projection,
@@ -168,21 +167,20 @@ function toBalance(used: string, unitCap: string, projection: Projection | undef
 
 const PACE_DAYS = 7;
 
-/** An estimate of a month's usage: doubles, and said to be an estimate wherever it is shown. */
+/** An estimate of a month's usage, in doubles; every page labels it as an estimate. */
 interface Projection {
-  /** Units a day of the last seven days. */
+  /** Units per day over the last seven days. */
   perDay: number;
-  /** How many days that is the mean of: fewer than seven where the first usage was later. */
+  /** Days in that mean: fewer than seven if the first usage was later. */
   paceDays: number;
-  /** Units by the end of the month. */
   total: number;
-  /** When the cap is reached; undefined if not in this month, or if it has been. */
+  /** When the cap will be reached; undefined if not this month, or if it already was. */
   capReachedAt: Date | undefined;
 }
 
 /**
- * What a month comes to if usage goes on at the pace of the last seven days: whole weeks, so that a quiet week-end weighs as much
- * as it should. A product whose first usage is less than a day old has no pace yet.
+ * Projects a month's total from the pace of the last seven days: a whole week, so that a quiet weekend has its proper
+ * weight. A product whose first usage is less than a day old has no pace yet.
  * @param used units of the month so far
  */
 async function projectMonth(
@@ -204,6 +202,5 @@ async function projectMonth(
   return { perDay, paceDays: days, total, capReachedAt: isReached ? new Date(reachedMs) : undefined };
 }
 
-/** The projected total at a time in the rest of the month. */
 export const projectAt = (used: number, { perDay }: Projection, now: number, at: number): number =>
   used + perDay * ((at - now) / DAY_MS);

@@ -31,7 +31,7 @@ const storageLimit = (reserved: number) => ({
   remaining: blocked - reserved,
   resetsAt: null,
 });
-const but = (body: object): ExampleRequest => ({ body: { ...chat, ...body } });
+const withChanges = (body: object): ExampleRequest => ({ body: { ...chat, ...body } });
 
 const used = { params: { id }, body: { quantity: 3120 } };
 const settledShown = { ...shown, status: 'settled', settledQuantity: 3120 };
@@ -64,44 +64,44 @@ export const examples = {
       summary: 'More than is left',
       detail: `The limit of ${blocked} bytes (PT5H) leaves ${blocked - held}; ${blocked - held + 0.5} were requested. Nothing is held.`,
       limit: storageLimit(held),
-      request: but({ quantity: blocked - held + 0.5 }),
+      request: withChanges({ quantity: blocked - held + 0.5 }),
     }),
     problemExample('idempotency_conflict', {
       summary: 'The key of another reservation',
       detail: 'This idempotency key was used for another reservation. Give each one its own key.',
       before: [{ body: chat }],
-      request: but({ quantity: 10 }),
+      request: withChanges({ quantity: 10 }),
     }),
     problemExample('invalid_request', {
       summary: 'Held for more than a day',
       at: '/ttlSeconds',
       detail: 'must be at most 86400',
-      request: but({ ttlSeconds: 86_401 }),
+      request: withChanges({ ttlSeconds: 86_401 }),
     }),
     problemExample('entitlement_required', {
       summary: 'No live entitlement for the product',
       at: '/productSlug',
       detail: 'There is no live entitlement for the product reports.',
-      request: but({ productSlug: 'reports', metric: 'pages' }),
+      request: withChanges({ productSlug: 'reports', metric: 'pages' }),
     }),
     problemExample('entitlement_read_only', {
       summary: 'The entitlement is read-only',
       at: '/productSlug',
       detail: 'The entitlement for the product archive is read-only.',
-      request: but({ productSlug: 'archive', metric: 'documents' }),
+      request: withChanges({ productSlug: 'archive', metric: 'documents' }),
     }),
     problemExample('unknown_metric', {
       summary: 'The product counts another metric',
       at: '/metric',
       detail: 'The product storage counts bytes, not calls.',
-      request: but({ metric: 'calls' }),
+      request: withChanges({ metric: 'calls' }),
     }),
     problemExample('quantity_out_of_range', {
       summary: 'More than one event of the product may count',
       at: '/quantity',
       detail:
         'An event of the product storage counts at most 1000000000000000; 10000000000000000 were requested.',
-      request: but({ quantity: 1e16 }),
+      request: withChanges({ quantity: 1e16 }),
     }),
   ] satisfies Example[],
   settle: [

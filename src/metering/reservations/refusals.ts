@@ -18,15 +18,14 @@ export interface ReserveRequest {
   ttlSeconds: number;
 }
 
-/** One request as the statement decided it. */
 export interface ReservationVerdict {
   request: ReserveRequest;
   id: string;
   outcome: string;
-  /** Of a subject with limits. */
+  /** Set for a subject with limits. */
   number: string | null;
   subject: Subject;
-  /** Of what was taken in this flush before it. */
+  /** Quantity accepted earlier in this flush. */
   before: string;
   maxQuantity: string;
   knownId: string;
@@ -38,12 +37,12 @@ export interface SubjectLimits {
 }
 
 interface Refused extends RefusedLimit {
-  /** Place of the request. */
+  /** Index of the request. */
   i: number;
   verdict: ReservationVerdict;
 }
 
-/** The limits of a request's subject as they stand with so much more held. */
+/** The limits of a request's subject with the earlier holds of this flush added. */
 export const limitsWith = (
   verdict: ReservationVerdict,
   limits: Map<string, SubjectLimits>,
@@ -54,7 +53,7 @@ export const limitsWith = (
     held: addDecimals(state.held, more),
   }));
 
-/** The limits that left no room for what was asked, of each request that was refused. */
+/** Per refused request, the limits that left no room for it. */
 export const findRefused = (verdicts: ReservationVerdict[], limits: Map<string, SubjectLimits>): Refused[] =>
   verdicts.flatMap((verdict, i) => {
     if (verdict.outcome !== 'limit_reached') return [];
@@ -64,7 +63,7 @@ export const findRefused = (verdicts: ReservationVerdict[], limits: Map<string, 
       .map((state) => ({ i, verdict, state, subject, requested: request.quantity }));
   });
 
-/** The limit that leaves least, what it leaves, and when that will be enough. */
+/** Adds the limit that leaves least, its remaining quantity, and when there will be enough room. */
 export async function explainRefusals(
   { run }: Pick<ShardGroup, 'run'>,
   refused: Refused[],
@@ -107,7 +106,7 @@ export async function explainRefusals(
   return errors;
 }
 
-/** Unlike a check a reservation of nothing fits where nothing is left. */
+/** Unlike a check, a reservation of zero fits even if nothing is left. */
 const isBeyondRoom = (state: LimitState, quantity: string): boolean =>
   compareDecimals(addDecimals(takenOf(state), quantity), state.quantity) > 0;
 

@@ -63,7 +63,7 @@ export interface Reserved {
   isRepeat: boolean;
 }
 
-/** Of the key that a call presents: whose reservations it may see. */
+/** Organization and mode of the calling key; it sees only their reservations. */
 type Owner = Pick<Subject, 'orgId' | 'livemode'>;
 
 interface Page {
@@ -74,10 +74,10 @@ interface Page {
 
 export type Reservations = ReturnType<typeof createReservations>;
 
-/** What a request may hold at most, and so how long ago what is held was made at most. */
+/** Longest hold, and therefore the greatest age of a reservation that is still held. */
 export const MAX_TTL_SECONDS = 86_400;
 const MAX_QUEUED = 10_000;
-/** Instances that hold for one subject at once take turns; one that loses this often has no database to speak of. */
+/** Retries while another instance holds for the same subject. Reaching this many means that the database is failing. */
 const MAX_ROUNDS = 100;
 
 export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 'clock' | 'metrics'>) {
@@ -87,7 +87,7 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
   );
   const coalescer = createGroupCoalescer<ReserveRequest, Decision>(db.shards, (group) => ({
     flush: (requests) => recorder(group, requests),
-    // Two flushes of one process would only get into each other's way at the gate.
+    // Two flushes of one process would only conflict at the gate.
     parallel: 1,
     fullWeight: 1,
     gather: { weight: 100, ms: 2 },
@@ -96,10 +96,7 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
   }));
 
   return {
-    /**
-     * Holds a quantity; resolves after the commit.
-     * @throws AppError for a key or an entitlement that is not good, limit_reached, idempotency_conflict
-     */
+    /** Resolves after the commit. @throws AppError for an invalid key or entitlement, limit_reached, idempotency_conflict */
     async reserve(request: ReserveRequest): Promise<Reserved> {
       const decision = await coalescer.submit(request);
       if ('refusal' in decision) {
@@ -109,7 +106,7 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
       metrics.reservations.inc({ outcome: decision.isRepeat ? 'repeated' : 'held' });
       return decision;
     },
-    /** Ends a hold that is not settled. @throws AppError for a key that is not good, not_found */
+    /** Ends a hold that is not settled. @throws AppError for an invalid key, not_found */
     async release(hashedSecret: string, id: string): Promise<Reservation> {
       const now = new Date(clock.now()).toISOString();
       const { run } = await db.shards.locate(hashedSecret);
@@ -122,7 +119,7 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
     },
     /** @throws AppError not_found */
     find: (owner: Owner, id: string) => findOne(db, owner, id),
-    /** The newest first, below `after`. */
+    /** Newest first, starting below `after`. */
     list: (owner: Owner, page: Page) => listByOwner(db, owner, page, clock.now()),
     drain: () => coalescer.drain(),
   };
@@ -131,10 +128,7 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/**
- * Tells metrics and the log what is held and what has expired, at every call.
- * The counts are of the whole service, and so the same on each of its instances.
- */
+/** Updates metrics and the log on every call. The counts cover the whole service, so every instance reports the same. */
 export function createReservationWatch({
   db,
   clock,
@@ -145,7 +139,7 @@ export function createReservationWatch({
   let sinceMs = clock.now();
   return async () => {
     const nowMs = clock.now();
-    const times = [oldestHeld(nowMs), new Date(nowMs).toISOString(), new Date(sinceMs).toISOString()];
+    const times = [lowestHeldId(nowMs), new Date(nowMs).toISOString(), new Date(sinceMs).toISOString()];
     const counts = await Promise.all(db.shards.groups.map(({ run }) => run(countReservations, times)));
     sinceMs = nowMs;
     const [held, expired, expiredNow] = [0, 1, 2].map((column) =>
@@ -163,8 +157,8 @@ export function createReservationWatch({
   };
 }
 
-/** Ids begin with the time at which they were made, here or on an instance whose clock is a little behind. */
-const oldestHeld = (nowMs: number): string =>
+/** The lowest id that may still be held: ids start with their creation time. An hour of margin covers slow clocks. */
+const lowestHeldId = (nowMs: number): string =>
   uuid({
     msecs: Math.max(0, nowMs - (MAX_TTL_SECONDS + 3_600) * SECOND_MS),
     random: new Uint8Array(16),
@@ -179,7 +173,7 @@ export async function listByOwner(
   const { run } = await shards.locateOrganization(orgId);
   const values = [orgId, livemode, after, limit];
   if (status === undefined) return (await run(listReservations, values)).map(toReservation);
-  const oldest = status === 'held' ? oldestHeld(nowMs) : FIRST_ID;
+  const oldest = status === 'held' ? lowestHeldId(nowMs) : FIRST_ID;
   const now = new Date(nowMs).toISOString();
   const rows = await run(listReservationsByStatus[status], [...values, oldest, now]);
   return rows.map(toReservation);
@@ -195,7 +189,7 @@ async function findOne({ shards }: Database, { orgId, livemode }: Owner, id: str
   return toReservation(row);
 }
 
-/** From a place, which is left out, and the columns of a reservation. */
+/** Reads the columns of a reservation, skipping the index before them. */
 export function toReservation([, ...row]: TextRow): Reservation {
   return {
     id: row[0]!,
@@ -245,7 +239,7 @@ async function decideAll(
   return decisions;
 }
 
-/** Undefined where another flush was faster, so that it has to be decided again. */
+/** Undefined for requests that must be decided again because another flush was faster. */
 async function decideOnce(
   group: ShardGroup,
   requests: ReserveRequest[],
@@ -278,7 +272,7 @@ async function decideOnce(
     if (row[0] === 'limits') limits.set(row[1]!, toSubjectLimits(row, nowMs));
     else verdicts[Number(row[0])] = toVerdict(row, requests, ids);
   }
-  // A refusal counted on what was accepted before it: where that has to be decided again, so has the refusal.
+  // A refusal counted earlier accepted requests. If those must be decided again, so must the refusal.
   const unsettled = new Set(verdicts.flatMap((v) => (v.outcome === 'retry' ? [v.number] : [])));
   for (const verdict of verdicts)
     if (verdict.outcome === 'limit_reached' && verdict.before !== '0' && unsettled.has(verdict.number))

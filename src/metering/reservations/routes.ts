@@ -209,7 +209,7 @@ const list = defineRoute({
 
 export const reservationRoutes = [reserve, list, find, settle, release];
 
-/** Reads and validates the body. A key that is not good is told first, and before a body that costs something is read. */
+/** Reads and validates the body. An invalid key is refused first, before a large body is read. */
 async function readInput<T extends z.ZodType>(
   deps: ReservationDeps,
   hashedSecret: string,

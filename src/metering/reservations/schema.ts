@@ -7,7 +7,7 @@ import { MAX_TTL_SECONDS, reservationStates } from './reservations.js';
 
 export const DEFAULT_TTL_SECONDS = 300;
 
-/** Three texts of 255 characters in the longest way to write them, and the numbers. */
+/** Three texts of 255 characters, fully escaped, and the numbers. */
 export const MAX_BODY_BYTES = 16 * 1024;
 
 const { occurredAt } = usageEventSchema.shape;

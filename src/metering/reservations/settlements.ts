@@ -17,9 +17,9 @@ import { settle } from './statements.js';
 export interface SettleRequest {
   hashedSecret: string;
   id: string;
-  /** A plain decimal; undefined is what was held. */
+  /** A plain decimal; undefined settles the held quantity. */
   quantity: string | undefined;
-  /** RFC 3339; undefined is now. */
+  /** RFC 3339; undefined means now. */
   occurredAt: string | undefined;
 }
 
@@ -38,7 +38,7 @@ export interface SettledReservation {
 export type Settlements = ReturnType<typeof createSettlements>;
 
 const MAX_QUEUED = 10_000;
-/** A settlement that waited for another of the same reservation finds it in the next round. */
+/** A settlement that waited for another of the same reservation sees its result in the next round. */
 const MAX_ROUNDS = 10;
 
 export function createSettlements({ db, clock, metrics, thresholds }: RecorderDeps) {
@@ -56,8 +56,7 @@ export function createSettlements({ db, clock, metrics, thresholds }: RecorderDe
   }));
   return {
     /**
-     * Ends a hold and records what was used; resolves after the commit.
-     * @throws AppError for a key that is not good, not_found, idempotency_conflict, quantity_out_of_range
+     * Resolves after the commit. @throws AppError for an invalid key, not_found, idempotency_conflict, quantity_out_of_range
      */
     async settle(request: SettleRequest): Promise<SettledReservation> {
       const verdict = await coalescer.submit(request);
@@ -78,7 +77,7 @@ export function createSettlements({ db, clock, metrics, thresholds }: RecorderDe
   };
 }
 
-/** The hold had ended before: by its time, or by a release. */
+/** The hold had already expired or been released. */
 const isLate = ({ settledAtMs, expiresAtMs, releasedAtMs }: Reservation): boolean =>
   releasedAtMs !== null || expiresAtMs <= settledAtMs!;
 
@@ -193,7 +192,7 @@ const limitedUse = ({ limited, occurredAtMs: atMs, reservation, warnings }: Verd
   return limited ? [{ limited, atMs, tell }] : [];
 };
 
-/** What the statement finds while it counts has to be asked for again where nothing is counted. */
+/** Reads the warnings for settlements that counted nothing; the statement returns them only while counting. */
 async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
   const repeats = verdicts.filter(({ outcome, isCounted }) => outcome === 'repeated' || !isCounted);
   if (repeats.length === 0) return;
@@ -214,7 +213,7 @@ async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
   }
 }
 
-/** The idempotency key had been used for an event of its own. */
+/** Warns if the idempotency key had already been used for a different event. */
 async function addMismatches(run: Run, verdicts: Verdict[]): Promise<void> {
   const deduped = verdicts.filter(({ isCounted }) => !isCounted);
   if (deduped.length === 0) return;

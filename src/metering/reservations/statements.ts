@@ -9,19 +9,16 @@ import type { ReservationStatus } from './reservations.js';
 
 /**
  * Holds what has room: one round trip and one commit for everything that waits.
- *
- * Key, entitlement, limits, usage and holds are read in one snapshot. Requests for one subject (Organization, product, mode and
- * metric) are decided one after the other, in their order: what was accepted before in this flush counts. Other flushes
- * may decide by the same snapshot. So each that holds something against a limit that blocks raises the subject's gate, and
- * only if it still stands as the snapshot saw it; the holds go in only if it was raised. Of two flushes that decided by the
- * same sums one raises it, and the other is repeated with a new snapshot. Events need no gate: no limit refuses them, and a
- * settlement moves what was held into what is used within one commit.
- *
- * Gates go in by their primary key and before the holds, which go in by their key: no two flushes deadlock.
- *
- * Rows: per subject `limits`, its number, its limits as JSON and when the first of its holds expires; per request its place, what became of it, and the reservation
- * that has its key. `retry`: nothing was decided; `limit_reached`: by the sums of the subject and what was taken before it.
- *
+ * Key, entitlement, limits, usage and holds are read in one snapshot. Requests for one subject (Organization, product, mode
+ * and metric) are decided in order, and requests accepted earlier in this flush count. Other flushes may decide from the
+ * same snapshot. Therefore each flush that holds against a blocking limit raises the subject's gate, but only if the gate
+ * still has its value from the snapshot; the holds are inserted only if the gate was raised. Of two flushes that decided
+ * from the same sums, one raises the gate and the other is retried with a new snapshot. Events need no gate: no limit
+ * refuses them, and a settlement moves a hold into usage within one commit.
+ * Gates are written in primary-key order before the holds, which are written in key order, so no two flushes deadlock.
+ * Rows: per subject `limits`, its number, its limits as JSON and when its first hold expires; per request its index,
+ * outcome, and the reservation with its key. `retry`: nothing was decided; `limit_reached`: by the sums of the subject and
+ * the requests accepted before.
  * $1 hashed secret, $2 product slug, $3 metric, per pair · $4 pair, $5 id, $6 idempotency key, $7 quantity, $8 expires at,
  * per request · $9 now
  */
@@ -118,7 +115,7 @@ const columns = (
   (extract(epoch from ${r}.released_at) * 1000)::bigint::text, (extract(epoch from ${r}.settled_at) * 1000)::bigint::text,
   trim_scale(${r}.settled_quantity)::text, ${r}.livemode::text`;
 
-/** Reservations by their ids, of one mode. $1 org, $2 id, $3 livemode, per reservation */
+/** Reservations by id and mode. $1 org, $2 id, $3 livemode, per reservation */
 export const findReservations: Template = {
   name: 'usage_reservations_find',
   text: (t) => `
@@ -149,10 +146,10 @@ const listStatement = (status: string, condition: string): Template => ({
   text: listWhere(` and id >= $5::uuid and ${condition}`),
 });
 
-/** A page of an Organization's reservations in a mode, the newest first. $1 org, $2 livemode, $3 id to start below, $4 rows */
+/** A page of an Organization's reservations in a mode, newest first. $1 org, $2 livemode, $3 id to start below, $4 rows */
 export const listReservations: Template = { name: 'usage_reservations_list', text: listWhere('') };
 
-/** Those of one status. $5 id to end at, $6 now */
+/** Like `listReservations`, for one status. $5 lowest id, $6 now */
 export const listReservationsByStatus: Record<ReservationStatus, Template> = {
   held: listStatement('held', `${reservationEnds.open} and expires_at > $6::timestamptz`),
   expired: listStatement('expired', `${reservationEnds.open} and expires_at <= $6::timestamptz`),
@@ -160,10 +157,7 @@ export const listReservationsByStatus: Record<ReservationStatus, Template> = {
   settled: listStatement('settled', `${reservationEnds.settled} and $6::timestamptz is not null`),
 };
 
-/**
- * What is held, and what has expired without an end, of what was made not too long ago to be held; and what of it has expired
- * since a time. $1 id to end at, $2 now, $3 since
- */
+/** Counts reservations that are held, have expired, and have expired since a time. $1 lowest id, $2 now, $3 since */
 export const countReservations: Template = {
   name: 'usage_reservations_count',
   text: (t) => `
@@ -182,15 +176,12 @@ from r`,
 };
 
 /**
- * Ends holds and records what was used of them, in one commit and with the very same sums as any other event. The rows are
- * locked in the order of their keys: of two settlements the second finds what the first has made of it (`retry`). A hold that
- * is over by time or was released is settled all the same: what was used is a fact. So is what an Organization is no
- * longer entitled to.
- *
- * Per request: its place, what became of it, and the reservation with its settlement; whether its event was new, Organization,
- * product, the product's ceiling, the time of the event, and the limits of the entitlement with the total around it; cap, total and month where the
- * month is above its cap; and what all of them noted for thresholds.
- *
+ * Ends holds and records their usage, in one commit and with the same sums as any other event. Rows are locked in key order:
+ * of two settlements, the second one sees the result of the first (`retry`). Expired and released holds are settled too,
+ * because usage is a fact, even if the Organization is no longer entitled.
+ * Per request: its index, outcome, and the reservation with its settlement; whether its event was new, Organization,
+ * product, the product's ceiling, the time of the event, and the entitlement's limits with the total around it; cap, total
+ * and month if the month is above its cap; and what was noted for thresholds.
  * $1 hashed secret, $2 reservation, $3 quantity (null: what was held), $4 occurred at (null: now), per request · $5 now
  */
 export const settle: Template = {
@@ -257,9 +248,7 @@ left join raised m on m.org_id = t.org_id and m.product_id = t.product_id and m.
   and m.period = date_trunc('month', coalesce(t.asked_at, $5::timestamptz) at time zone 'UTC')::date and m.quantity > t.unit_cap`,
 };
 
-/**
- * Ends a hold that is not settled, if it has not ended before. $1 hashed secret, $2 id, $3 now
- */
+/** Ends a hold that is not settled, unless it has already ended. $1 hashed secret, $2 id, $3 now */
 export const release: Template = {
   name: 'usage_release',
   text: (t) => `

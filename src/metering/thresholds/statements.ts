@@ -12,7 +12,7 @@ const thresholdsOf = (entitlement: string): string =>
 const limitJson = (row: string): string =>
   `jsonb_build_object('quantity', trim_scale(${row}.quantity), 'window', ${row}."window", 'enforcement', ${row}.enforcement)`;
 
-/** What usage was evaluated by: where there are limits, the month too, since their windows may lie in two. */
+/** Hash of the terms of an evaluation. With limits it includes the month, because their windows may span two. */
 const termsOf = (entitlement: string, cap: string, now: string): string =>
   `hashtextextended(concat(${entitlement}.limits, ${thresholdsOf(entitlement)}, ${cap},
     case when ${entitlement}.limits is not null then date_trunc('month', ${now} at time zone 'UTC') end), 0)`;
@@ -21,16 +21,15 @@ const useJson = (row: string): string =>
   `'productSlug', ${row}.slug, 'metric', ${row}.metric, 'livemode', ${row}.livemode, 'limit', ${limitJson(row)}`;
 
 /**
- * Notes that thresholds have to be evaluated, as a CTE beside `hourly` and `raised` in the statement that records events: where
- * an endpoint listens, unless the total of the month says that it cannot have reached any since it was last evaluated.
- *
- * It evaluates nothing itself: what it sees of a window is older than the locks that it waited for, so of two statements that
- * reach a threshold together neither might see it. Whoever takes the note sees, in that one snapshot, all that was committed
- * with it; of two notes at least one is taken with a snapshot that has both.
- *
- * Each `in` is a table that is hashed once, where a join of CTEs would compare every row with every other: a flush may have hundreds.
- *
- * @param entitled an earlier CTE with org_id, product_id, unit_cap, limits and thresholds of what the events are for, maybe repeated
+ * A CTE that notes thresholds to evaluate, beside `hourly` and `raised` in the statement that records events. It notes only
+ * if an endpoint listens, and not if the month's total shows that no threshold can have been reached since the last
+ * evaluation.
+ * It evaluates nothing itself: its view of a window is older than the locks it waited for, so if two statements reach a
+ * threshold together, neither might see it. Whoever takes the note sees, in one snapshot, everything committed with it; of
+ * two notes, at least one is taken with a snapshot that includes both.
+ * Each `in` hashes a table once, whereas a join of CTEs would compare every row with every other; a flush may have hundreds.
+ * @param entitled an earlier CTE with org_id, product_id, unit_cap, limits and thresholds of the events' entitlements; rows
+ * may repeat
  */
 export const noteRaised = (t: Names, now: string, entitled: string): string => `noted as (
   insert into ${t('usage_checks')} (org_id, id, product_id, livemode, metric, at, latest_at)
@@ -48,8 +47,8 @@ export const noteRaised = (t: Names, now: string, entitled: string): string => `
 )`;
 
 /**
- * The same of corrections that have raised what their events count, whether a threshold lies in between or not.
- * @param isCorrected what tells them, as `c`, from the others of the table
+ * Like `noteRaised`, for corrections that raise an event's quantity, whether or not they cross a threshold.
+ * @param isCorrected condition that selects these corrections as `c`
  */
 export const noteCorrected = (isCorrected: SQL): SQL => sql`
   insert into usage_checks (org_id, id, product_id, livemode, metric, at, latest_at)
@@ -60,21 +59,18 @@ export const noteCorrected = (isCorrected: SQL): SQL => sql`
   group by c.org_id, c.product_id, c.livemode, c.metric, date_trunc('day', c.occurred_at at time zone 'UTC')`;
 
 /**
- * Takes notes, the oldest second of them, and writes what is to be told: one commit.
- *
- * A window of the calendar is that of the events; the key of its message says that it was told. No threshold is reported of
- * such a window once that key may be gone: a late correction would report it again. A rolling window ends when
- * the events were recorded, or occurred if that is later by their sender's clock; what was told of it last is a row of its
- * own, which of two statements one renews. So no notes of two windows are taken together. It is read once for all notes of a
- * product first, from the first of their times on: mostly that says that none of them reaches anything new.
- *
- * By how much the total of the month must grow at least until anything new can be reached is kept beside it, in the order in
- * which events raise totals: nothing but events and corrections raises what is in a window, and totals, with what corrections
- * took off them, have all of both. One that has grown so far meanwhile is noted again. The bound is 0, and each statement
- * notes, where a rolling window may reach a threshold again, and where a window of the calendar may be another one than the
- * month of the events.
- *
- * Answers with how many notes were taken. $1 now
+ * Takes notes, those of the oldest second, and writes the resulting messages in one commit.
+ * A calendar window is that of the events, and its message key prevents a second message. Once that key may have been
+ * deleted, no threshold of the window is reported, or a late correction would report it again. A rolling window ends when
+ * the events were recorded, or when they occurred if the sender's clock says later. Its last message is a separate row,
+ * which only one of two statements can renew, so notes of two windows are never taken together. For all notes of a product,
+ * the rolling window is first read once, from the earliest of their times on; that usually shows that none of them reaches
+ * anything new.
+ * Beside the month's total the statement stores how far the total must grow before anything new can be reached, in the order
+ * in which events raise totals. Only events and corrections raise the usage in a window, and totals plus corrected amounts
+ * include both. A total that has already grown that far is noted again. The bound is 0, so every statement notes, if a
+ * rolling window may reach a threshold again or a calendar window may differ from the events' month.
+ * Returns the number of notes taken. $1 now
  */
 export const evaluate: Template = {
   name: 'usage_thresholds_evaluate',
@@ -226,10 +222,9 @@ select count(*)::text from taken`,
 };
 
 /**
- * Tells of refused reservations, at most once a minute of each limit.
- *
- * $1 org, $2 product, $3 livemode, $4 metric, $5 quantity, $6 window, $7 enforcement, $8 used, $9 held, $10 remaining,
- * $11 requested, per limit · $12 now
+ * Reports refused reservations, at most once a minute per limit.
+ * $1 org, $2 product, $3 livemode, $4 metric, $5 quantity, $6 window, $7 enforcement, $8 used, $9 held, $10 remaining, $11
+ * requested, per limit · $12 now
  */
 export const tellRefused: Template = {
   name: 'usage_tell_refused',

@@ -11,10 +11,10 @@ import { evaluate, tellRefused } from './statements.js';
 
 export type Thresholds = ReturnType<typeof createThresholds>;
 
-/** Between two evaluations of a group: what is noted meanwhile is evaluated together. */
+/** Pause between evaluations of a group; notes written meanwhile are evaluated together. */
 const PAUSE_MS = 500;
 
-/** Evaluates what statements that record usage have noted. */
+/** Evaluates the thresholds that recording statements have noted. */
 export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock' | 'log'>) {
   const running = new Map<ShardGroup, Promise<void>>();
   const waiting = new Set<ShardGroup>();
@@ -43,12 +43,11 @@ export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock
   }
 
   return {
-    /** Notes were written in the group: they are evaluated soon, and by the job of any instance if this process ends before. */
+    /** Notes were written in the group. They are evaluated soon, or by any instance's job if this process ends first. */
     noted(group: ShardGroup): void {
       waiting.add(group);
       if (!running.has(group)) running.set(group, work(group));
     },
-    /** Evaluates what another process has left. */
     async evaluateAll(): Promise<void> {
       const left = await selectRow(db.orm, sql`select 1 from usage_checks limit 1`);
       if (left) await Promise.all(db.shards.groups.map(evaluateGroup));
@@ -60,25 +59,24 @@ export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock
   };
 }
 
-/** A limit that left no room for what a reservation asked for. */
 export interface RefusedLimit {
   subject: Subject;
   state: LimitState;
   requested: string;
 }
 
-const MAX_LATELY = 10_000;
+const MAX_RECENT_REPORTS = 10_000;
 
-/** Tells webhooks of refusals. What this process has told of is not asked about again for a minute. */
+/** Reports refusals to webhooks. This process skips a limit that it reported within the last minute. */
 export function createRefusalTeller() {
-  const lately = new Map<string, number>();
+  const recentReports = new Map<string, number>();
   return async function tell(run: Run, refused: readonly RefusedLimit[], nowMs: number): Promise<void> {
     const due = new Map<string, RefusedLimit>();
     for (const one of refused) {
       const { orgId, productId, livemode, metric } = one.subject;
       const { quantity, window } = one.state;
       const name = [orgId, productId, livemode, metric, quantity, window].join(' ');
-      if (Math.abs(nowMs - (lately.get(name) ?? -Infinity)) >= MINUTE_MS) due.set(name, one);
+      if (Math.abs(nowMs - (recentReports.get(name) ?? -Infinity)) >= MINUTE_MS) due.set(name, one);
     }
     if (due.size === 0) return;
     const told = [...due.values()];
@@ -97,8 +95,8 @@ export function createRefusalTeller() {
       new Date(nowMs).toISOString(),
     ]);
     for (const name of due.keys()) {
-      if (lately.size >= MAX_LATELY) lately.delete(lately.keys().next().value!);
-      lately.set(name, nowMs);
+      if (recentReports.size >= MAX_RECENT_REPORTS) recentReports.delete(recentReports.keys().next().value!);
+      recentReports.set(name, nowMs);
     }
   };
 }

@@ -65,7 +65,7 @@ async function archiveAll(orgId: string, orm: Orm = database.db.orm): Promise<vo
   for await (const month of eachOpenMonth(orm, '2030-02-01', orgId)) await archiveMonth(deps(orm), month);
 }
 
-/** What must not change, whatever happens to the events. */
+/** Sums that must not change, whatever happens to the events. */
 const sumsOf = async (orgId: string) => ({
   totals: await database.db.orm.select().from(usageTotals).where(eq(usageTotals.orgId, orgId)),
   hours: (await database.db.orm.select().from(usageHours).where(eq(usageHours.orgId, orgId))).length,
@@ -90,7 +90,7 @@ const checkAll = async (orgId: string) => {
   for (const archive of await listArchives(database.db.orm, orgId)) await readBack(deps(), archive);
 };
 
-/** The real database, which is gone at its n-th answer: before the statement was done, or after it. */
+/** The real database, which fails at its n-th answer: before the statement ran, or after it. */
 function endingAt(n: number, isDone: boolean): Orm {
   let count = 0;
   const guard = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -113,7 +113,7 @@ function endingAt(n: number, isDone: boolean): Orm {
   return behind(database.db.orm);
 }
 
-/** Archives in runs that are each killed a little later than the one before, until it has come so far. */
+/** Archives in runs that are each killed a little later than the last, until `isThere` holds. */
 async function archiveUntil(id: string, isThere: (keys: string[]) => Promise<boolean> | boolean) {
   for (let n = 1; !(await isThere(await keysIn(id))); n++)
     await archiveAll(id, endingAt(n, true)).catch(() => undefined);
@@ -121,7 +121,7 @@ async function archiveUntil(id: string, isThere: (keys: string[]) => Promise<boo
   return archive!;
 }
 
-it('moves the events of a month into files that hold every one of them, and nothing else changes', async () => {
+it('moves every event of a month into files and changes nothing else', async () => {
   const { id, slug } = await used();
   const [before, keys] = [await sumsOf(id), await keysIn(id)];
   await archiveAll(id);
@@ -159,7 +159,7 @@ it('moves the events of a month into files that hold every one of them, and noth
 });
 
 it(
-  'loses nothing and counts nothing twice, wherever it is killed, and goes on',
+  'loses nothing and counts nothing twice wherever it is killed, and resumes',
   { timeout: 120_000 },
   async () => {
     let ended = 0;
@@ -196,7 +196,7 @@ it(
 );
 
 describe('a repair', () => {
-  it('keeps what is archived, and sets a total right from the archive and the events that are left', async () => {
+  it('keeps what is archived, and corrects a total from the archive and the remaining events', async () => {
     const { id } = await used();
     await archiveAll(id);
     const before = await sumsOf(id);
@@ -211,8 +211,8 @@ describe('a repair', () => {
   });
 });
 
-describe('nothing is deleted', () => {
-  it('where the totals or the hours are not what the events add up to', async () => {
+describe('deletes nothing', () => {
+  it('if the totals or hours differ from the sum of the events', async () => {
     for (const table of ['usage_totals', 'usage_hours']) {
       const { id } = await used();
       const keys = await keysIn(id);
@@ -224,7 +224,7 @@ describe('nothing is deleted', () => {
     }
   });
 
-  it('where an event is not in the file, and of a file that was changed before all of it is deleted', async () => {
+  it('if an event is missing from the file, or the file was changed before all its events were deleted', async () => {
     const { id } = await used();
     const all = (await keysIn(id)).length;
     const archive = await archiveUntil(id, (keys) => keys.length < all);
@@ -253,7 +253,7 @@ describe('nothing is deleted', () => {
   });
 });
 
-it('a settled reservation whose event is archived is not missing it, and one whose event is lost is', async () => {
+it('a settled reservation with an archived event is complete, and one with a lost event is reported', async () => {
   const { id } = await used(4);
   const [event] = (await database.db.run(
     {
@@ -291,7 +291,7 @@ it('a settled reservation whose event is archived is not missing it, and one who
   expect(await lost()).toEqual([reservation.id]);
 });
 
-it('a file that is lost while all events are here is written again', async () => {
+it('a lost file is written again while all its events are still in the database', async () => {
   const { id } = await used();
   const archive = await archiveUntil(id, async () => (await listArchives(database.db.orm, id)).length > 0);
   expect(archive).toMatchObject({ state: 'written' });
@@ -300,7 +300,7 @@ it('a file that is lost while all events are here is written again', async () =>
   await checkAll(id);
 });
 
-it('a repeat of an archived event is refused with its time, and counts again without', async () => {
+it('a repeat of an archived event is refused if it names its time, and counts again otherwise', async () => {
   const service = await startTestService(database.db, { env: { DEDUPE_HORIZON_MONTHS: '13' } });
   const { organization, product, key } = await createTenant(database.db);
   const occurredAt = '2030-01-15T12:00:00Z';
@@ -329,7 +329,7 @@ it('a repeat of an archived event is refused with its time, and counts again wit
   await service.stop();
 });
 
-it('the months of a horizon stay', () => {
+it('the months within the horizon stay', () => {
   const at = Date.parse('2026-11-22T12:00:00Z');
   expect(firstRemembered(13, at)).toBe('2025-10-01');
   expect(firstRemembered(1, at)).toBe('2026-10-01');

@@ -63,7 +63,7 @@ async function arrive() {
     const path = `${root}/${answer.body.id}`;
     const stage = (events: object[], headers = {}) => operate('POST', `${path}/events`, { events }, headers);
     const read = async () => (await operate('GET', path)).body;
-    /** Until the step is over, some events at a time. */
+    /** Runs until the step is over, `chunk` events at a time. */
     const finish = async (chunk = 3) => {
       const run = createBackfillRunner({ db: database.db, clock: service.clock }, { chunk, turnMs: 500 });
       for (;;) {
@@ -84,7 +84,7 @@ async function arrive() {
 const feb = (n: number) => `2031-02-${String((n % 28) + 1).padStart(2, '0')}T0${n % 10}:00:00Z`;
 
 describe('a backfill', () => {
-  it('counts nothing until it is applied, and then each event in its own time, once', async () => {
+  it('counts nothing until it is applied, and then counts each event once, at the time it occurred', async () => {
     const { event, total, drift, live, open, product, orgId } = await arrive();
     await sendUsage(service.url, live.secret, [usageEvent(product.slug, 'now', { quantity: 1 })]);
     const { stage, read, step } = await open();
@@ -137,7 +137,7 @@ describe('a backfill', () => {
     expect(rows.at(-1)!.details).toMatchObject({ events: 21 });
   });
 
-  it('takes a key that was recorded, before or meanwhile, for a repeat, and says where it was another event', async () => {
+  it('treats a key recorded before or meanwhile as a repeat, and reports keys of different events', async () => {
     const { event, total, drift, live, open, product } = await arrive();
     const at = '2031-03-14T00:00:00Z';
     await sendUsage(service.url, live.secret, [
@@ -165,7 +165,7 @@ describe('a backfill', () => {
     expect((await read()).changes).toMatchObject([{ countedEvents: 1, countedQuantity: 5 }]);
   });
 
-  it('warns of a key that was staged for another event, also within a batch', async () => {
+  it('warns of a key that was staged for a different event, also within a batch', async () => {
     const { event, open } = await arrive();
     const { stage, read } = await open();
     const { body } = await stage([event('a'), event('a', { quantity: 2 }), event('a'), event('b')]);
@@ -176,7 +176,7 @@ describe('a backfill', () => {
     expect((await read()).changes).toMatchObject([{ events: 2, quantity: 2 }]);
   });
 
-  it('is reverted to nothing, whatever its events were corrected to, and leaves those of others alone', async () => {
+  it('is fully reverted whatever its events were corrected to, and leaves other events alone', async () => {
     const { event, total, drift, live, open, product, organization } = await arrive();
     await sendUsage(service.url, live.secret, [
       usageEvent(product.slug, 'own', { quantity: 4, occurredAt: '2031-03-14T00:00:00Z' }),
@@ -238,11 +238,11 @@ describe('a backfill', () => {
     expect(await total()).toEqual([['2031-02-01', 0, 2]]);
   });
 
-  it('that fails keeps no other waiting, and is told of', async () => {
+  it('is reported when it fails, and does not hold up the others', async () => {
     const broken = await arrive();
     const first = await broken.open();
     await first.stage([broken.event('a')]);
-    // What no event may count.
+    // A quantity that the sums refuse.
     await orm()
       .update(usageBackfillEvents)
       .set({ quantity: '-1' })
@@ -255,7 +255,7 @@ describe('a backfill', () => {
     const run = createBackfillRunner({ db: database.db, clock: service.clock });
     await expect(run()).rejects.toThrow();
     expect((await second.read()).backfill.state).toBe('applied');
-    // Or it would fail in other tests, too.
+    // Otherwise it would fail in later tests.
     await orm().delete(usageBackfills).where(eq(usageBackfills.orgId, broken.orgId));
   });
 
@@ -277,7 +277,7 @@ describe('a backfill', () => {
     expect(await drift()).toEqual([]);
   });
 
-  it('that is open is discarded with what is staged', async () => {
+  it('is discarded with its staged events while it is open', async () => {
     const { event, total, open, orgId } = await arrive();
     const { stage, finish, path, read } = await open();
     await stage(Array.from({ length: 10 }, (_, i) => event(`e${i}`)));
@@ -291,7 +291,7 @@ describe('a backfill', () => {
     expect((await read()).backfill.progress).toEqual({ done: 10, of: 10 });
   });
 
-  it('begins each step from its own state alone, and a step again changes nothing', async () => {
+  it('starts each step only from the right state, and repeating a step changes nothing', async () => {
     const { event, open, orgId } = await arrive();
     const { stage, step, path } = await open();
     await stage([event('a')]);
@@ -313,7 +313,7 @@ describe('a backfill', () => {
     expect(rows.length).toBe(5);
   });
 
-  it('leaves a month that is archived as it is', async () => {
+  it('leaves an archived month unchanged', async () => {
     const { event, total, open, orgId } = await arrive();
     const { stage, read, step } = await open();
     const archive = { orgId, livemode: true, state: 'written' as const, file: 'f', sha256: 's', events: 0 };
@@ -340,7 +340,7 @@ describe('a backfill', () => {
 });
 
 describe('staging', () => {
-  it('names each place that breaks a rule and stages nothing; the good ones where that is preferred', async () => {
+  it('names each broken rule and stages nothing, or stages the valid events in lenient mode', async () => {
     const { event, open, product } = await arrive();
     await orm().update(products).set({ maxQuantity: '100' }).where(eq(products.id, product.id));
     const { stage, read } = await open();
@@ -370,7 +370,7 @@ describe('staging', () => {
     expect([lenient.status, lenient.body.accepted, lenient.body.rejected.length]).toEqual([202, 1, 6]);
   });
 
-  it('takes what is more than 7 days old, and not what can still be sent', async () => {
+  it('accepts events more than 7 days old, and refuses those that can still be sent', async () => {
     const { event, open } = await arrive();
     const { stage } = await open({ to: '2032-01-01T00:00:00Z' });
     expect((await stage([event('a', { occurredAt: '2031-03-13T12:00:00Z' })])).status).toBe(202);
@@ -390,7 +390,7 @@ describe('staging', () => {
     expect([answer.status, answer.body.errors?.[0].pointer]).toEqual([400, pointer]);
   });
 
-  it('keeps exact quantities and keys as they were sent', async () => {
+  it('keeps exact quantities and keys as sent', async () => {
     const { open, product, total } = await arrive();
     const { path, step } = await open();
     const key = `'; drop table usage_events; --{"a"}\\\\ 🚀`;
@@ -405,7 +405,7 @@ describe('staging', () => {
 });
 
 describe('backfills of another Organization', () => {
-  it('are not there', async () => {
+  it('are not found', async () => {
     const { open, event } = await arrive();
     const { path } = await open();
     const other = await createOrganization(database.db);
@@ -430,7 +430,7 @@ describe('backfills of another Organization', () => {
     expect(rows).toMatchObject([{ state: 'open' }]);
   });
 
-  it('are found by their id alone, for those who have a token of the operator', async () => {
+  it('are found by id alone with an operator token', async () => {
     const { open } = await arrive();
     const { path, read } = await open();
     const [, , organization] = path.split('/');

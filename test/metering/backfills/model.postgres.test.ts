@@ -9,7 +9,7 @@ import { createKey, createOrganization, createProduct, grant } from '../../suppo
 import { operatorToken } from '../../support/operator.js';
 import { startTestService, type TestService } from '../../support/service.js';
 
-/** MODEL_RUNS=300 for a long look; MODEL_SEED repeats a run. */
+/** MODEL_RUNS=300 for a long run; MODEL_SEED repeats one. */
 const numRuns = Number(process.env.MODEL_RUNS ?? 10);
 const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };
 const NOW = Date.parse('2031-03-20T12:34:56.789Z');
@@ -29,12 +29,12 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** Few keys, so that they meet. Quantities are in thousandths, times in ms. */
+/** Few keys, so that they collide. Quantities are in thousandths, times in ms. */
 const key = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f');
 const quantity = fc.constantFrom(0, 1, 500, 1_000, 2_250, 40_000);
 const event = fc.record({ key, quantity });
 const recent = fc.constantFrom(0, 1, 30 * 60_000, HOUR, DAY, 7 * DAY);
-/** The last two lie in the window of 31 days, one of them at its edge. */
+/** The last two ages are inside the window of 31 days, one of them at its edge. */
 const old = fc.constantFrom(7 * DAY + 1, 20 * DAY, 31 * DAY - 1, 31 * DAY, 31 * DAY + HOUR, 80 * DAY);
 const step = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('send' as const), event, ago: recent }) },
@@ -50,7 +50,7 @@ const step = fc.oneof(
     weight: 4,
     arbitrary: fc.record({ do: fc.constantFrom('apply' as const, 'revert' as const, 'discard' as const) }),
   },
-  // So many turns; a step is left in the middle.
+  // Limits the turns, so that a step stops halfway.
   {
     weight: 5,
     arbitrary: fc.record({ do: fc.constant('work' as const), turns: fc.constantFrom(1, 2, ALL) }),
@@ -62,7 +62,7 @@ interface Counted {
   sent: number;
   counts: number;
   at: number;
-  /** Of the backfill that it came with. */
+  /** The backfill that staged the event. */
   backfill: number | undefined;
 }
 
@@ -70,7 +70,7 @@ interface Backfill {
   id: string;
   state: 'open' | 'applying' | 'applied' | 'reverting' | 'reverted' | 'discarding' | 'discarded';
   staged: Map<string, { quantity: number; at: number }>;
-  /** What the present step has not dealt with, in the order of the keys. */
+  /** Keys that the current step has not processed yet, in order. */
   left: string[];
 }
 
@@ -175,7 +175,7 @@ async function setUp() {
     backfill.left = [...backfill.staged.keys()].sort();
   }
 
-  /** Turns of one event each; after so many that nothing is left all steps are over. */
+  /** Runs turns of one event each; ALL finishes every step. */
   async function work(turns: number): Promise<void> {
     const run = createBackfillRunner({ db, clock: service.clock }, { chunk: 1, turnMs: 0 });
     for (let i = 0; i < turns && backfills.some(({ state }) => isGoing(state)); i++) {
@@ -185,7 +185,7 @@ async function setUp() {
     if (turns === ALL) expect(backfills.filter(({ state }) => isGoing(state))).toEqual([]);
   }
 
-  /** With what the service says that it has done. */
+  /** Applies the progress that the service reports to the model. */
   async function catchUp(backfill: Backfill): Promise<void> {
     const { state, progress } = (await call('GET', `${root}/backfills/${backfill.id}`)).body.backfill;
     while (backfill.staged.size - backfill.left.length < progress.done)
@@ -265,7 +265,7 @@ async function setUp() {
 }
 
 it(
-  'totals, hours and windows are those of a plain model, whatever is sent, repeated, corrected, backfilled and reverted',
+  'totals, hours and windows match a plain model through sends, repeats, corrections, backfills and reverts',
   { timeout: 900_000 },
   async () => {
     const steps = fc.array(step, { minLength: 5, maxLength: 30, size: 'max' });

@@ -31,7 +31,6 @@ async function fill(db: Database, count: number) {
   return { orgId, slug };
 }
 
-/** The one file of events in a folder. */
 function fileIn(to: string): string | undefined {
   const month = join(to, '2024-05');
   const name = existsSync(month) ? readdirSync(month).find((name) => name.endsWith('.ndjson.gz')) : undefined;
@@ -46,7 +45,7 @@ async function countsOf(db: Database, orgId: string) {
   return (result as { rows: { left: number; gone: number | null; counted: number }[] }).rows[0]!;
 }
 
-it('--help says what it means to archive, and nothing is done without a horizon or within it', async () => {
+it('--help explains archiving, and nothing is archived without a horizon or within it', async () => {
   const month = new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() - 12, 1));
   const within = month.toISOString().slice(0, 7);
   const [help, wrong] = await Promise.all([run(['--help']), run(['--before', '2025-13'])]);
@@ -66,7 +65,7 @@ it('--help says what it means to archive, and nothing is done without a horizon 
   });
 });
 
-it('archives, and verifies the files', async () => {
+it('archives the events and verifies the files', async () => {
   const { orgId, slug } = await withDatabase((db) => fill(db, 300));
   const to = join(folder, 'files');
   const done = await run(['--before', '2024-06', '--to', to, '--org', slug], HORIZON);
@@ -89,7 +88,7 @@ it('archives, and verifies the files', async () => {
   });
 });
 
-it('goes on after it was killed, wherever it was', async () => {
+it('resumes wherever it was killed', async () => {
   const { orgId, slug } = await withDatabase((db) => fill(db, 15_000));
   const args = ['--before', '2024-06', '--to', join(folder, 'killed'), '--org', slug, '--rest', '0'];
   const { command, env } = environment();

@@ -77,7 +77,7 @@ const to = (idempotencyKey: string, quantity: number, correctionKey: string, mor
 });
 
 describe('a correction', () => {
-  it('moves total and hour of the event’s own period, and leaves the event as it was sent', async () => {
+  it('moves the total and the hour of the event’s own period, and leaves the event as sent', async () => {
     const { live, product, send, correct, total, drift } = await arrive();
     await send('a', { quantity: 10, occurredAt: '2031-03-14T10:20:30.123456Z' });
     await send('b', { quantity: 5, occurredAt: '2031-03-20T12:00:00Z' });
@@ -119,7 +119,7 @@ describe('a correction', () => {
     expect(await drift()).toEqual([]);
   });
 
-  it('is exact, up and down, and follows the one before', async () => {
+  it('is exact upwards and downwards, and builds on the previous correction', async () => {
     const { live, send, correct, total, drift } = await arrive();
     await send('a', { quantity: 0.1 });
     const body = `{"corrections":[
@@ -137,7 +137,7 @@ describe('a correction', () => {
     expect(await drift()).toEqual([]);
   });
 
-  it('that is repeated changes nothing, also within a request; with other content it is a conflict', async () => {
+  it('changes nothing when repeated, also within a request, and conflicts with different content', async () => {
     const { send, correct, total } = await arrive();
     await send('a', { quantity: 10 });
     await send('b', { quantity: 10 });
@@ -164,7 +164,7 @@ describe('a correction', () => {
     expect(await total()).toEqual([['2031-03-01', 17, 2]]);
   });
 
-  it('leaves a repeat of the original a repeat, without a word of a difference', async () => {
+  it('does not turn a repeat of the original event into a mismatch', async () => {
     const { send, correct, total } = await arrive();
     await send('a', { quantity: 10 });
     await correct([to('a', 4, 'k')]);
@@ -213,13 +213,13 @@ describe('a correction', () => {
       expect([status, body.code]).toEqual([404, 'event_not_found']);
     }
     expect((await correct([to('live', 1, 'k')])).status).toBe(200);
-    // Not even whether a correction key was used there.
+    // The answer does not even reveal whether the correction key was used there.
     expect((await correct([to('live', 1, 'k')], test.secret)).body.code).toBe('idempotency_conflict');
     expect((await correct([to('test', 2, 't')], test.secret)).body).toMatchObject({ applied: 1 });
     expect([await total(true), await total(false)]).toEqual([[['2031-03-01', 1, 1]], [['2031-03-01', 2, 1]]]);
   });
 
-  it('with a key is possible for 35 days after the receipt; by the operator at any time', async () => {
+  it('with an API key is allowed for 35 days after receipt, and by the operator at any time', async () => {
     const { live, organization, send, correct, total } = await arrive();
     await send('a', { quantity: 10 });
     try {
@@ -239,7 +239,7 @@ describe('a correction', () => {
     }
   });
 
-  it('with a key is made 1,000 times of an event, so that none grows without end; by the operator further', async () => {
+  it('with an API key is allowed 1,000 times per event, and by the operator beyond that', async () => {
     const { live, organization, send, correct, total } = await arrive();
     await send('a', { quantity: 10 });
     for (let i = 0; i < 10; i++)
@@ -261,12 +261,12 @@ describe('a correction', () => {
       });
     const nine = await lookUp(9);
     expect(nine.body.results[8].event.corrections).toHaveLength(1_001);
-    // A key that is named 500 times would be an answer of hundreds of megabytes.
+    // A key named 500 times would make an answer of hundreds of megabytes.
     const ten = await lookUp(10);
     expect([ten.status, ten.body.code]).toEqual([413, 'batch_too_large']);
   });
 
-  it('at once with others of its event is serialised: each begins with what the one before has left', async () => {
+  it('waits for concurrent corrections of its event and builds on their result', async () => {
     const { orgId, organization, send, correct, total, drift } = await arrive();
     await send('a', { quantity: 100 });
     await send('b', { quantity: 100 });
@@ -297,7 +297,7 @@ describe('a correction', () => {
     expect(await drift()).toEqual([]);
   });
 
-  it('is told to webhooks that listen in its mode, once, with all its digits', async () => {
+  it('is sent once, with all its digits, to webhooks that listen in its mode', async () => {
     const { orgId, live, product, send } = await arrive();
     const endpoint = { orgId, url: 'https://example.com/', types: ['usage.corrected' as const], secret: '' };
     for (const livemode of [true, false])
@@ -313,7 +313,7 @@ describe('a correction', () => {
     expect(told).toMatchObject([{ type: 'usage.corrected', livemode: true, data }]);
   });
 
-  it('of all of a request is one entry of the audit log, and of none if nothing changed', async () => {
+  it('shares one audit entry with the others of its request, and has none if nothing changed', async () => {
     const { orgId, live, send, correct } = await arrive();
     await send('a', { quantity: 10 });
     await correct([to('a', 4, '1'), to('a', 5, '2')]);
@@ -337,7 +337,7 @@ describe('a correction', () => {
 });
 
 describe('windows of limits', () => {
-  it('count what was corrected, to the event, at their edges and ahead of now', async () => {
+  it('count corrected quantities, to the event, at their edges and ahead of the clock', async () => {
     const { orgId, live, product, send, correct } = await arrive();
     const limits = ['PT1H', 'PT90M', 'calendar_day', 'calendar_month'].map((window) => ({
       quantity: '1000',
@@ -345,7 +345,7 @@ describe('windows of limits', () => {
       enforcement: 'block' as const,
     }));
     await database.db.orm.update(entitlements).set({ limits }).where(eq(entitlements.orgId, orgId));
-    // The hour's window begins within the hour of 11, the other's at 11:04.
+    // One window starts within the hour of 11, the other at 11:04.
     await send('out', { quantity: 100, occurredAt: '2031-03-20T11:03:59Z' });
     await send('edge', { quantity: 10, occurredAt: '2031-03-20T11:20:00Z' });
     await send('in', { quantity: 1, occurredAt: '2031-03-20T12:30:00Z' });
@@ -372,7 +372,7 @@ describe('windows of limits', () => {
     ]);
   });
 
-  it('warn at once of what a correction elsewhere in the month has made room for in its total', async () => {
+  it('warn at once even if a correction elsewhere in the month lowered its total', async () => {
     const { orgId, send, correct } = await arrive();
     const limits = [{ quantity: '100', window: 'PT1H', enforcement: 'warn' as const }];
     await database.db.orm.update(entitlements).set({ limits }).where(eq(entitlements.orgId, orgId));
@@ -387,7 +387,7 @@ describe('windows of limits', () => {
   });
 });
 
-it('reconcile takes corrections into account, and repairs to them', async () => {
+it('reconcile includes corrections when comparing and repairing', async () => {
   const { orgId, send, correct, total, drift } = await arrive();
   await send('a', { quantity: 10, occurredAt: '2031-03-15T00:00:00Z' });
   await send('b', { quantity: 10 });
@@ -401,7 +401,7 @@ it('reconcile takes corrections into account, and repairs to them', async () => 
 });
 
 describe('POST /api/usage/corrections refuses', () => {
-  it('a call without the scope, which no key has unless it was given', async () => {
+  it('a call without the scope, which keys have only if it was granted', async () => {
     const { key, correct, send } = await arrive();
     await send('a');
     expect((await correct([to('a', 0, 'k')], key.secret)).body.code).toBe('insufficient_scope');
@@ -440,13 +440,13 @@ describe('POST /api/usage/corrections refuses', () => {
     ]);
   });
 
-  it('more than 100, before it looks at them', async () => {
+  it('more than 100 corrections, before reading them', async () => {
     const { correct } = await arrive();
     const { status, body } = await correct(Array.from({ length: 101 }, () => ({})));
     expect([status, body.code]).toEqual([413, 'batch_too_large']);
   });
 
-  it('texts that quote nothing: what is in them is kept as it was sent', async () => {
+  it('no hostile texts, and keeps them as sent', async () => {
     const { live, send, correct } = await arrive();
     const hostile = `'; drop table usage_events; --{"a","b"}\\ 🚀`;
     await send(hostile, { quantity: 2 });
@@ -457,7 +457,7 @@ describe('POST /api/usage/corrections refuses', () => {
 });
 
 describe('POST /operator/organizations/{slug}/usage/corrections', () => {
-  it('corrects live and test events of its Organization alone', async () => {
+  it('corrects live and test events of its own Organization only', async () => {
     const { orgId, test, organization, send, total } = await arrive();
     await send('live', { quantity: 10 });
     await send('test', { quantity: 10 }, test.secret);

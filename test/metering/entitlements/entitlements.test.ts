@@ -64,7 +64,7 @@ async function use(
 }
 
 describe('GET /api/entitlements', () => {
-  it('lists what is in effect, with the balance of the current month', async () => {
+  it("lists the entitlements in effect, with the current month's balance", async () => {
     const { key, capped, open, readOnly } = await entitledOrganization();
     await use(key.secret, capped.slug, 0.2);
     await use(key.secret, capped.slug, 0.1);
@@ -101,7 +101,7 @@ describe('GET /api/entitlements', () => {
     });
   });
 
-  it('pages', async () => {
+  it('returns pages', async () => {
     const { key } = await entitledOrganization();
     const first = await call('GET', '/api/entitlements?limit=2', key.secret);
     expect(first.body.entitlements).toHaveLength(2);
@@ -114,7 +114,7 @@ describe('GET /api/entitlements', () => {
     });
   });
 
-  it('leaves out what has not started or has ended', async () => {
+  it('omits entitlements that have not started or have ended', async () => {
     const { organization, key } = await entitledOrganization();
     const now = service.clock.now();
     const future = await createProduct(database.db);
@@ -128,7 +128,7 @@ describe('GET /api/entitlements', () => {
     );
   });
 
-  it("shows nothing of another Organization's", async () => {
+  it('shows nothing of another Organization', async () => {
     const one = await entitledOrganization();
     const other = await entitledOrganization();
     await use(one.key.secret, one.capped.slug, 5);
@@ -137,7 +137,7 @@ describe('GET /api/entitlements', () => {
     expect((await call('GET', `/api/entitlements/${one.capped.slug}`, other.key.secret)).status).toBe(404);
   });
 
-  it('counts live and test usage apart', async () => {
+  it('counts live and test usage separately', async () => {
     const { organization, key, open } = await entitledOrganization();
     const testKey = await createKey(database.db, organization.id, { livemode: false });
     await use(key.secret, open.slug, 5);
@@ -156,7 +156,7 @@ describe('GET /api/entitlements', () => {
 });
 
 describe('POST /api/entitlements/check', () => {
-  it('answers one result per slug, in order, repeats included', async () => {
+  it('returns one result per slug, in order, including repeats', async () => {
     const { key, capped, readOnly } = await entitledOrganization();
     await use(key.secret, capped.slug, 11);
     const { status, body } = await call('POST', '/api/entitlements/check', key.secret, {
@@ -202,7 +202,7 @@ describe('POST /api/entitlements/check', () => {
     ]);
   });
 
-  it('refuses an empty, a too large and a malformed list', async () => {
+  it('refuses an empty, an oversized and a malformed list', async () => {
     const { key } = await entitledOrganization();
     const check = (body: unknown) => call('POST', '/api/entitlements/check', key.secret, body);
     expect(await check({ productSlugs: [] })).toMatchObject({
@@ -228,7 +228,7 @@ describe('POST /api/entitlements/check', () => {
   });
 });
 
-describe('every route of the face', () => {
+describe('every public route', () => {
   const routes: [string, string, unknown?][] = [
     ['GET', '/api/key'],
     ['GET', '/api/entitlements'],
@@ -264,7 +264,7 @@ describe('every route of the face', () => {
       expect(await refusal(await secretOf({ scopes: ['trading:read'] }))).toBe('403 insufficient_scope');
   });
 
-  it('GET /api/key tells a key about itself and never its secret', async () => {
+  it('GET /api/key describes the key itself and never returns its secret', async () => {
     const organization = await createOrganization(database.db);
     const key = await createKey(database.db, organization.id, { scopes: ['usage:write'], name: 'runtime' });
     const { status, body, text } = await call('GET', '/api/key', key.secret);
@@ -283,7 +283,7 @@ describe('every route of the face', () => {
     expect(text).not.toContain(key.secret);
   });
 
-  it('an unknown route is a problem', async () => {
+  it('an unknown route returns a problem document', async () => {
     expect(await call('GET', '/api/nothing')).toMatchObject({ status: 404, body: { code: 'not_found' } });
   });
 });

@@ -31,7 +31,7 @@ const audit = async (slug: string): Promise<any[]> =>
 const now = () => new Date(service.clock.now()).toISOString();
 
 describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
-  it('grants once from now on, and a repeat keeps the start', async () => {
+  it('grants from now on, and a repeat keeps the start', async () => {
     const { slug, product, path, list } = await setUp();
     const granted = await call('PUT', path, { kind: 'live' });
     expect(granted.status).toBe(201);
@@ -63,7 +63,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
     ]);
   });
 
-  it('changes kind, start and end, and an absent end is none', async () => {
+  it('changes kind, start and end; an omitted end means none', async () => {
     const { slug, path } = await setUp();
     await call('PUT', path, {
       kind: 'live',
@@ -92,7 +92,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
     expect(await audit(slug)).toHaveLength(3);
   });
 
-  it('binds the next call of a key: live, read-only, ended, withdrawn', async () => {
+  it("applies to the key's next call: live, read-only, ended, withdrawn", async () => {
     const { product, path, organization } = await setUp();
     const key = await createKey(database.db, organization.id);
     let n = 0;
@@ -177,7 +177,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
     expect((await call('PUT', path, { kind: 'live', endsAt: '9999-12-31T23:59:59.999Z' })).status).toBe(201);
   });
 
-  it('a cap is absent, null or a decimal with every digit, and each change of it is in the audit log', async () => {
+  it('accepts a missing, null or exact decimal cap, and audits each change', async () => {
     const { slug, product, path, list } = await setUp();
     await call('PUT', `/products/${product}`, { name: 'Product', usageMetric: 'calls', unitCap: 10 });
     const absent = await call('PUT', path, { kind: 'live' });
@@ -200,7 +200,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
       ...absent.body,
       updatedAt: now(),
     });
-    // What the product declares later binds where the entitlement has no cap of its own.
+    // A later declaration of the product applies if the entitlement has no cap.
     await call('PUT', `/products/${product}`, { name: 'Product', usageMetric: 'calls', unitCap: 20 });
     expect((await call('GET', list)).body.entitlements).toMatchObject([{ effectiveUnitCap: 20 }]);
     expect((await audit(slug)).slice(0, 4).map(({ action, details }) => ({ action, ...details }))).toEqual([
@@ -211,7 +211,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
     ]);
   });
 
-  it('the table keeps the three kinds of cap apart', async () => {
+  it('the table rejects a cap without hasOwnCap and a negative cap', async () => {
     const { organization, product, path } = await setUp();
     await call('PUT', path, { kind: 'live' });
     const store = (values: string) =>
@@ -224,7 +224,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
     expect((await call('GET', path)).body).toMatchObject({ productSlug: product, unitCap: 5 });
   });
 
-  it('two identical ones at the same moment grant once', async () => {
+  it('two identical grants at the same moment grant once', async () => {
     const { slug, path } = await setUp();
     const puts = Array.from({ length: 4 }, () => call('PUT', path, { kind: 'live' }));
     const statuses = (await Promise.all(puts)).map((answer) => answer.status).sort((a, b) => b - a);
@@ -232,7 +232,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
     expect(await audit(slug)).toHaveLength(2);
   });
 
-  it('says which of the two is not there', async () => {
+  it('says whether the Organization or the product does not exist', async () => {
     const { slug, product } = await setUp();
     for (const [method, body] of [['PUT', { kind: 'live' }], ['GET'], ['DELETE']] as const) {
       const elsewhere = await call(method, `/organizations/no-such-org/entitlements/${product}`, body);
@@ -244,7 +244,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
     }
   });
 
-  it('refuses slugs that are none, naming the parameter', async () => {
+  it('refuses invalid slugs, naming the parameter', async () => {
     const { slug, product } = await setUp();
     for (const hostile of hostileSlugs.filter((s) => s !== '%ED%A0%80')) {
       for (const [method, body] of [['PUT', { kind: 'live' }], ['GET'], ['DELETE']] as const) {
@@ -260,7 +260,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
 });
 
 describe('DELETE /operator/organizations/:slug/entitlements/:productSlug', () => {
-  it('withdraws once, from this Organization alone', async () => {
+  it('withdraws once, from this Organization only', async () => {
     const { slug, product, path } = await setUp();
     const other = await setUp();
     const otherPath = `${other.list}/${product}`;
@@ -278,7 +278,7 @@ describe('DELETE /operator/organizations/:slug/entitlements/:productSlug', () =>
     ]);
   });
 
-  it('at the same moment as it is granted again gives no error', async () => {
+  it('does not fail if the entitlement is granted again at the same moment', async () => {
     const { path } = await setUp();
     await call('PUT', path, { kind: 'live' });
     for (let i = 0; i < 10; i++) {
@@ -293,7 +293,7 @@ describe('DELETE /operator/organizations/:slug/entitlements/:productSlug', () =>
 });
 
 describe('GET /operator/organizations/:slug/entitlements', () => {
-  it('pages through one Organization alone, ordered by product', async () => {
+  it('pages through one Organization only, ordered by product', async () => {
     const { list, product, path } = await setUp();
     const slugs = [product, unique('product'), unique('product')];
     await call('PUT', path, { kind: 'live' });

@@ -35,8 +35,8 @@ async function ask(path: string, authorization?: string) {
   };
 }
 
-describe('a product slug that is nearly one of the Organization', () => {
-  it('is asked about, with the slug that was meant', async () => {
+describe("a product slug close to one of the Organization's own", () => {
+  it('is refused with a question that names the intended slug', async () => {
     const answer = await ask('/api/entitlements/forcast-api', `Bearer ${secret}`);
     expect(answer).toMatchObject({
       code: 'entitlement_not_found',
@@ -44,7 +44,7 @@ describe('a product slug that is nearly one of the Organization', () => {
     });
   });
 
-  it('is asked about in a refused batch, in a lenient one and in a dry run', async () => {
+  it('gets the question in a refused batch, in a lenient one and in a dry run', async () => {
     const detail = 'There is no live entitlement for the product Forecast-APi. Did you mean "forecast-api"?';
     const events = [usageEvent('Forecast-APi', 'nearest')];
     const strict = await sendUsage(service.url, secret, events);
@@ -56,7 +56,7 @@ describe('a product slug that is nearly one of the Organization', () => {
     }
   });
 
-  it('is not asked about where another Organization has it, nothing is near, or it cannot be used', async () => {
+  it('gets no question if another Organization owns it, none is close, or it cannot be used', async () => {
     for (const slug of ['radar-tile', 'radar-tiles', 'storage', 'f', 'x'.repeat(255)]) {
       const { detail } = await ask(`/api/entitlements/${slug}`, `Bearer ${secret}`);
       expect(detail).toBe(`No entitlement for the product ${slug} is in effect.`);
@@ -65,7 +65,7 @@ describe('a product slug that is nearly one of the Organization', () => {
     expect(body.errors[0].detail).toBe('There is no live entitlement for the product old-archiv.');
   });
 
-  it('tells a caller without a good key nothing', async () => {
+  it('reveals nothing to a caller without a valid key', async () => {
     const unknown = `org_live_${'0'.repeat(32)}`;
     for (const authorization of [undefined, `Bearer ${unknown}`]) {
       const answer = await ask('/api/entitlements/forcast-api', authorization);
@@ -77,7 +77,7 @@ describe('a product slug that is nearly one of the Organization', () => {
 });
 
 describe('an Authorization header without the word Bearer', () => {
-  it.each(['/api/entitlements', '/api/key', '/portfolio'])('says so at %s', async (path) => {
+  it.each(['/api/entitlements', '/api/key', '/portfolio'])('is explained at %s', async (path) => {
     for (const authorization of [secret, `Basic ${secret}`, 'anything']) {
       expect(await ask(path, authorization)).toMatchObject({
         status: 401,
@@ -88,7 +88,7 @@ describe('an Authorization header without the word Bearer', () => {
     expect((await ask(path, 'Bearer nonsense')).detail).toBe('There is no such API key.');
   });
 
-  it('says so to the operator', async () => {
+  it('is explained to the operator', async () => {
     expect(await ask('/operator/products', 'operator-token-of-the-tests-0123456789')).toMatchObject({
       code: 'invalid_key',
       detail: 'Send the operator token as `Authorization: Bearer …`; the word Bearer is missing.',

@@ -30,11 +30,10 @@ async function arrive(role: (typeof roles)[number] = 'owner') {
 }
 
 const textOf = (page: string) => page.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
-/** The row of a product, as text. */
 const rowOf = (page: string, slug: string) =>
   textOf(page.split('<tr role="row">').find((row) => row.includes(`<code>${slug}</code>`)) ?? '');
 
-it('shows the numbers that the API answers with, live and test apart', async () => {
+it('shows the same numbers as the API, live and test separately', async () => {
   const { db, orgId, open } = await arrive();
   const product = await createProduct(db, { unitCap: '1000.5' });
   await grant(db, orgId, product.id);
@@ -55,7 +54,7 @@ it('shows the numbers that the API answers with, live and test apart', async () 
   expect(rowOf((await open()).text, product.slug)).toContain('Over the cap by 332.8');
 });
 
-it('tells apart what is live, read only, not yet and no longer in effect, capped and not', async () => {
+it('distinguishes live, read-only, future, ended, capped and uncapped entitlements', async () => {
   const { db, orgId, open } = await arrive();
   const make = async (values: Parameters<typeof grant>[3], unitCap: string | null = null) => {
     const product = await createProduct(db, { unitCap });
@@ -84,7 +83,7 @@ it('tells apart what is live, read only, not yet and no longer in effect, capped
   expect(page).toContain(`href="/dashboard/usage?product=${live}"`);
 });
 
-it('goes through many entitlements by slug, page by page', async () => {
+it('pages through many entitlements by slug', async () => {
   const { db, orgId, browser, open } = await arrive();
   const slugs: string[] = [];
   for (let i = 0; i < 103; i++) {
@@ -103,7 +102,7 @@ it('goes through many entitlements by slug, page by page', async () => {
   expect(seen).toEqual(slugs);
 });
 
-it("shows nothing of another Organization's entitlements, and who grants one's own", async () => {
+it('shows nothing of another Organization, and names who grants entitlements', async () => {
   const stranger = await arrive();
   const product = await createProduct(stranger.db);
   await grant(stranger.db, stranger.orgId, product.id);
@@ -126,7 +125,7 @@ it('shows hostile names as text', async () => {
 });
 
 it.each(['?cursor=%00', '?cursor=a&cursor=b', `?cursor=${'x'.repeat(300)}`])(
-  '%s is refused with a way back',
+  '%s is refused with a link back',
   async (query) => {
     const { open } = await arrive();
     const page = await open(query);
@@ -141,7 +140,7 @@ it.each(roles)('is open to the role %s', async (role) => {
   expect((await open()).status).toBe(200);
 });
 
-it('asks who has no session to sign in', async () => {
+it('asks a visitor without a session to sign in', async () => {
   expect((await new Browser(service.url).get(PATH, html)).headers.get('location')).toBe(
     '/login?next=%2Fdashboard%2Fentitlements',
   );

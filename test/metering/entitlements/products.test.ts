@@ -25,7 +25,7 @@ async function audit(slug: string): Promise<any[]> {
 }
 
 describe('PUT /operator/products/:slug', () => {
-  it('makes the product once and says who did', async () => {
+  it('creates the product once and records who did', async () => {
     const slug = unique('product');
     const made = await call('PUT', `/products/${slug}`, input, { 'x-request-id': 'make-it' });
     expect(made.status).toBe(201);
@@ -57,7 +57,7 @@ describe('PUT /operator/products/:slug', () => {
     ]);
   });
 
-  it('archives it and restores it: no entitlement to it is in effect meanwhile', async () => {
+  it('archives and restores it; while archived, no entitlement to it is in effect', async () => {
     const { product, key } = await createTenant(database.db);
     const declared = { name: product.name, usageMetric: product.usageMetric, maxQuantity: 10 };
     const path = `/products/${product.slug}`;
@@ -91,9 +91,9 @@ describe('PUT /operator/products/:slug', () => {
       'entitlement_required',
       expect.stringContaining('archived'),
     ]);
-    // What is left out stays as it was, and the same again changes nothing.
+    // Omitted fields stay unchanged, and repeating the request changes nothing.
     expect((await call('PUT', path, declared)).body).toEqual(archived.body);
-    // Without an entitlement to it, nothing is told of a product.
+    // Without an entitlement, the answer reveals nothing about a product.
     const stranger = await createKey(database.db, (await createOrganization(database.db)).id);
     const told = await sendUsage(service.url, stranger.secret, [usageEvent(product.slug, 'x')]);
     expect(told.body.errors[0].detail).not.toContain('archived');
@@ -105,7 +105,7 @@ describe('PUT /operator/products/:slug', () => {
     expect((await call('PUT', path, { ...declared, archived: 'yes' })).status).toBe(400);
   });
 
-  it('changes it, and records what was and what is', async () => {
+  it('changes it, and audits the values before and after', async () => {
     const slug = unique('product');
     const made = await call('PUT', `/products/${slug}`, input);
     service.clock.advance(1000);
@@ -131,7 +131,7 @@ describe('PUT /operator/products/:slug', () => {
     expect(more).toEqual([]);
   });
 
-  it('replaces in full: an absent cap is none', async () => {
+  it('replaces it completely: an omitted cap means none', async () => {
     const slug = unique('product');
     await call('PUT', `/products/${slug}`, input);
     const { unitCap: _cap, ...rest } = input;
@@ -178,7 +178,7 @@ describe('PUT /operator/products/:slug', () => {
     ['0.1', '0.1'],
     ['12345678901234567890.123456789', '12345678901234567890.123456789'],
     ['1e30', `1${'0'.repeat(30)}`],
-  ])('keeps every digit of the ceiling of an event %s; left out, it is the usual one', async (sent, kept) => {
+  ])('keeps every digit of the event ceiling %s, and defaults to the usual ceiling', async (sent, kept) => {
     const slug = unique('product');
     const made = await call(
       'PUT',
@@ -197,7 +197,7 @@ describe('PUT /operator/products/:slug', () => {
   });
 
   it.each(['0', '-1', 'null', '"5"', '1e400', `1${'0'.repeat(120)}`])(
-    'refuses the ceiling of an event %s',
+    'refuses the event ceiling %s',
     async (sent) => {
       const answer = await call(
         'PUT',
@@ -208,7 +208,7 @@ describe('PUT /operator/products/:slug', () => {
     },
   );
 
-  it('two identical ones at the same moment make one product and one audit row', async () => {
+  it('two identical requests at the same moment create one product and one audit row', async () => {
     const slug = unique('product');
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => call('PUT', `/products/${slug}`, input)),
@@ -219,7 +219,7 @@ describe('PUT /operator/products/:slug', () => {
     expect(await audit(slug)).toHaveLength(1);
   });
 
-  it('keeps the usage of a metric that is no longer in use, apart', async () => {
+  it('keeps the usage of a former metric separate', async () => {
     const slug = unique('product');
     const organization = await createOrganization(database.db);
     const key = await createKey(database.db, organization.id);
@@ -253,7 +253,7 @@ describe('PUT /operator/products/:slug', () => {
     const unknown = await call('PUT', path, '{"name":"n","usageMetric":"m","cap":1,"__proto__":{"a":1}}');
     expect(unknown.status).toBe(400);
     expect(unknown.body.errors.map((e: any) => e.pointer)).toContain('/cap');
-    // What is no name but a metric: one may be longer, or blank.
+    // Invalid as a name but valid as a metric, which may be longer or blank.
     const isMetric = /^(x{201}|\s+)$/;
     for (const name of hostileNames) {
       const answer = await call('PUT', path, { ...input, name });
@@ -274,7 +274,7 @@ describe('PUT /operator/products/:slug', () => {
     expect((await call('GET', path)).status).toBe(404);
   });
 
-  it('takes any Unicode in names as it is', async () => {
+  it('accepts any Unicode in names unchanged', async () => {
     for (const name of [
       '<script>alert(1)</script>',
       '😀 emoji',
@@ -288,7 +288,7 @@ describe('PUT /operator/products/:slug', () => {
     }
   });
 
-  it('refuses every slug that is none, naming the parameter', async () => {
+  it('refuses every invalid slug, naming the parameter', async () => {
     for (const slug of hostileSlugs) {
       for (const method of ['PUT', 'GET']) {
         const answer = await call(method, `/products/${slug}`, method === 'PUT' ? input : undefined);
@@ -304,7 +304,7 @@ describe('PUT /operator/products/:slug', () => {
 });
 
 describe('GET /operator/products', () => {
-  it('pages through all of them in order, each once', async () => {
+  it('pages through all products in order, each once', async () => {
     const made = [unique('page'), unique('page'), unique('page')];
     for (const slug of made) await call('PUT', `/products/${slug}`, input);
     const seen: string[] = [];
@@ -323,7 +323,7 @@ describe('GET /operator/products', () => {
     expect(whole.body.nextCursor).toBeNull();
   });
 
-  it('has a hundred on a page unless told', async () => {
+  it('returns a hundred per page by default', async () => {
     const word = unique('many');
     for (let i = 0; i < 101; i++) await call('PUT', `/products/${word}.${i}`, input);
     const { body } = await call('GET', '/products');
@@ -352,7 +352,7 @@ describe('GET /operator/products', () => {
     expect(answer.body.detail).toContain(`query parameter ${query.split('=')[0]}`);
   });
 
-  it('a product that is not there is 404 and says which', async () => {
+  it('returns 404 for an unknown product and names it', async () => {
     const answer = await call('GET', '/products/no-such-product');
     expect(answer).toMatchObject({
       status: 404,

@@ -21,7 +21,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** An Organization with one product whose events count at most 10, and one with the usual ceiling. */
+/** An Organization with a product whose events count at most 10, and one with the default ceiling. */
 async function setUp() {
   const organization = await createOrganization(database.db);
   const low = await createProduct(database.db, { maxQuantity: '10' });
@@ -62,7 +62,7 @@ async function recorded(orgId: string) {
   return Number(events);
 }
 
-it('an event above the ceiling of its product refuses the batch, and every broken rule is listed', async () => {
+it("an event above its product's ceiling refuses the batch, and every broken rule is listed", async () => {
   const { organization, low, usual, key, event } = await setUp();
   const answer = await send(key.secret, [
     event('a', 10),
@@ -88,7 +88,7 @@ it('an event above the ceiling of its product refuses the batch, and every broke
   expect((await send(key.secret, [event('a', 10), event('c', 1e15, usual)])).status).toBe(202);
 });
 
-it('is exact where a double is not', async () => {
+it('compares exactly where a double would not', async () => {
   const { key, usual } = await setUp();
   const body = (quantity: string) =>
     `{"events":[{"productSlug":"${usual.slug}","metric":"calls","idempotencyKey":"k ${quantity}","quantity":${quantity}}]}`;
@@ -100,7 +100,7 @@ it('is exact where a double is not', async () => {
   expect(await status('1e300')).toBe(422);
 });
 
-it('lenient handling leaves out that event alone, whatever the others are of', async () => {
+it('lenient handling excludes only that event, whatever the other events are', async () => {
   const { organization, usual, key, event } = await setUp();
   const events = [
     event('a', 3),
@@ -122,7 +122,7 @@ it('lenient handling leaves out that event alone, whatever the others are of', a
   });
 });
 
-it('a dry run says the same', async () => {
+it('a dry run gives the same answer', async () => {
   const { organization, key, event } = await setUp();
   const events = [event('a', 3), event('b', 11)];
   const query = '?dryRun=true';
@@ -134,7 +134,7 @@ it('a dry run says the same', async () => {
   expect(await recorded(organization.id)).toBe(0);
 });
 
-it('a batch above the ceiling changes nothing for those that go in the same flush', async () => {
+it('a batch above the ceiling does not affect others in the same flush', async () => {
   const { organization, usual, key, event } = await setUp();
   const other = await setUp();
   const nowMs = service.clock.now();
@@ -180,7 +180,7 @@ it('a batch above the ceiling changes nothing for those that go in the same flus
   expect(statements).toBe(1);
 });
 
-it('a ceiling binds the next request, and 40 senders at once hear each of their own', async () => {
+it('a new ceiling applies to the next request, and 40 concurrent senders each get their own answer', async () => {
   const { organization, low, key, event } = await setUp();
   await database.db.orm.execute(sql`update products set max_quantity = 5 where id = ${low.id}`);
   const answers = await Promise.all(

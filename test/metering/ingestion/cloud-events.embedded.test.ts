@@ -51,7 +51,7 @@ async function sender() {
 }
 
 describe('CloudEvents', () => {
-  it('of the unmodified package are recorded once', async () => {
+  it('from the unmodified package are recorded once', async () => {
     const { product, secret, read } = await sender();
     const transport = httpTransport(`${service.url}/api/usage/events`);
     const emit = emitterFor(transport, { mode: Mode.STRUCTURED });
@@ -79,7 +79,7 @@ describe('CloudEvents', () => {
     ]);
   });
 
-  it('may leave out the time, send null for what is unset, and say UTF-8', async () => {
+  it('may omit the time, send null for unset attributes, and declare UTF-8', async () => {
     const { secret, cloudEvent, read } = await sender();
     const nothing = { time: null, data: null, datacontenttype: null, dataschema: null, data_base64: null };
     const type = `${single}; charset=UTF-8`;
@@ -87,7 +87,7 @@ describe('CloudEvents', () => {
     expect(await read()).toEqual([['/gateway/a', '1']]);
   });
 
-  it('get the SHA-256 of a name of more than 255 characters as their key', async () => {
+  it('use the SHA-256 of a name longer than 255 characters as their key', async () => {
     const { secret, cloudEvent, read } = await sender();
     const fits = '🎈'.repeat(255 - '/gateway/'.length);
     const events = [cloudEvent(fits), cloudEvent(`${fits}x`)];
@@ -155,7 +155,7 @@ describe('CloudEvents', () => {
     expect(await read()).toEqual([]);
   });
 
-  it('break rules at places of what was sent', async () => {
+  it('point to broken rules in the original body', async () => {
     const { product, secret, cloudEvent } = await sender();
     const events = [
       cloudEvent('a', { subject: 'nothing' }),
@@ -207,7 +207,7 @@ describe('CloudEvents', () => {
     expect([answer.status, answer.body.code]).toEqual([status, code]);
   });
 
-  it('take a good key with the scope usage:write, and count for its Organization alone', async () => {
+  it('need a valid key with the scope usage:write, and count for its Organization only', async () => {
     const { organization, product, cloudEvent } = await sender();
     const other = await sender();
     expect((await post(undefined, single, cloudEvent('a'))).body.code).toBe('missing_key');

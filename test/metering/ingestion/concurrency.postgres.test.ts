@@ -16,7 +16,7 @@ let services: TestService[];
 beforeAll(async () => {
   database = await createTestDatabase();
   services = [await startTestService(database.db)];
-  // Two instances over one Postgres, each with its own connections.
+  // Two instances on one Postgres, each with its own connections.
   second = await openDatabase({ databaseUrl: database.url, dataDir: '' }, pino({ level: 'silent' }));
   services.push(await startTestService(second));
 });
@@ -26,7 +26,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** An instance, in turns. */
+/** The instances in rotation. */
 const instance = (i: number) => services[i % services.length]!;
 const other = () => services.at(-1)!;
 
@@ -34,7 +34,7 @@ const sum = (replies: UsageReply[], field: 'accepted' | 'deduped') =>
   replies.reduce((total, reply) => total + Number(reply.body[field]), 0);
 
 describe('parallel requests', () => {
-  it('record each idempotency key once and count it once, whatever overlaps', async () => {
+  it('record and count each idempotency key once, however they overlap', async () => {
     const batches = fc.array(
       fc.record({
         key: fc.nat(2),
@@ -100,7 +100,7 @@ describe('parallel requests', () => {
     expect(await countDeadlocks()).toBe(before);
   });
 
-  it('of different Organizations do not touch each other, though their keys are the same', async () => {
+  it('of different Organizations do not affect each other, even with the same keys', async () => {
     const tenants = await Promise.all(Array.from({ length: 4 }, () => createTenant(database.db)));
     const replies = await Promise.all(
       tenants.flatMap(({ product, key }, t) =>
@@ -124,7 +124,7 @@ describe('parallel requests', () => {
   });
 });
 
-/** Deadlocks that Postgres had to break in this database; its statistics lag, so they are asked to catch up. */
+/** Deadlocks that Postgres had to resolve in this database, after waiting for its delayed statistics. */
 async function countDeadlocks(): Promise<string> {
   await new Promise((resolve) => setTimeout(resolve, 1_100));
   const text = 'select deadlocks::text from pg_stat_database where datname = current_database()';
@@ -132,8 +132,8 @@ async function countDeadlocks(): Promise<string> {
 }
 
 /**
- * Requests through every instance without a pause. `decide` is answered in the middle of it; each request that
- * was started after that has to fail.
+ * Sends requests through every instance without a pause. `decide` is answered in the middle; every request started after
+ * that has to fail.
  */
 async function flood(secret: string, slug: string, decide: () => Promise<unknown>): Promise<UsageReply[]> {
   let isDecided = false;
@@ -189,7 +189,7 @@ describe('on its next call, through every instance and in the middle of a flood'
     }
   });
 
-  it('an expired key and an ended entitlement refuse, by the clock alone', async () => {
+  it('an expired key and an ended entitlement refuse as soon as the clock says so', async () => {
     const expiresAt = new Date(services[0]!.clock.now() + 60_000);
     const { organization, product } = await createTenant(database.db);
     const key = await createKey(database.db, organization.id, { expiresAt });

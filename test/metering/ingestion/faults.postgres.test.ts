@@ -14,7 +14,7 @@ import {
   type UsageReply,
 } from '../../support/usage.js';
 
-/** A Postgres of this file's own, as it is shipped, that can be crashed. */
+/** This file's own Postgres, as shipped, which tests can crash. */
 let server: PostgresServer;
 let db: Database;
 let service: TestService;
@@ -38,7 +38,7 @@ async function connect(): Promise<pg.Client> {
   return client;
 }
 
-/** Ends the connections whose flush waits for a lock; resolves when there was one. */
+/** Ends the connections whose flush waits for a lock; resolves once there was one. */
 async function terminateWaitingFlushes(): Promise<void> {
   const killer = await connect();
   for (let ended = 0; ended === 0; await setTimeout(10)) {
@@ -51,8 +51,8 @@ async function terminateWaitingFlushes(): Promise<void> {
   await killer.end();
 }
 
-describe('a flush whose connection is killed in the middle', () => {
-  it('is done again on another one and counted once', async () => {
+describe('a flush whose connection is killed halfway', () => {
+  it('is retried on another connection and counted once', async () => {
     const { organization, product, key } = await createTenant(db);
     await send(key.secret, [one(product.slug, 'first')]);
     const holder = await connect();
@@ -68,13 +68,13 @@ describe('a flush whose connection is killed in the middle', () => {
 });
 
 describe('Postgres', () => {
-  it('may crash and come back shortly: requests wait for it', { timeout: 60_000 }, async () => {
+  it('may crash and come back quickly: requests wait for it', { timeout: 60_000 }, async () => {
     const { organization, product, key } = await createTenant(db);
     await send(key.secret, [one(product.slug, 'first')]);
     await server.stop('immediate');
     const starting = server.start();
     const answers: UsageReply[] = [];
-    // A server that recovers for longer than a request waits answers some of them with 503; a client comes again.
+    // A server that recovers for longer than a request waits answers some of them with 503; clients retry.
     const deadline = Date.now() + 30_000;
     while (answers.at(-1)?.status !== 202 && Date.now() < deadline) {
       if (answers.length > 0) await setTimeout(100);
@@ -87,7 +87,7 @@ describe('Postgres', () => {
   });
 
   it(
-    'may stay away: each request gets a 503 in time, and afterwards all goes on by itself',
+    'may stay away: each request gets a 503 in time, and service resumes without help',
     { timeout: 60_000 },
     async () => {
       const { organization, product, key } = await createTenant(db);
@@ -132,7 +132,7 @@ describe('Postgres', () => {
   );
 
   it(
-    'answers a first call of an unknown key with 503 while it is away, not with 401',
+    'answers the first call of an unknown key with 503 while it is down, not with 401',
     { timeout: 60_000 },
     async () => {
       const { product, key } = await createTenant(db);

@@ -36,7 +36,7 @@ afterAll(async () => {
 const send = (secret: string, events: unknown[], options?: SendOptions) =>
   sendUsage(service.url, secret, events, options);
 let group: ShardGroup | undefined;
-/** All in one shard group, or they could not go in one flush. */
+/** All in one shard group, so that they can share a flush. */
 async function tenant(unitCap?: string): ReturnType<typeof createTenant> {
   for (;;) {
     const made = await createTenant(database.db, unitCap);
@@ -46,7 +46,7 @@ async function tenant(unitCap?: string): ReturnType<typeof createTenant> {
 }
 const one = usageEvent;
 
-/** Puts a held flush into every place there is, so that whatever comes next has to wait. */
+/** Fills every flush slot with a held flush, so that later calls have to wait. */
 async function plugFlushes() {
   const { product, key } = await tenant();
   faulty.hold('usage_ingest');
@@ -59,7 +59,7 @@ async function plugFlushes() {
   return plugs;
 }
 
-/** Calls that are sure to go in one flush, because those before it are held until all of them wait. */
+/** Makes calls share one flush, by holding earlier flushes until all of the calls wait. */
 async function inOneFlush<T>(calls: (() => Promise<T>)[], events: number): Promise<T[]> {
   const plugs = await plugFlushes();
   const answers = calls.map((call) => call());
@@ -69,19 +69,19 @@ async function inOneFlush<T>(calls: (() => Promise<T>)[], events: number): Promi
   return Promise.all(answers);
 }
 
-/** From now on the database refuses statements that carry this text. */
+/** Makes the database refuse statements that contain this text. */
 function refuse(text: string, error: Error) {
   faulty.before = (_statement, values) => {
     if (values.some((value) => String(value).includes(text))) throw error;
   };
 }
 
-describe('neighbours in a flush', () => {
-  it('a bad request changes nothing for the others', async () => {
+describe('requests that share a flush', () => {
+  it('are not affected by a bad request among them', async () => {
     const { organization, product, key } = await tenant();
     const revoked = await createKey(database.db, organization.id, { revokedAt: new Date('2020-01-01') });
     const scopeless = await createKey(database.db, organization.id, { scopes: ['entitlements:read'] });
-    // Known keys are judged by the statement alone.
+    // Known keys are checked by the statement alone.
     for (const { secret } of [revoked, scopeless]) service.services.keyUse.touch(hashSecret(secret), null);
     const answers = await inOneFlush(
       [
@@ -107,7 +107,7 @@ describe('neighbours in a flush', () => {
     expect(await readUsage(database.db, organization.id)).toMatchObject({ keys: ['a', 'd', 'i'], drift: [] });
   });
 
-  it('what the database itself refuses is found, and only its owner gets an error', async () => {
+  it('are split to find the one that the database refuses, and only its owner gets an error', async () => {
     const { organization, product, key } = await tenant();
     refuse('poison', databaseError('22003'));
     const calls = Array.from({ length: 12 }, (_, i) => {
@@ -125,7 +125,7 @@ describe('neighbours in a flush', () => {
     expect(drift).toEqual([]);
   });
 
-  it('a failure of ours is a bland 500 for its owner alone', async () => {
+  it('give a generic 500 only to the owner of an internal failure', async () => {
     const { product, key } = await tenant();
     refuse('poison', databaseError('XX000', 'secret details of the database'));
     const answers = await inOneFlush(
@@ -140,7 +140,7 @@ describe('neighbours in a flush', () => {
     expect(JSON.stringify(answers[1]!.body)).not.toContain('secret details');
   });
 
-  it('what was recorded before the database went away in a split flush is acknowledged', async () => {
+  it('are acknowledged if they were recorded before the database went away in a split flush', async () => {
     const { organization, product, key } = await tenant();
     faulty.before = (_statement, values) => {
       const keys = String(values[5]);
@@ -157,7 +157,7 @@ describe('neighbours in a flush', () => {
     expect(keys).toEqual(acknowledged);
   });
 
-  it('a warning is about a total that the batch itself has to do with', async () => {
+  it('get warnings only about totals that they affect', async () => {
     const { product, key } = await tenant('10');
     service.clock.set('2031-03-02T12:00:00Z');
     const lastMonth = { occurredAt: '2031-02-28T12:00:00Z', quantity: 20 };
@@ -188,8 +188,8 @@ describe('neighbours in a flush', () => {
   });
 });
 
-describe('what validation lets through', () => {
-  it('of two events with one key in a batch the first is recorded, however long the batch', async () => {
+describe('input that validation accepts', () => {
+  it('records the first of two events with one key, however long the batch', async () => {
     const { organization, product, key } = await tenant();
     const events = Array.from({ length: 200 }, (_, i) => one(product.slug, `key ${i % 40}`, { quantity: i }));
     const { body } = await send(key.secret, events);
@@ -205,7 +205,7 @@ describe('what validation lets through', () => {
   });
 
   it.each(['+16:00', '-16:00', '+23:59', '-15:59', '+00:00', 'Z'])(
-    'any RFC 3339 offset counts: %s',
+    'may have any RFC 3339 offset: %s',
     async (offset) => {
       const { organization, product, key } = await tenant();
       const utc = Date.parse('2031-03-02T12:34:56Z');
@@ -236,7 +236,7 @@ describe('what validation lets through', () => {
     ['1e400', 400, undefined],
     ['-1', 400, undefined],
     ['-1.00000000000000000001', 400, undefined],
-  ])('a quantity of %s is a %i', async (literal, status, stored) => {
+  ])('with a quantity of %s is a %i', async (literal, status, stored) => {
     const { organization, product, key } = await tenant();
     const body = JSON.stringify({ events: [one(product.slug, 'a', { quantity: 0.5 })] }).replace(
       '0.5',
@@ -253,7 +253,7 @@ describe('what validation lets through', () => {
     expect(drift).toEqual([]);
   });
 
-  it('a dry run of what the database refuses gives the same answer as the real run', async () => {
+  it('gets the same answer in a dry run as in a real run if the database refuses it', async () => {
     const { product, key } = await tenant();
     refuse('poison', databaseError('22003'));
     const real = await send(key.secret, [one(product.slug, 'poison')]);
@@ -263,8 +263,8 @@ describe('what validation lets through', () => {
   });
 });
 
-describe('a database that is away', () => {
-  it('is waited for shortly', async () => {
+describe('an unavailable database', () => {
+  it('is waited for briefly', async () => {
     const { organization, product, key } = await tenant();
     await send(key.secret, [one(product.slug, 'first')]);
     let failures = 3;
@@ -318,7 +318,7 @@ describe('a database that is away', () => {
   });
 
   it.each(['57014', '40P01', '40001'])(
-    'a statement that ends with %s again and again is a 503, unsplit',
+    'is a 503 without splitting the flush if a statement keeps ending with %s',
     async (code) => {
       const { product, key } = await tenant();
       refuse('poison', databaseError(code));
@@ -338,12 +338,12 @@ describe('a database that is away', () => {
 });
 
 describe('a full queue', () => {
-  it('refuses at once with Retry-After, and goes on when there is room', async () => {
+  it('refuses at once with Retry-After, and accepts again when there is room', async () => {
     const { organization, product, key } = await tenant();
     await send(key.secret, [one(product.slug, 'first')]);
     const plugs = await plugFlushes();
     const batch = (r: number) => Array.from({ length: 500 }, (_, e) => one(product.slug, `${r} ${e}`));
-    // Each shard group has a part of the queue.
+    // Each shard group has its own part of the queue.
     const room = 50_000 / database.db.shards.groups.length;
     const answers = Array.from({ length: room / 500 }, (_, r) => send(key.secret, batch(r)));
     await until(() => service.services.ingestion.waitingEvents === room, 30_000);
@@ -380,7 +380,7 @@ describe('a client that hangs up', () => {
     return req;
   };
 
-  it('changes nothing that was committed', async () => {
+  it('does not undo what was committed', async () => {
     const { organization, product, key } = await tenant();
     await send(key.secret, [one(product.slug, 'first')]);
     faulty.hold('usage_ingest');
@@ -394,7 +394,7 @@ describe('a client that hangs up', () => {
     expect(await readUsage(database.db, organization.id)).toMatchObject({ keys: ['a', 'first'], drift: [] });
   });
 
-  it('in the middle of a body leaves nothing behind', async () => {
+  it('leaves nothing behind if it does so in the middle of a body', async () => {
     const { organization, product, key } = await tenant();
     const body = JSON.stringify({ events: [one(product.slug, 'a')] });
     for (const known of [false, true]) {
@@ -411,7 +411,7 @@ describe('a client that hangs up', () => {
   });
 });
 
-it('a product that is not granted to this Organization is refused, though a neighbour may use it', async () => {
+it('a product that is not granted to this Organization is refused, even if another request in the flush may use it', async () => {
   const mine = await tenant();
   const other = await tenant();
   const shared = await createProduct(database.db);

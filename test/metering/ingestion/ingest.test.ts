@@ -85,7 +85,7 @@ describe('an accepted batch', () => {
     expect(await storedEvents(organization.id)).toBe(2);
   });
 
-  it('says which repeats differ from what their key was first used for', async () => {
+  it('reports repeats that differ from the first event with their key', async () => {
     const { key, event } = await entitled();
     const at = '2026-03-04T11:00:00.000001Z';
     await send(key.secret, [event('a', { occurredAt: at }), event('b', { quantity: 2 }), event('c')]);
@@ -101,7 +101,7 @@ describe('an accepted batch', () => {
     expect(body).toEqual({ accepted: 1, deduped: 5, warnings: [mismatch(1), mismatch(3), mismatch(5)] });
   });
 
-  it('counts the same idempotency key once per Organization, and live and test apart', async () => {
+  it('counts the same idempotency key once per Organization, live and test separately', async () => {
     const one = await entitled();
     const other = await entitled();
     const testKey = await createKey(database.db, one.organization.id, { livemode: false });
@@ -114,7 +114,7 @@ describe('an accepted batch', () => {
     });
   });
 
-  it('defaults to a quantity of 1 and the time of receipt, and takes 0 and huge and tiny numbers exactly', async () => {
+  it('defaults to a quantity of 1 and the time of receipt, and accepts 0 and huge and tiny numbers exactly', async () => {
     const { key, event, organization } = await entitled();
     await sendBody(
       key.secret,
@@ -159,7 +159,7 @@ describe('an accepted batch', () => {
     ]);
   });
 
-  it('two customers of a product have each the warnings of their own cap, from the next event on', async () => {
+  it('of two customers of a product warns each of its own cap, from the next event on', async () => {
     const { db } = database;
     const product = await createProduct(db, { unitCap: '10', maxQuantity: ANY_QUANTITY });
     const customer = async (cap: { hasOwnCap?: boolean; unitCap?: string | null }) => {
@@ -185,7 +185,7 @@ describe('an accepted batch', () => {
       );
     expect(await report('a', 3)).toEqual([[], ['3 of 2.5'], [], []]);
     expect(await report('b', 9)).toEqual([['12 of 10'], ['12 of 2.5'], [], []]);
-    // A repeat hears the same.
+    // A repeat gets the same warnings.
     expect(await report('b', 9)).toEqual([['12 of 10'], ['12 of 2.5'], [], []]);
     const setCap = (orgId: string, hasOwnCap: boolean, unitCap: string | null) =>
       db.orm.update(entitlements).set({ hasOwnCap, unitCap }).where(eq(entitlements.orgId, orgId));
@@ -240,7 +240,7 @@ describe('an accepted batch', () => {
     expect((await sendBody(key.secret, body, { headers: { 'content-encoding': 'gzip' } })).status).toBe(202);
   });
 
-  it('takes any Unicode as it is, and 500 events', async () => {
+  it('accepts any Unicode unchanged, and 500 events', async () => {
     const { key, event } = await entitled();
     const hostile = [
       "'; drop table usage_events; --",
@@ -273,7 +273,7 @@ describe('an accepted batch', () => {
 });
 
 describe('a strict batch with a broken rule', () => {
-  it('is refused whole: the first broken rule in the documents’ order decides, and every one is listed', async () => {
+  it('is refused whole: the first broken rule in the documented order decides the status, and all are listed', async () => {
     const { key, event, organization } = await entitled();
     const readOnly = await createProduct(database.db);
     await grant(database.db, organization.id, readOnly.id, { kind: 'read_only' });
@@ -307,7 +307,7 @@ describe('a strict batch with a broken rule', () => {
     expect(await storedEvents(organization.id)).toBe(0);
   });
 
-  it('is measured by a window whose ends are inside', async () => {
+  it('is checked against a window with inclusive ends', async () => {
     const { key, event } = await entitled();
     const now = service.clock.now();
     const day = 24 * 3600_000;
@@ -321,7 +321,7 @@ describe('a strict batch with a broken rule', () => {
     expect(await at(5 * 60_000 + 1)).toBe(422);
   });
 
-  it('cannot use another Organization’s entitlement, nor one that has not begun or is over', async () => {
+  it('cannot use another Organization’s entitlement, or one that has not started or has ended', async () => {
     const { key, event, organization } = await entitled();
     const other = await entitled();
     const now = service.clock.now();
@@ -338,7 +338,7 @@ describe('a strict batch with a broken rule', () => {
 });
 
 describe('lenient handling', () => {
-  it('records the good events and says why the others were refused', async () => {
+  it('records the valid events and gives the reason for each refused one', async () => {
     const { key, event, organization } = await entitled();
     const answer = await send(
       key.secret,
@@ -370,7 +370,7 @@ describe('lenient handling', () => {
 });
 
 describe('a dry run', () => {
-  it('answers the same and records nothing', async () => {
+  it('gives the same answer and records nothing', async () => {
     const { key, event, organization } = await entitled('1');
     const dry = { query: '?dryRun=true' };
     const events = [event('a', { quantity: 2 }), event('a', { quantity: 3 })];
@@ -436,7 +436,7 @@ describe('a body that does not fit', () => {
     ]);
   });
 
-  it('is told from one that is not JSON, not UTF-8, too large, or of another type', async () => {
+  it('is distinguished from one that is not JSON, not UTF-8, too large, or of another type', async () => {
     const { key, event } = await entitled();
     const outcome = async (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) => {
       const answer = await sendBody(key.secret, body, { headers });
@@ -461,7 +461,7 @@ describe('a body that does not fit', () => {
     expect((await send(key.secret, many)).body).toMatchObject({ status: 413, code: 'batch_too_large' });
   });
 
-  it('with a quantity of too many digits names the event', async () => {
+  it('names the event if a quantity has too many digits', async () => {
     const { key, event } = await entitled();
     const body = `{"events":[${JSON.stringify(event('a'))},${JSON.stringify(event('b')).replace('}', `,"quantity":0.${'1'.repeat(200)}}`)}]}`;
     const answer = await sendBody(key.secret, body);
@@ -473,7 +473,7 @@ describe('a body that does not fit', () => {
 });
 
 describe('a key', () => {
-  it('with the scope usage:write alone may send; without it may not, whatever the body', async () => {
+  it('needs only the scope usage:write to send, and cannot send without it, whatever the body', async () => {
     const { organization, event } = await entitled();
     const writer = await createKey(database.db, organization.id, { scopes: ['usage:write'] });
     const reader = await createKey(database.db, organization.id, { scopes: ['entitlements:read'] });
@@ -482,7 +482,7 @@ describe('a key', () => {
     expect((await sendBody(reader.secret, 'junk')).body.code).toBe('insufficient_scope');
   });
 
-  it('that was revoked or has expired since its last call fails on its next', async () => {
+  it('that was revoked or has expired since its last call fails on its next call', async () => {
     const { organization, event } = await entitled();
     const revoked = await createKey(database.db, organization.id);
     const expiring = await createKey(database.db, organization.id, {

@@ -9,7 +9,7 @@ import { addKey, createSystem, putEntitlement } from './model/system.js';
 const ORGANIZATIONS = 2;
 const PRODUCTS = 3;
 const DAY_MS = 86_400_000;
-/** MODEL_RUNS=2000 for a long look; MODEL_SEED repeats a run. The embedded database gets the first quarter of what Postgres gets. */
+/** MODEL_RUNS=2000 for a long run; MODEL_SEED repeats one. The embedded database runs a quarter of Postgres's share. */
 const numRuns = Number(process.env.MODEL_RUNS ?? (isEmbedded ? 20 : 80));
 const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };
 
@@ -24,7 +24,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** Every run starts with a live and a test key and two grants per Organization, so that short sequences do something. */
+/** Every run starts with a live and a test key and two grants per Organization, so that short sequences have an effect. */
 async function setUp(startsAt: number) {
   service.clock.set(new Date(startsAt).toISOString());
   const model: Model = {
@@ -56,10 +56,10 @@ async function setUp(startsAt: number) {
 }
 
 it(
-  'answers and totals are those of a plain model, whatever happens in whatever order',
+  'answers and totals match a plain model through any sequence of commands',
   { timeout: 600_000 },
   async () => {
-    // Around the turn of a month, so that the window of seven days reaches into both.
+    // Around the turn of a month, so that the window of seven days spans both months.
     const start = fc.integer({ min: TURN_OF_MONTH - 3 * DAY_MS, max: TURN_OF_MONTH + 6 * DAY_MS });
     const commands = fc.commands(anyCommand(ORGANIZATIONS, PRODUCTS), { maxCommands: 40, size: 'max' });
     await fc.assert(

@@ -28,12 +28,12 @@ afterAll(async () => {
 
 const html = { accept: 'text/html' };
 
-const subjectsTo = async (email: string) => {
+const subjectsMailedTo = async (email: string) => {
   const rows = await database.db.orm.select().from(mails).where(eq(mails.toAddress, email)).orderBy(mails.id);
   return rows.map(({ subject }) => subject);
 };
 
-/** An Organization with a product, a key, an owner and what it has used of a cap. */
+/** An Organization with a product, a key, an owner and some usage against a cap. */
 async function createCustomer(unitCap: string) {
   const tenant = await createTenant(database.db, unitCap);
   const owner = await createUser(database.db);
@@ -51,7 +51,7 @@ async function createCustomer(unitCap: string) {
 }
 
 describe('the mail about a cap', () => {
-  it('comes once of 80% and once of 100% in a month, to owners and admins who want it', async () => {
+  it('is sent once at 80% and once at 100% per month, to owners and admins who opted in', async () => {
     const customer = await createCustomer('100');
     const { id: orgId } = customer.organization;
     const people = await Promise.all([1, 2, 3, 4].map(() => createUser(database.db)));
@@ -65,34 +65,37 @@ describe('the mail about a cap', () => {
       .set({ mailNotices: false })
       .where(and(eq(memberships.orgId, orgId), eq(memberships.userId, quiet!.id)));
     await customer.use(79.999);
-    expect(await subjectsTo(customer.owner.email)).toEqual([]);
+    expect(await subjectsMailedTo(customer.owner.email)).toEqual([]);
     await customer.use(0.001);
     await customer.use(10);
     const first = `${customer.product.name} has used 80% of its cap (${customer.organization.name})`;
-    expect(await subjectsTo(customer.owner.email)).toEqual([first]);
+    expect(await subjectsMailedTo(customer.owner.email)).toEqual([first]);
     await customer.use(10);
     await customer.use(1);
     const second = `${customer.product.name} has reached its cap (${customer.organization.name})`;
-    for (const { email } of [customer.owner, admin]) expect(await subjectsTo(email)).toEqual([first, second]);
-    for (const { email } of [quiet!, member!, billing!]) expect(await subjectsTo(email)).toEqual([]);
+    for (const { email } of [customer.owner, admin])
+      expect(await subjectsMailedTo(email)).toEqual([first, second]);
+    for (const { email } of [quiet!, member!, billing!]) expect(await subjectsMailedTo(email)).toEqual([]);
     const [mail] = await database.db.orm.select().from(mails).where(eq(mails.toAddress, admin.email));
     expect(mail!.text).toContain('80 of 100 calls');
     expect(mail!.text).toContain('in March 2031');
   });
 
-  it('comes of the higher level alone where both are reached at once, and anew in the next month', async () => {
+  it('names only the higher level if both are reached at once, and is sent again next month', async () => {
     const customer = await createCustomer('100');
     await customer.use(150);
-    expect(await subjectsTo(customer.owner.email)).toEqual([expect.stringContaining('has reached its cap')]);
+    expect(await subjectsMailedTo(customer.owner.email)).toEqual([
+      expect.stringContaining('has reached its cap'),
+    ]);
     service.clock.set('2031-04-02T12:00:00Z');
     await customer.use(85, { occurredAt: '2031-04-02T11:00:00Z' });
-    expect(await subjectsTo(customer.owner.email)).toEqual([
+    expect(await subjectsMailedTo(customer.owner.email)).toEqual([
       expect.stringContaining('has reached its cap'),
       expect.stringContaining('has used 80% of its cap'),
     ]);
   });
 
-  it('goes by the cap that binds: the entitlement’s own', async () => {
+  it('follows the cap that applies: the entitlement’s own', async () => {
     const higher = await createCustomer('100');
     const none = await createCustomer('100');
     const set = (orgId: string, unitCap: string | null) =>
@@ -104,16 +107,16 @@ describe('the mail about a cap', () => {
     await set(none.organization.id, null);
     await higher.use(150);
     await none.use(150);
-    for (const { owner } of [higher, none]) expect(await subjectsTo(owner.email)).toEqual([]);
+    for (const { owner } of [higher, none]) expect(await subjectsMailedTo(owner.email)).toEqual([]);
     await set(higher.organization.id, '160');
     await createCapNotices(service.context)();
-    expect(await subjectsTo(higher.owner.email)).toHaveLength(1);
+    expect(await subjectsMailedTo(higher.owner.email)).toHaveLength(1);
   });
 
-  it('does not come of test usage, of a cap of nothing, or of what has ended', async () => {
+  it('is not sent for test usage, a cap of zero, or an ended entitlement', async () => {
     const customer = await createCustomer('0');
     await customer.use(0);
-    expect(await subjectsTo(customer.owner.email)).toEqual([]);
+    expect(await subjectsMailedTo(customer.owner.email)).toEqual([]);
     const ended = await createCustomer('10');
     const endsAt = new Date(service.clock.now() - 1);
     const over = { startsAt: new Date('2020-01-01T00:00:00Z'), endsAt };
@@ -121,22 +124,22 @@ describe('the mail about a cap', () => {
     const event = usageEvent(ended.product.slug, 'test', { quantity: 10 });
     expect((await sendUsage(service.url, testKey.secret, [event])).status).toBe(202);
     await createCapNotices(service.context)();
-    expect(await subjectsTo(ended.owner.email)).toEqual([]);
+    expect(await subjectsMailedTo(ended.owner.email)).toEqual([]);
     await sendUsage(service.url, ended.key.secret, [{ ...event, idempotencyKey: 'live' }]);
     await database.db.orm.update(entitlements).set(over).where(eq(entitlements.orgId, ended.organization.id));
     await createCapNotices(service.context)();
-    expect(await subjectsTo(ended.owner.email)).toEqual([]);
+    expect(await subjectsMailedTo(ended.owner.email)).toEqual([]);
   });
 
-  it('comes once although two instances look at the same time', async () => {
+  it('is sent once even if two instances look at the same time', async () => {
     const customer = await createCustomer('10');
     const event = usageEvent(customer.product.slug, 'all', { quantity: 10 });
     await sendUsage(service.url, customer.key.secret, [event]);
     await Promise.all([1, 2, 3].map(() => createCapNotices(service.context)()));
-    expect(await subjectsTo(customer.owner.email)).toHaveLength(1);
+    expect(await subjectsMailedTo(customer.owner.email)).toHaveLength(1);
   });
 
-  it('is found among more entitlements than one statement looks at', async () => {
+  it('is sent for entitlements beyond the first batch of a statement', async () => {
     const organization = await createOrganization(database.db);
     for (let n = 0; n < 510; n++) {
       const product = await createProduct(database.db, { unitCap: '5' });
@@ -144,14 +147,14 @@ describe('the mail about a cap', () => {
     }
     const customer = await createCustomer('10');
     await customer.use(10);
-    expect(await subjectsTo(customer.owner.email)).toHaveLength(1);
+    expect(await subjectsMailedTo(customer.owner.email)).toHaveLength(1);
   });
 
-  it('is forgotten some months later', async () => {
-    const ofAprilGone = new Date('2031-08-01T00:00:00Z');
+  it('is forgotten after some months', async () => {
+    const afterAprilExpires = new Date('2031-08-01T00:00:00Z');
     await deleteOldNotices(database.db, new Date(service.clock.now()));
     expect((await database.db.orm.select().from(capNotices)).length).toBeGreaterThan(0);
-    await deleteOldNotices(database.db, ofAprilGone);
+    await deleteOldNotices(database.db, afterAprilExpires);
     expect(await database.db.orm.select().from(capNotices)).toEqual([]);
   });
 });
@@ -159,7 +162,7 @@ describe('the mail about a cap', () => {
 describe('the mail about keys that expire', () => {
   const inDays = (days: number) => new Date(service.clock.now() + days * 86_400_000);
 
-  it('comes once of each key, a week before, and not of rotated, revoked or expired ones', async () => {
+  it('is sent once per key, a week ahead, and not for rotated, revoked or expired keys', async () => {
     const customer = await createCustomer('10');
     const { id: orgId } = customer.organization;
     const make = (name: string, more: object) => createKey(database.db, orgId, { name, ...more });
@@ -185,7 +188,7 @@ describe('the mail about keys that expire', () => {
 });
 
 describe('the choice on the account page', () => {
-  it('is a person’s own, of each Organization that they manage', async () => {
+  it('is personal, per Organization that the person manages', async () => {
     const { organization, browser, user } = await signedIn(database.db, service.url);
     const other = await signedIn(database.db, service.url);
     const { text } = await browser.get('/dashboard/account', html);
@@ -211,7 +214,7 @@ describe('the choice on the account page', () => {
     expect(await isWanted(other.user.id)).toBe(true);
   });
 
-  it('is not shown to members who get none', async () => {
+  it('is not shown to members who get no mail', async () => {
     const { browser } = await signedIn(database.db, service.url, 'member');
     expect((await browser.get('/dashboard/account', html)).text).not.toContain('Mail me about');
   });

@@ -18,7 +18,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** Sends batches over several products without a pause until it is told to stop; every one of them must be accepted. */
+/** Sends batches over several products without a pause until stopped; every batch must be accepted. */
 async function startSenders(count: number) {
   const organization = await createOrganization(database.db);
   const products = await Promise.all([1, 2, 3].map(() => createProduct(database.db)));
@@ -61,7 +61,7 @@ async function countOf(orgId: string): Promise<number> {
   return (result as { rows: { events: number }[] }).rows[0]!.events;
 }
 
-it('a comparison never takes ingestion that runs meanwhile for drift', async () => {
+it('a comparison never mistakes concurrent ingestion for drift', async () => {
   const senders = await startSenders(6);
   const until = performance.now() + 2_000;
   let comparisons = 0;
@@ -71,7 +71,7 @@ it('a comparison never takes ingestion that runs meanwhile for drift', async () 
   expect(comparisons).toBeGreaterThan(5);
 });
 
-it('a repair loses no event that is recorded meanwhile, blocks no writer for good and leaves no drift', async () => {
+it('a repair loses no concurrent event, blocks no writer for good and leaves no drift', async () => {
   const senders = await startSenders(6);
   const { id } = senders.organization;
   const clock = new TestClock();
@@ -90,7 +90,7 @@ it('a repair loses no event that is recorded meanwhile, blocks no writer for goo
   expect(hasDrift(await compare(database.db.orm, {}))).toBe(false);
 });
 
-it('a repair gives up when another transaction holds the tables, and ingestion goes on', async () => {
+it('a repair gives up if another transaction holds the tables, and ingestion continues', async () => {
   const senders = await startSenders(1);
   const { id } = senders.organization;
   while (((await countOf(id)) ?? 0) === 0) await setTimeout(10);

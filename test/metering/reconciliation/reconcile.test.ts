@@ -14,7 +14,7 @@ const clock = new TestClock();
 beforeAll(async () => {
   database = await createTestDatabase();
   service = await startTestService(database.db);
-  // The middle of a month, so that a week back is in the same one and 20 days back would not be accepted anyway.
+  // Early in a month, so that the week before spans two months and older times would be refused.
   service.clock.set('2026-03-05T12:34:56.789Z');
 });
 afterAll(async () => {
@@ -22,7 +22,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** An Organization with events of two keys in two months and several hours, live and test. */
+/** An Organization with live and test events of two keys in two months and several hours. */
 async function used() {
   const organization = await createOrganization(database.db);
   const product = await createProduct(database.db, { maxQuantity: ANY_QUANTITY });
@@ -66,7 +66,7 @@ const hoursOf = (orgId: string) =>
     .where(eq(usageHours.orgId, orgId))
     .orderBy(usageHours.hour, usageHours.livemode);
 
-/** Breaks the sums in every way that there is: wrong, missing, surplus, wrong count only. */
+/** Breaks the sums in every possible way: wrong, missing, surplus, wrong count only. */
 async function breakSums(orgId: string) {
   const march = sql`org_id = ${orgId} and period = '2026-03-01'`;
   const february = sql`org_id = ${orgId} and period = '2026-02-01'`;
@@ -93,7 +93,7 @@ it('finds no drift in what the service recorded', async () => {
 });
 
 describe('drift', () => {
-  it('is found exactly, whether a row is wrong, missing, surplus or wrong only in its count', async () => {
+  it('is found exactly, whether a row is wrong, missing, surplus or has only a wrong count', async () => {
     const { organization, product, live } = await used();
     await breakSums(organization.id);
     const { totals, hours } = await compare(orm(), { orgId: organization.id });
@@ -134,7 +134,7 @@ describe('drift', () => {
     });
   });
 
-  it('is repaired to the very sums, with an audit row that tells old and new', async () => {
+  it('is repaired to the exact sums, with an audit row of old and new values', async () => {
     const { organization } = await used();
     const other = await used();
     const [totals, hours] = [await totalsOf(organization.id), await hoursOf(organization.id)];
@@ -161,7 +161,7 @@ describe('drift', () => {
       expect.objectContaining({ period: '2025-01-01', old: { quantity: '7', events: 1 }, new: null }),
     );
 
-    // Another Organization is left alone, and repairing twice changes nothing.
+    // Another Organization stays untouched, and repairing twice changes nothing.
     expect((await compare(orm(), { orgId: other.organization.id })).totals).toHaveLength(4);
     expect(await orm().select().from(auditLog).where(eq(auditLog.orgId, other.organization.id))).toEqual([]);
     expect(await repair(asMaintained(database), clock, { orgId: organization.id })).toEqual({
@@ -173,7 +173,7 @@ describe('drift', () => {
     expect(hasDrift(await compare(orm(), {}))).toBe(false);
   });
 
-  it('of an Organization that does not exist is shown by its id and repaired too', async () => {
+  it('of a nonexistent Organization is shown by id and repaired too', async () => {
     const orgId = uuid();
     const product = await createProduct(database.db);
     await orm().insert(usageTotals).values({

@@ -23,7 +23,7 @@ const html = { accept: 'text/html' };
 
 let database: TestDatabase;
 let service: TestService;
-/** How often events were read for a file, and what happens then. */
+/** How often events were read for a file, and a hook that runs before each read. */
 const reads = { count: 0, before: () => undefined as void };
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -35,7 +35,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-/** The real database; reads of events are counted and can be made to fail. */
+/** The real database, with reads of events counted and optionally failing. */
 function watched(db: Database): Database {
   const execute = (query: Parameters<Orm['execute']>[0]) => {
     const { sql } = (
@@ -83,7 +83,7 @@ const keysOn = (page: string) =>
   [...page.matchAll(/<code><bdi>([^<]*)<\/bdi><\/code><\/a>\s*<\/th>/g)].map(([, key]) => key);
 
 describe('an event', () => {
-  it('is found by exactly its idempotency key, with all that was recorded', async () => {
+  it('is found by exactly its idempotency key, with everything that was recorded', async () => {
     const { product, key, open } = await arrive();
     const event = { quantity: 0.1, occurredAt: '2031-03-14T23:59:59.123456Z' };
     await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'Order 1,"é"', event)]);
@@ -107,7 +107,7 @@ describe('an event', () => {
     );
   });
 
-  it('of test mode says that a live event with its key is not counted', async () => {
+  it('in test mode warns that a live event with the same key does not count', async () => {
     const { open, fill } = await arrive();
     await fill(1, { prefix: 'live ' });
     await fill(1, { prefix: 'test ', livemode: false });
@@ -116,7 +116,7 @@ describe('an event', () => {
     expect(textOf((await open({ idempotencyKey: 'live 00000000' })).text)).not.toContain(warning);
   });
 
-  it('of another Organization is not found, nor is it told that there is one', async () => {
+  it('of another Organization is not found, and its existence is not revealed', async () => {
     const stranger = await arrive();
     await sendUsage(service.url, stranger.key.secret, [usageEvent(stranger.product.slug, 'theirs')]);
     const { open, browser } = await arrive();
@@ -140,9 +140,9 @@ describe('an event', () => {
 });
 
 describe('the list', () => {
-  it('goes through all events newest first, live and test apart, page by page', async () => {
+  it('pages through all events newest first, live and test separately', async () => {
     const { open, fill, browser } = await arrive();
-    // Ten events each at the same time: the idempotency key orders them.
+    // Ten events at each time, so that the idempotency key decides their order.
     for (let i = 0; i < 12; i++)
       await fill(10, { prefix: `${'abcdefghijkl'[i]!}-`, everyMs: 0, from: `2031-03-01T00:00:0${i % 4}Z` });
     await fill(1, { prefix: 'test-', livemode: false });
@@ -162,7 +162,7 @@ describe('the list', () => {
     expect(keysOn((await open({ mode: 'test' })).text)).toEqual(['test-00000000']);
   });
 
-  it('holds what lies in a range of time, the end not included', async () => {
+  it('contains the events of a time range, excluding its end', async () => {
     const { open, fill } = await arrive();
     await fill(5, { everyMs: 60_000 });
     const inRange = await open({ from: '2031-03-01T00:01', to: '2031-03-01T00:03' });
@@ -171,7 +171,7 @@ describe('the list', () => {
     expect(textOf(none.text)).toContain('No live events of this product match.');
   });
 
-  it('tells how to send the first event, and a new Organization who grants products', async () => {
+  it('explains how to send the first event, and tells a new Organization who grants products', async () => {
     const { open } = await arrive();
     expect(textOf((await open()).text)).toContain('No live events yet');
     const { browser } = await signedIn(database.db, service.url);
@@ -191,7 +191,7 @@ describe('the list', () => {
       'Is not a cursor that this list returned.',
     ],
     [{ product: "' or 1=1" }, 'Must be 1 to 64 of a-z'],
-  ])('%j is refused beside the field', async (query, message) => {
+  ])('%j is refused beside its field', async (query, message) => {
     const { open } = await arrive();
     const page = await open(query);
     expect(page.status).toBe(400);
@@ -205,7 +205,7 @@ describe('the list', () => {
     expect((await browser.get(`${PATH}.csv`)).status).toBe(200);
   });
 
-  it('asks who has no session to sign in', async () => {
+  it('asks a visitor without a session to sign in', async () => {
     const stranger = new Browser(service.url);
     expect((await stranger.get(PATH, html)).status).toBe(303);
     expect((await stranger.get(`${PATH}.csv`)).status).toBe(401);
@@ -213,9 +213,9 @@ describe('the list', () => {
 });
 
 describe('the CSV file', () => {
-  it('of 20,000 events is whole and in order, compressed or not', async () => {
+  it('of 20,000 events is complete and in order, compressed or not', async () => {
     const { browser, fill, product } = await arrive();
-    // Three at the same time, across the seams between the batches.
+    // Events at the same time across batch boundaries.
     for (let i = 0; i < 2; i++) await fill(10_000, { prefix: `${i}-`, everyMs: i === 0 ? 1 : 7 });
     for (const headers of [{}, { 'accept-encoding': 'identity' }]) {
       reads.count = 0;
@@ -233,7 +233,7 @@ describe('the CSV file', () => {
     }
   });
 
-  it('holds each event exactly, and no formulas', async () => {
+  it('contains each event exactly, and no formulas', async () => {
     const { db, browser, key, product } = await arrive();
     await db.orm.update(products).set({ usageMetric: '@metric' }).where(eq(products.id, product.id));
     await db.orm.update(apiKeys).set({ name: '=name,"x"' }).where(eq(apiKeys.id, key.id));
@@ -267,13 +267,13 @@ describe('the CSV file', () => {
     });
   });
 
-  it('without events has its header', async () => {
+  it('has its header even without events', async () => {
     const { browser } = await arrive();
     const answer = await browser.get(`${PATH}.csv?mode=test`);
     expect(answer.text).toMatch(/^idempotency_key,[a-z_,]+\r\n$/);
   });
 
-  it('is read no faster than the client takes it, and no further once the client has hung up', async () => {
+  it('is read no faster than the client takes it, and stops once the client hangs up', async () => {
     const { browser, fill } = await arrive();
     // About 24 MB, more than the buffers between server and client hold.
     await fill(20_000, { prefix: '🚀'.repeat(240) });
@@ -292,7 +292,7 @@ describe('the CSV file', () => {
     expect((await browser.get(PATH, html)).status).toBe(200);
   });
 
-  it('breaks off where the database fails: the client sees that it is not whole', async () => {
+  it('breaks off if the database fails, so that the client sees it is incomplete', async () => {
     const { browser, fill } = await arrive();
     await fill(10_000);
     let left = 3;
@@ -309,7 +309,7 @@ describe('the CSV file', () => {
       response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
       expect(await ended).toBe('ECONNRESET');
       expect(text.split('\r\n').length).toBeLessThan(6_100);
-      // A failure before the first byte is an ordinary answer.
+      // A failure before the first byte gives an ordinary error answer.
       left = 0;
       expect((await browser.get(`${PATH}.csv`)).status).toBe(503);
     } finally {
@@ -318,7 +318,7 @@ describe('the CSV file', () => {
     expect((await browser.get(`${PATH}.csv`)).status).toBe(200);
   });
 
-  it('is not read at all for who asks for its headers only', async () => {
+  it('is not read at all for a HEAD request', async () => {
     const { browser, fill } = await arrive();
     await fill(5_000);
     reads.count = 0;
@@ -327,7 +327,7 @@ describe('the CSV file', () => {
   });
 });
 
-/** Starts to load the file of all events; nothing is read of it yet. */
+/** Starts to download the file of all events, without reading any of it yet. */
 function download(browser: Browser): Promise<IncomingMessage> {
   const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
   return new Promise((resolve, reject) => {
@@ -336,7 +336,7 @@ function download(browser: Browser): Promise<IncomingMessage> {
 }
 
 describe('the filters', () => {
-  it('by API key and quantity show what is like that, on the page and in the file', async () => {
+  it('by API key and quantity show only matching events, on the page and in the file', async () => {
     const { db, orgId, browser, product, key, open } = await arrive();
     const other = await createKey(db, orgId, { name: 'the other' });
     const send = (secret: string, id: string, quantity: number) =>
@@ -358,11 +358,11 @@ describe('the filters', () => {
     ]);
     const chosen = (await open({ key: other.id })).text;
     expect(chosen).toMatch(new RegExp(`<option value="${other.id}" selected>`));
-    // The modes and the file keep it.
+    // The mode links and the file link keep it.
     expect(chosen.match(new RegExp(`href="[^"]*key=${other.id}`, 'g'))).toHaveLength(3);
   });
 
-  it('by quantity ask for what counts: of a corrected event, what it was corrected to', async () => {
+  it('by quantity use the quantity that counts: the corrected one', async () => {
     const { db, orgId, key, product, open } = await arrive();
     await sendUsage(
       service.url,
@@ -390,7 +390,7 @@ describe('the filters', () => {
     expect(await shown({ min: '5', max: '5' })).toEqual(['c']);
   });
 
-  it('go through a bounded number of events at a time, and the next page goes on behind them', async () => {
+  it('examine a bounded number of events at a time, and the next page continues after them', async () => {
     const { db, orgId, product, key, open, fill } = await arrive();
     await fill(5_100, { everyMs: 60_000, from: '2031-03-10T00:00:00Z' });
     const other = await createKey(db, orgId, { name: 'seldom' });
@@ -416,7 +416,7 @@ describe('the filters', () => {
     expect(pages[0]).toBe('event 00005099');
   });
 
-  it('name the field that they do not take, and know no key of another Organization', async () => {
+  it('name an invalid field, and do not recognise a key of another Organization', async () => {
     const { open } = await arrive();
     const stranger = await arrive();
     for (const [query, says] of [
@@ -436,14 +436,14 @@ describe('the filters', () => {
     expect(foreign.text).not.toContain('the runtime (');
   });
 
-  it('are in UTC, as the times of the rows are', async () => {
+  it('are in UTC, like the times of the rows', async () => {
     const { open, fill } = await arrive();
     await fill(1);
     expect((await open()).text).not.toContain('data-zoned');
   });
 });
 
-it('archived events are told of, with how many and when, wherever they would have been', async () => {
+it('archived events are mentioned, with their number and date, wherever they would have been listed', async () => {
   const { orgId, product, browser, open, fill } = await arrive();
   await fill(3, { prefix: 'old ', from: '2029-01-31T23:59:59.999Z' });
   const dir = mkdtempSync(join(tmpdir(), 'gauge-archived-pages-'));
@@ -452,28 +452,28 @@ it('archived events are told of, with how many and when, wherever they would hav
   for await (const month of eachOpenMonth(orm, '2029-03-01', orgId))
     await archiveMonth({ ...options, signal: new AbortController().signal }, month);
   rmSync(dir, { recursive: true });
-  const told = (page: { text: string }) =>
+  const archiveNotice = (page: { text: string }) =>
     / [^.]* archived , the last on 15 Mar 2031/.exec(textOf(page.text))?.[0];
 
   const all = await open({ product: product.slug });
   expect(textOf(all.text)).toContain('No live events are left here');
-  expect(told(all)).toContain('3 events from January 2029 to February 2029 are archived');
-  expect(told(await open({ product: product.slug, to: '2029-02-01T00:00' }))).toContain(
+  expect(archiveNotice(all)).toContain('3 events from January 2029 to February 2029 are archived');
+  expect(archiveNotice(await open({ product: product.slug, to: '2029-02-01T00:00' }))).toContain(
     '1 event of January 2029 is',
   );
-  expect(told(await open({ product: product.slug, from: '2029-02-01T00:00' }))).toContain(
+  expect(archiveNotice(await open({ product: product.slug, from: '2029-02-01T00:00' }))).toContain(
     '2 events of February 2029',
   );
-  expect(told(await open({ product: product.slug, from: '2029-03-01T00:00' }))).toBeUndefined();
-  expect(told(await open({ product: product.slug, mode: 'test' }))).toBeUndefined();
+  expect(archiveNotice(await open({ product: product.slug, from: '2029-03-01T00:00' }))).toBeUndefined();
+  expect(archiveNotice(await open({ product: product.slug, mode: 'test' }))).toBeUndefined();
   const one = await open({ idempotencyKey: 'old 00000000' });
   expect(textOf(one.text)).toMatch(/Not found .* 3 events from .* are archived .* it would count twice/);
 
   const month = { product: product.slug, range: 'month', month: '2029-02' };
   const usage = await browser.get(`/dashboard/usage?${new URLSearchParams(month).toString()}`, html);
-  expect(told(usage)).toContain('2 events of February 2029 are archived');
+  expect(archiveNotice(usage)).toContain('2 events of February 2029 are archived');
   expect(textOf(usage.text)).toMatch(/Used 2 calls/);
   const log = await browser.get('/dashboard/audit-log', html);
   expect(textOf(log.text)).toMatch(/Archived live 1 event of 2029-01/);
-  expect(told(await (await arrive()).open({}))).toBeUndefined();
+  expect(archiveNotice(await (await arrive()).open({}))).toBeUndefined();
 });

@@ -22,7 +22,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.js
 import { createTenant } from '../../support/usage.js';
 import { fillUsage } from '../../support/usage-events.js';
 
-/** Statements of pages read these by index: their cost must not grow with what other Organizations have. */
+/** Page statements must read these by index, so that their cost does not grow with other Organizations' data. */
 const bigTables = new Set([
   'usage_events',
   'usage_corrections',
@@ -83,7 +83,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.remove());
 
-/** The statements of the pages, with what they are asked for. */
+/** The pages' statements with sample arguments. */
 function statements(): Record<string, SQL> {
   const orgId = tenant.organization.id;
   const scope = { orgId, productId: tenant.product.id, livemode: true };
@@ -119,7 +119,7 @@ function statements(): Record<string, SQL> {
       after,
       match: { apiKeyId: orgId, min: '2', max: undefined, scan: 200 },
     }),
-    // Fewer than the export takes: the table is smaller, too, and the whole of it would be cheap.
+    // Fewer rows than a real export, because in this smaller table a full scan would be cheap.
     'export of events': selectEvents(scope, {
       order: 'oldest first',
       limit: 200,
@@ -145,7 +145,7 @@ interface PlanNode {
   Plans?: PlanNode[];
 }
 
-/** Each scan of a table in a plan that was carried out. */
+/** Every table scan of an executed plan. */
 function scansOf(node: PlanNode): PlanNode[] {
   const below = (node.Plans ?? []).flatMap(scansOf);
   return node['Relation Name'] === undefined ? below : [node, ...below];
@@ -169,7 +169,7 @@ it.each([
   'export of events',
   'sums of all products',
   'entitlements',
-])('the statement for %s reads by index what belongs to it and no more', async (name) => {
+])('the statement for %s reads only its own rows, by index', async (name) => {
   const [row] = await selectRows<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
     database.db.orm,
     sql`explain (analyze, format json) ${statements()[name]!}`,
@@ -179,7 +179,7 @@ it.each([
   for (const scan of scans) {
     if (bigTables.has(scan['Relation Name']!))
       expect(scan['Node Type'], name).toMatch(/^(Index|Bitmap Heap)/);
-    // What an index finds and a filter drops is read in vain: no more than a page of it.
+    // Rows found by an index and dropped by a filter are wasted reads: at most a page of them.
     const dropped = (scan['Rows Removed by Filter'] ?? 0) * scan['Actual Loops'];
     expect(dropped, JSON.stringify(scan)).toBeLessThanOrEqual(60);
   }

@@ -19,7 +19,7 @@ describe('a period', () => {
     ['month', { month: '2027-12', date: 'of no concern' }, '2027-12-01', '2028-01-01', 31],
     ['custom', { from: '2028-01-01', to: '2028-12-31' }, '2028-01-01', '2029-01-01', 366],
     ['custom', { from: '2028-02-29', to: '2028-02-29' }, '2028-02-29', '2028-03-01', 1],
-  ] as const)('%s %j is of whole days in UTC', (range, query, from, to, steps) => {
+  ] as const)('%s %j consists of whole days in UTC', (range, query, from, to, steps) => {
     const period = parsePeriod(range, query, now);
     expect(period.from).toEqual(new Date(`${from}T00:00:00Z`));
     expect(period.to).toEqual(new Date(`${to}T00:00:00Z`));
@@ -48,7 +48,7 @@ describe('a period', () => {
     expect((thrown as AppError).errors?.map((place) => place.pointer)).toEqual([pointer]);
   });
 
-  it('has neighbours that meet it, and none beyond the years that are taken', () => {
+  it('has adjacent neighbours, and none beyond the supported years', () => {
     const march = parsePeriod('month', { month: '2028-03' }, now);
     expect(toPeriodQuery(neighbour(march, -1)!)).toEqual({ range: 'month', month: '2028-02' });
     expect(toPeriodQuery(neighbour(march, 1)!)).toEqual({ range: 'month', month: '2028-04' });

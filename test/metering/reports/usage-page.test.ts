@@ -48,7 +48,7 @@ const textOf = (page: string) =>
     .trim();
 
 describe('the numbers', () => {
-  it('are those of the totals, digit by digit', async () => {
+  it('match the totals digit by digit', async () => {
     const { db, orgId, product, key, open, csv } = await arrive();
     await sendUsage(service.url, key.secret, [
       usageEvent(product.slug, 'a', { quantity: 0.1 }),
@@ -78,7 +78,7 @@ describe('the numbers', () => {
     expect(page).toContain('0.00000000000000000001');
   });
 
-  it('belong to the day, the hour and the month of UTC', async () => {
+  it('belong to the day, the hour and the month in UTC', async () => {
     const { orgId, db, product, key, csv } = await arrive();
     const event = { orgId, productId: product.id, apiKeyId: key.id, count: 1, everyMs: 1 };
     await fillUsage(db, { ...event, prefix: 'a', from: '2031-02-28T23:59:59.999999Z' });
@@ -100,7 +100,7 @@ describe('the numbers', () => {
     expect(await csv('?range=month&month=2031-02')).toHaveLength(28);
   });
 
-  it('of live and test, of each API key and of each metric stand apart', async () => {
+  it('are separate for live and test, for each API key and for each metric', async () => {
     const { db, orgId, product, key, open, csv } = await arrive('10');
     const other = await createKey(db, orgId, { name: 'the other' });
     const test = await createKey(db, orgId, { name: 'the tester', livemode: false });
@@ -118,7 +118,7 @@ describe('the numbers', () => {
     expect(total(await csv('?mode=test'))).toBe('99');
     const page = await open('?metric=calls');
     expect(textOf(page.text)).toMatch(/tokens: 1,000 .*calls: 5 \(counted formerly\)/);
-    // What is not counted any more has no cap.
+    // A metric that is no longer counted has no cap.
     expect(textOf(page.text)).not.toContain('Remaining');
     expect(page.text).toContain(`key=${other.id}`);
     const filtered = textOf((await open(`?metric=calls&key=${other.id}`)).text);
@@ -129,13 +129,13 @@ describe('the numbers', () => {
 });
 
 describe('a month against its cap', () => {
-  it('says what is used, what is left, and where the pace of seven days leads', async () => {
+  it('shows what is used, what is left, and where the pace of seven days leads', async () => {
     const { db, orgId, product, key, open } = await arrive('1000');
-    // 24 a day up to now, over the last days of February, too.
+    // 24 events a day until now, starting in late February.
     const event = { orgId, productId: product.id, apiKeyId: key.id, prefix: 'e', everyMs: 3_600_000 };
     await fillUsage(db, { ...event, count: 24 * 22 + 12, from: '2031-02-21T00:00:00Z' });
     const page = textOf((await open()).text);
-    // 14.5 days are over, 16.5 are left.
+    // 14.5 days have passed, 16.5 are left.
     expect(page).toContain('Used 348 calls');
     expect(page).toContain('Remaining 652 of 1,000');
     expect(page).toContain('34.8%');
@@ -154,7 +154,7 @@ describe('a month against its cap', () => {
     expect(former).not.toContain('≈');
   });
 
-  it('has no pace before a day of usage, and one of fewer days after it', async () => {
+  it('has no pace before a day of usage, and one over fewer days after that', async () => {
     const { db, orgId, product, key, open } = await arrive('1000');
     const event = { orgId, productId: product.id, apiKeyId: key.id, everyMs: 3_600_000 };
     await fillUsage(db, { ...event, count: 12, prefix: 'a', from: '2031-03-15T00:00:00Z' });
@@ -165,7 +165,7 @@ describe('a month against its cap', () => {
     );
   });
 
-  it('says plainly that it is over, by how much, and that events are still recorded', async () => {
+  it('says plainly that it is exceeded, by how much, and that events are still recorded', async () => {
     const { product, key, open } = await arrive('0.3');
     await sendUsage(service.url, key.secret, [
       usageEvent(product.slug, 'a', { quantity: 0.30000000000000004 }),
@@ -184,7 +184,7 @@ describe('the page', () => {
     expect(await csv()).toHaveLength(15);
   });
 
-  it('asks who has no session to sign in', async () => {
+  it('asks a visitor without a session to sign in', async () => {
     const stranger = new Browser(service.url);
     expect((await stranger.get('/dashboard/usage?range=day', html)).headers.get('location')).toBe(
       '/login?next=%2Fdashboard%2Fusage%3Frange%3Dday',
@@ -205,7 +205,7 @@ describe('the page', () => {
     expect(first.text).toContain(product.slug);
   });
 
-  it('begins with the product that is used this month, and finds one whose entitlement is gone', async () => {
+  it('starts with the product used this month, and finds one whose entitlement is gone', async () => {
     const { db, orgId, product, key, open } = await arrive();
     const another = await createProduct(db, { slug: `zz-${product.slug}` });
     await fillUsage(db, {
@@ -221,7 +221,7 @@ describe('the page', () => {
     expect(textOf((await open(`?product=${another.slug}`)).text)).toContain('Used 3 calls');
   });
 
-  it('leads to the latest usage from a period without any', async () => {
+  it('links to the latest usage from a period without any', async () => {
     const { product, key, open } = await arrive();
     await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a')]);
     const page = await open('?range=month&month=2031-01');
@@ -242,7 +242,7 @@ describe('the page', () => {
     ['?product=%3Cscript%3E', 'Must be 1 to 64 of a-z'],
     ['?product=a&product=b', 'Must be given once.'],
     [`?metric=${'x'.repeat(300)}`, 'Must be 1 to 255 characters'],
-  ])('%s is refused beside the field, with nothing else in its place', async (query, message) => {
+  ])('%s is refused beside its field, with no report in its place', async (query, message) => {
     const { open, browser } = await arrive('10');
     const page = await open(query);
     expect(page.status).toBe(400);
@@ -252,7 +252,7 @@ describe('the page', () => {
     expect((await browser.get(`/dashboard/usage.csv${query}`)).status).toBe(400);
   });
 
-  it("does not know another Organization's product or API key", async () => {
+  it("does not recognise another Organization's product or API key", async () => {
     const { open, browser } = await arrive();
     const stranger = await arrive();
     await sendUsage(service.url, stranger.key.secret, [usageEvent(stranger.product.slug, 'a')]);
@@ -265,7 +265,7 @@ describe('the page', () => {
     }
   });
 
-  it('shows hostile names as text, in the CSV without formulas', async () => {
+  it('shows hostile names as text, and neutralises formulas in the CSV', async () => {
     const { db, orgId, product, open } = await arrive();
     const name = `=cmd|'<script>alert(1)</script>"&‮ 🚀`;
     await db.orm.update(products).set({ name, usageMetric: name }).where(eq(products.id, product.id));
@@ -308,12 +308,12 @@ describe('the page', () => {
 });
 
 describe('the last days', () => {
-  it('end today, and stand beside as many days before', async () => {
+  it('end today, and are compared with as many days before', async () => {
     const { db, orgId, product, key, open, csv } = await arrive();
     const event = { orgId, productId: product.id, apiKeyId: key.id, everyMs: 1 };
     await fillUsage(db, { ...event, prefix: 'a', count: 3, from: '2031-03-09T00:00:00Z' });
     await fillUsage(db, { ...event, prefix: 'b', count: 2, from: '2031-03-08T12:59:59Z' });
-    // After the hour of the day that it is now: not to be compared with.
+    // Later than the current time of day, so outside the comparison.
     await fillUsage(db, { ...event, prefix: 'c', count: 9, from: '2031-03-08T13:00:00Z' });
     await fillUsage(db, { ...event, prefix: 'd', count: 5, from: '2031-02-13T23:59:59Z' });
     const week = await open('?range=last7');
@@ -330,7 +330,7 @@ describe('the last days', () => {
     expect(week.text).not.toContain('rel="next"');
   });
 
-  it('lead from a bar, and from the table, to the events of the day or hour', async () => {
+  it('link from a bar, and from the table, to the events of the day or hour', async () => {
     const { product, key, browser, open } = await arrive();
     await sendUsage(service.url, key.secret, [
       usageEvent(product.slug, 'found from its bar', { occurredAt: '2031-03-14T07:30:00Z' }),
@@ -356,7 +356,7 @@ describe('the last days', () => {
 describe('all products', () => {
   const path = '/dashboard/usage/products';
 
-  it('stand in one chart of their events, and in a table of what each counts', async () => {
+  it('share one chart of their events, and a table of what each counts', async () => {
     const { db, orgId, browser, product, key } = await arrive();
     const stranger = await arrive();
     const event = { orgId, apiKeyId: key.id, everyMs: 1 };
@@ -387,7 +387,7 @@ describe('all products', () => {
     expect(page.status).toBe(200);
     expect(text).toContain(`${product.name} 3 3 calls 2 +50.0%`);
     expect(text).toContain(`${others[5]!.name} 15 37.5 calls 0`);
-    // Five have a part of their own.
+    // Only five have a segment each.
     expect(text).toContain('2 other products');
     expect(page.text).toMatch(/data-label="14 Mar 2031: 78 events: [^"]* 15, [^"]*2 other products 13"/);
     expect(text).not.toContain(stranger.product.name);
@@ -401,13 +401,13 @@ describe('all products', () => {
     );
   });
 
-  it('say how many they count where there are more', async () => {
+  it('say how many are shown if there are more', async () => {
     const { db, orgId, browser } = await arrive();
     for (let i = 0; i < 100; i++) await grant(db, orgId, (await createProduct(db)).id);
     expect(textOf((await browser.get(path, html)).text)).toContain('Only the first 100 products');
   });
 
-  it('say what they do not take', async () => {
+  it('name the invalid field', async () => {
     const { browser } = await arrive();
     for (const query of ['range=year', 'mode=both', 'mode=live&mode=test', 'range=month&month=2031-13']) {
       const page = await browser.get(`${path}?${query}`, html);

@@ -8,7 +8,7 @@ import { createTestDatabase, type TestDatabase, isEmbedded } from '../../support
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { startTestService, type TestService } from '../../support/service.js';
 
-/** MODEL_RUNS=300 for a long look; MODEL_SEED repeats a run. The embedded database gets the first of what Postgres gets. */
+/** MODEL_RUNS=300 for a long run; MODEL_SEED repeats one. The embedded database runs fewer by default. */
 const numRuns = Number(process.env.MODEL_RUNS ?? (isEmbedded ? 4 : 10));
 const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };
 
@@ -37,7 +37,7 @@ interface Hold {
   settled?: { quantity: number; at: number; isLate: boolean };
 }
 
-/** What is promised, in memory and as plainly as it can be said. Quantities are in thousandths, times in ms. */
+/** The promises as a plain in-memory model. Quantities are in thousandths, times in ms. */
 interface Model {
   now: number;
   limits: UsageLimit[];
@@ -46,7 +46,7 @@ interface Model {
   holds: Hold[];
 }
 
-/** What any of the routes answers, or what is wrong. */
+/** The answer of any route, or the error. */
 interface Answer {
   code?: string;
   accepted?: number;
@@ -58,7 +58,7 @@ interface Answer {
   results: { reason: string | null }[];
 }
 
-/** The window of a time: from when on events count, and until when. */
+/** Start and end of the window at a time. */
 function windowAt(
   window: string,
   now: number,
@@ -106,7 +106,7 @@ const shown = (model: Model) =>
     remaining: Math.max(0, quantity - taken) / 1000,
   }));
 
-/** Limits that are exceeded, of the windows that an event of that time does not lie before. */
+/** Exceeded limits whose current window does not start after the event. */
 const exceeded = (model: Model, at: number): string[] =>
   model.isEntitled
     ? statesOf(model)
@@ -202,7 +202,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** Shortly before the borders: a leap day, a week's and a year's end, 31 January, the end of a short February. */
+/** Shortly before boundaries: a leap day, the end of a week and a year, 31 January, the end of a short February. */
 const starts = [
   '2028-02-28T23:55:00.000Z',
   '2028-02-29T23:59:59.999Z',
@@ -273,7 +273,7 @@ async function setUp(start: string, declared: UsageLimit[]) {
     const input = { ...(share === undefined ? {} : { quantity: used / 1000 }), ...timeOf(back) };
     const path = `/usage/reservations/${hold.id}/settle`;
     if (hold.settled) {
-      // Another body than the first time: the time, at least, of the first was another.
+      // The body differs from the first one, at least in its time.
       const { status, body } = await call('POST', path, { quantity: (hold.settled.quantity + 1) / 1000 });
       return expect([status, body.code]).toEqual([409, 'idempotency_conflict']);
     }
@@ -313,7 +313,7 @@ async function setUp(start: string, declared: UsageLimit[]) {
     expect([status, warningsOf(body)]).toEqual([202, exceeded(model, at).sort()]);
   }
 
-  /** Once, or twice in one request; and the same request again, which changes nothing. */
+  /** Corrects once, or twice in one request, then repeats the request, which changes nothing. */
   async function correct(event: Model['events'][number], ...quantities: number[]): Promise<void> {
     const corrections = quantities.map((to) => ({
       idempotencyKey: event.key,
@@ -337,7 +337,7 @@ async function setUp(start: string, declared: UsageLimit[]) {
     }
   }
 
-  /** A revoked key changes nothing any more; a new one goes on. */
+  /** A revoked key has no further effect; a new key takes over. */
   async function revoke(): Promise<void> {
     await db.orm
       .update(apiKeys)
@@ -415,7 +415,7 @@ async function setUp(start: string, declared: UsageLimit[]) {
 }
 
 it(
-  'used, held and remaining, every refusal and every warning are those of a plain model',
+  'used, held and remaining, every refusal and every warning match a plain model',
   { timeout: 900_000 },
   async () => {
     const steps = fc.array(step, { minLength: 5, maxLength: 40, size: 'max' });

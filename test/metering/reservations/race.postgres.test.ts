@@ -27,7 +27,7 @@ afterAll(async () => {
   await database.remove();
 });
 
-it('replayed in the order of its commits, a race over two instances holds no unit too much and refuses none that had room', async () => {
+it('a race over two instances, replayed in commit order, holds no unit too many and refuses none that had room', async () => {
   const server = await createPostgresServer({ track_commit_timestamp: 'on' });
   const log = pino({ level: 'silent' });
   const [db, second] = [
@@ -83,9 +83,9 @@ it('replayed in the order of its commits, a race over two instances holds no uni
     };
     let next = 0;
     const wave = (size: number) => Promise.all(Array.from({ length: size }, () => work(next++)));
-    // Small ones, of which both instances judge a part at the same moment.
+    // Small waves, which both instances judge at the same moment.
     for (let i = 0; i < 20; i++) await wave(20);
-    // Two large ones: what ends in the first makes room in the second, and so do the holds that expire in between.
+    // Two large waves: what ends in the first makes room in the second, and so do the holds that expire in between.
     const half = (RESERVES - next) / 2;
     await wave(half);
     await setTimeout(500);
@@ -120,7 +120,7 @@ it('replayed in the order of its commits, a race over two instances holds no uni
       const taken = takenAt(attempt) + own.reduce((sum, other) => sum + quantities.get(other)!, 0);
       expect(taken + quantities.get(key)!).toBeGreaterThan(limit);
     }
-    // It proves something only if the instances were in each other's way, and if all kinds of changes took place.
+    // The test proves something only if the instances conflicted and all kinds of changes occurred.
     expect(again).toBeGreaterThan(0);
     expect(refused.length).toBeGreaterThan(RESERVES / 20);
     expect(all.filter(({ heldAtMs }) => heldAtMs !== undefined).length).toBe(RESERVES - refused.length);
@@ -131,7 +131,7 @@ it('replayed in the order of its commits, a race over two instances holds no uni
   }
 }, 300_000);
 
-/** What a transaction did to one reservation: it held it, or ended it with so much used. */
+/** A transaction's change to one reservation: it was held, or ended with this much used. */
 interface Change {
   xid: bigint;
   id: string;
@@ -141,7 +141,7 @@ interface Change {
   used: number | undefined;
 }
 
-/** The database itself notes each change with its transaction. */
+/** The database itself records each change with its transaction. */
 const keepHistory = ({ orm }: Database) =>
   orm.execute(`
     create table test_history (xid xid8, id uuid, quantity numeric, expires_at timestamptz, held_at timestamptz, used numeric);
@@ -153,7 +153,7 @@ const keepHistory = ({ orm }: Database) =>
     end $$;
     create trigger test_note after insert or update on usage_reservations for each row execute function test_note();`);
 
-/** All changes by their transactions, in the order in which those were committed. */
+/** All changes grouped by transaction, in commit order. */
 async function readHistory(db: Database): Promise<{ changes: Change[] }[]> {
   const rows = await db.run(
     {
@@ -180,7 +180,7 @@ async function readHistory(db: Database): Promise<{ changes: Change[] }[]> {
   return [...commits.values()].map((changes) => ({ changes }));
 }
 
-/** What is used and held after these changes. Both windows are longer than the test. */
+/** The quantity used and held after these changes. Both windows are longer than the test. */
 function takenBy(changes: Change[], nowMs: number): number {
   const ended = new Map(changes.flatMap(({ id, used }) => (used === undefined ? [] : [[id, used]])));
   return changes.reduce((sum, { id, quantity, expiresAtMs, heldAtMs }) => {
@@ -189,7 +189,7 @@ function takenBy(changes: Change[], nowMs: number): number {
   }, 0);
 }
 
-/** One run of the statement: by which transactions it judged, when, and what became of each key, in their order. */
+/** One run of the statement: the transactions it could see, its time, and the outcome of each key in order. */
 interface Attempt {
   sees: (xid: bigint) => boolean;
   nowMs: number;
@@ -197,7 +197,7 @@ interface Attempt {
   outcomes: Map<string, string>;
 }
 
-/** Tells of each key which attempt was made, with the snapshot that the database took for it. */
+/** Reports per key which attempt decided it, with the database's snapshot for it. */
 function watchSnapshots(db: Database, onAttempt: (attempt: Attempt, key: string) => void): Database {
   const [group] = db.shards.groups;
   const text: Template['text'] = (t) =>
@@ -229,7 +229,7 @@ function watchSnapshots(db: Database, onAttempt: (attempt: Attempt, key: string)
   return { ...db, shards: { ...db.shards, groups: [own], locate: () => own } };
 }
 
-it('settles, releases and expiries at the same time neither let too much through nor keep room', async () => {
+it('simultaneous settlements, releases and expiries neither let too much through nor block room', async () => {
   const { db } = database;
   const { id: orgId } = await createOrganization(db);
   const product = await createProduct(db);
@@ -247,7 +247,7 @@ it('settles, releases and expiries at the same time neither let too much through
   }));
   let [refused, isOver, most] = [0, false, 0];
 
-  /** What is used, and each hold with its end, in one snapshot. A hold that has ended since may have made room in it. */
+  /** Usage and every hold with its end, in one snapshot. A hold that has ended since may have made room. */
   const watch = async () => {
     while (!isOver) {
       const [row] = await db.run(
@@ -301,7 +301,7 @@ it('settles, releases and expiries at the same time neither let too much through
   await watching;
   expect(most).toBeLessThanOrEqual(limit);
   expect(refused).toBeGreaterThan(0);
-  // All that was left to expire has done so a second later, and what is left is there to the last unit.
+  // A second later all holds have expired, and the remaining room is available to the last unit.
   await setTimeout(1_001);
   const rest = async (quantity: number) =>
     instances[0]!.reserve({

@@ -106,7 +106,7 @@ describe('a reservation', () => {
     expect(drift).toEqual([]);
   });
 
-  it('is refused where a limit that blocks leaves no room, and nothing is held then', async () => {
+  it('is refused if a blocking limit leaves no room, and then holds nothing', async () => {
     const t = await tenant([
       limit('100', 'calendar_month', 'warn'),
       limit('10', 'calendar_week'),
@@ -121,7 +121,7 @@ describe('a reservation', () => {
       held: 7,
       remaining: 3,
     });
-    // The hold that is in the way ends in five minutes.
+    // The blocking hold ends in five minutes.
     expect(Number(refused.headers.get('retry-after'))).toBe(300);
     expect((await t.reserve(3)).status).toBe(201);
     const never = await t.reserve(11);
@@ -129,7 +129,7 @@ describe('a reservation', () => {
     expect((await t.limits())[1]).toMatchObject({ held: 10, remaining: 0 });
   });
 
-  it('is answered alike for the same key and body, and refused for another body', async () => {
+  it('gets the same answer for the same key and body, and is refused for another body', async () => {
     const t = await tenant();
     const first = await t.reserve(5, { idempotencyKey: 'same' });
     const again = await t.reserve(5, { idempotencyKey: 'same' });
@@ -144,7 +144,7 @@ describe('a reservation', () => {
     expect(new Set(both.map(({ body }) => body.reservation.id)).size).toBe(1);
   });
 
-  it('stops counting when it expires, and is settled all the same', async () => {
+  it('stops counting when it expires, and can still be settled', async () => {
     const t = await tenant([limit('10', 'PT1H')]);
     const { id } = (await t.reserve(10, { ttlSeconds: 60 })).body.reservation;
     service.clock.advance(59_999);
@@ -157,7 +157,7 @@ describe('a reservation', () => {
     expect(late.body.warnings.map(({ code }: { code: string }) => code)).toEqual(['reservation_expired']);
   });
 
-  it('frees its room when it is released, as often as that is asked', async () => {
+  it('frees its room when released, however often', async () => {
     const t = await tenant([limit('10', 'PT1H')]);
     const { id } = (await t.reserve(10)).body.reservation;
     const released = await t.release(id);
@@ -169,7 +169,7 @@ describe('a reservation', () => {
     expect((await t.release(id)).body.reservation.status).toBe('settled');
   });
 
-  it('records and warns of more than was held, and of the limit', async () => {
+  it('records and warns of usage beyond the hold and the limit', async () => {
     const t = await tenant([limit('10', 'PT1H')]);
     const { id } = (await t.reserve(10)).body.reservation;
     const { body } = await t.settle(id, { quantity: 12 });
@@ -215,7 +215,7 @@ describe('a reservation', () => {
     expect(settled.text).toContain(`"settledQuantity":${quantity},`);
   });
 
-  it('is another’s business for another Organization and the other mode', async () => {
+  it('is not visible to another Organization or the other mode', async () => {
     const t = await tenant();
     const { id } = (await t.reserve(5)).body.reservation;
     const other = await tenant();
@@ -232,7 +232,7 @@ describe('a reservation', () => {
     expect((await t.read(id)).body.reservation.status).toBe('held');
   });
 
-  it('takes a key with the scope, and no revoked one', async () => {
+  it('needs an unrevoked key with the scope', async () => {
     const t = await tenant();
     const { id } = (await t.reserve(5)).body.reservation;
     const reader = await createKey(database.db, t.organization.id, { scopes: ['entitlements:read'] });
@@ -277,7 +277,7 @@ describe('a reservation', () => {
     expect((await t.reserve(1_000_001)).body.code).toBe('quantity_out_of_range');
   });
 
-  it('is listed in pages, the newest first', async () => {
+  it('is listed in pages, newest first', async () => {
     const t = await tenant();
     const ids: string[] = [];
     for (let i = 0; i < 5; i++) {
@@ -324,7 +324,7 @@ describe('a limit', () => {
     expect(await used()).toBe(28);
   });
 
-  it('says when a rolling window that is used up has something left again', async () => {
+  it('says when an exhausted rolling window has room again', async () => {
     const t = await tenant([limit('10', 'PT1H')]);
     service.clock.set('2026-03-02T10:30:00Z');
     await t.send(4, 'a', { occurredAt: '2026-03-02T09:40:00Z' });
@@ -371,7 +371,7 @@ describe('a limit', () => {
     expect((await t.limits())[0]).toMatchObject({ used: 1, remaining: 4, resetsAt });
   });
 
-  it('warns of what goes beyond it, and only in the window that the event lies in', async () => {
+  it('warns of what exceeds it, and only in the window of the event', async () => {
     const t = await tenant([limit('5', 'calendar_day')]);
     service.clock.set('2026-03-03T12:00:00Z');
     const warned = async (...of: Parameters<typeof t.send>) => {
@@ -384,7 +384,7 @@ describe('a limit', () => {
     expect(await warned(9, 'c', { occurredAt: '2026-03-02T12:00:00Z' })).toEqual([]);
   });
 
-  it('that blocks denies a check of more than is left, and of nothing once it is reached', async () => {
+  it('that blocks denies a check of more than is left, and of zero once it is reached', async () => {
     const t = await tenant([limit('5', 'PT1H'), limit('1', 'PT1M', 'warn')]);
     await t.send(3, 'a');
     expect(await t.check()).toMatchObject({ allowed: true, reason: null });
@@ -394,7 +394,7 @@ describe('a limit', () => {
     expect(await t.check()).toMatchObject({ allowed: false, reason: 'limit_reached' });
   });
 
-  it('counts what is dated ahead of the clock as taken', async () => {
+  it('counts events dated ahead of the clock as taken', async () => {
     const t = await tenant([limit('10', 'PT1H')]);
     const { id } = (await t.reserve(10)).body.reservation;
     const ahead = new Date(service.clock.now() + 60_000).toISOString();
@@ -404,7 +404,7 @@ describe('a limit', () => {
   });
 });
 
-it('shows on the pages what is used, held and left, and which key holds it', async () => {
+it('shows used, held and remaining units on the pages, and which key holds them', async () => {
   const t = await tenant([limit('10', 'PT5H'), limit('4', 'calendar_day', 'warn')]);
   service.clock.set(new Date().toISOString());
   await t.send(3, 'a');

@@ -18,7 +18,7 @@ afterAll(() => database.remove());
 
 const HOUR_SECONDS = 3_600;
 
-it('tells how many reservations are held and expired, of all Organizations and both modes, and logs what is new', async () => {
+it('counts held and expired reservations of all Organizations and both modes, and logs the changes', async () => {
   const { db } = database;
   let nowMs = Date.parse('2026-03-01T12:00:00Z');
   const clock = { now: () => nowMs };
@@ -79,7 +79,7 @@ it('tells how many reservations are held and expired, of all Organizations and b
   expect(await read()).toEqual({ states: { held: 1, expired: 1 }, told: [{ expired: 1, held: 1 }] });
   expect(await read()).toEqual({ states: { held: 1, expired: 1 }, told: [] });
 
-  // A day later all has expired, and an hour after that nothing can be held any more: it is counted no longer.
+  // A day later all holds have expired; an hour after that they are too old to be held, and are no longer counted.
   nowMs += 24 * HOUR_SECONDS * 1_000 - 60_000;
   expect(await read()).toEqual({ states: { held: 0, expired: 2 }, told: [{ expired: 1, held: 0 }] });
   nowMs += HOUR_SECONDS * 1_000 + 1;

@@ -32,12 +32,12 @@ interface Event {
   at: number;
 }
 
-/** What is promised, in memory and as plainly as it can be said. */
+/** The promises as a plain in-memory model. */
 interface Model {
   limits: Pick<UsageLimit, 'quantity' | 'window'>[];
   thresholds: number[];
   events: Event[];
-  told: Set<string>;
+  reported: Set<string>;
   lastTold: Map<string, number>;
 }
 
@@ -55,7 +55,7 @@ function evaluate(model: Model, sent: Event[], now: number): void {
         const windowOf = ({ at }: Event) => startOfWindow(window, at);
         for (const start of new Set(sent.map(windowOf)))
           if (isReached(model.events.filter((event) => windowOf(event) === start)))
-            model.told.add(`${name} from ${new Date(start).toISOString()}`);
+            model.reported.add(`${name} from ${new Date(start).toISOString()}`);
         continue;
       }
       const latestOfDays = sent.map((event) =>
@@ -66,7 +66,7 @@ function evaluate(model: Model, sent: Event[], now: number): void {
         .find((moment) => isReached(model.events.filter(({ at }) => at > moment - lasts && at <= moment)));
       if (end === undefined || end < (model.lastTold.get(name) ?? -Infinity) + lasts) continue;
       model.lastTold.set(name, end);
-      model.told.add(`${name} from ${new Date(end - lasts).toISOString()}`);
+      model.reported.add(`${name} from ${new Date(end - lasts).toISOString()}`);
     }
 }
 
@@ -91,7 +91,7 @@ const step = fc.oneof(
 );
 const starts = ['2028-02-28T23:55:00.000Z', '2026-05-31T23:58:00.000Z', '2027-12-31T23:45:00.000Z'];
 
-it('each threshold that a plain model says was reached is told of once, and nothing else', async () => {
+it('each threshold that a plain model reaches is reported once, and nothing else', async () => {
   const { db } = database;
   let n = 0;
   await fc.assert(
@@ -111,7 +111,7 @@ it('each threshold that a plain model says was reached is told of once, and noth
           limits: [...limits, ...cap],
           thresholds: thresholds ?? [50, 80, 100],
           events: [],
-          told: new Set(),
+          reported: new Set(),
           lastTold: new Map(),
         };
         for (const one of steps) {
@@ -136,11 +136,11 @@ it('each threshold that a plain model says was reached is told of once, and noth
           model.events.push(...sent);
           evaluate(model, sent, now);
         }
-        const told = (await readTold(db, organization.id)).map(
+        const reported = (await readTold(db, organization.id)).map(
           ({ data }) =>
             `${data.threshold}% of ${data.limit.quantity} ${data.limit.window} from ${data.windowStart}`,
         );
-        expect(told.sort()).toEqual([...model.told].sort());
+        expect(reported.sort()).toEqual([...model.reported].sort());
       },
     ),
     { numRuns: 150 },

@@ -30,7 +30,7 @@ afterAll(async () => {
 
 const instance = (i: number) => services[i % services.length]!;
 
-it('events of two months that reach thresholds of one week together, on every instance and repeated, are told of once', async () => {
+it('events of two months that reach thresholds of one week together, on every instance and repeated, are reported once', async () => {
   const { db } = database;
   const { id: orgId } = await createOrganization(db);
   await createListener(db, orgId);
@@ -53,13 +53,15 @@ it('events of two months that reach thresholds of one week together, on every in
     for (const { status } of await Promise.all(sent.flat())) expect(status).toBe(202);
     await Promise.all(services.map((service) => service.services.thresholds.evaluateAll()));
     await Promise.all(services.map((service) => service.services.thresholds.drain()));
-    const told = (await readTold(db, orgId)).filter(({ data }) => data.productSlug === product.slug);
+    const reported = (await readTold(db, orgId)).filter(({ data }) => data.productSlug === product.slug);
     const expected = limits.flatMap(({ window }) => thresholds.map((threshold) => `${threshold} ${window}`));
-    expect(told.map(({ data }) => `${data.threshold} ${data.limit.window}`).sort()).toEqual(expected.sort());
+    expect(reported.map(({ data }) => `${data.threshold} ${data.limit.window}`).sort()).toEqual(
+      expected.sort(),
+    );
   }
 }, 120_000);
 
-it('the event that reaches the threshold of a window that was evaluated before is told of once, whatever evaluates meanwhile', async () => {
+it('the event that reaches the threshold of an already evaluated window is reported once, whatever evaluates meanwhile', async () => {
   const { db } = database;
   const { id: orgId } = await createOrganization(db);
   await createListener(db, orgId);
@@ -71,7 +73,7 @@ it('the event that reaches the threshold of a window that was evaluated before i
     const limits = [{ quantity: '60', window: 'PT24H', enforcement: 'warn' as const }];
     await grant(db, orgId, product.id, { limits, thresholds: [100] });
     const send = (i: number) => {
-      // Every sixth in the month before, whose total says nothing of how far this one's may grow.
+      // Every sixth event is in the previous month, whose total says nothing about this month's room.
       const occurredAt = i % 6 === 5 ? '2026-04-30T23:59:59.000Z' : '2026-05-01T00:00:01.000Z';
       const events = [usageEvent(product.slug, `quiet-${round}-${i}`, { occurredAt })];
       return [sendUsage(instance(i).url, secret, events), ...(i % 8 === 0 ? [evaluateAll()] : [])];
@@ -81,12 +83,12 @@ it('the event that reaches the threshold of a window that was evaluated before i
     await Promise.all(Array.from({ length: 59 }, (_, i) => send(i + 1)).flat());
     await evaluateAll();
     await Promise.all(services.map((service) => service.services.thresholds.drain()));
-    const told = (await readTold(db, orgId)).filter(({ data }) => data.productSlug === product.slug);
-    expect(told.map(({ data }) => data.threshold)).toEqual([100]);
+    const reported = (await readTold(db, orgId)).filter(({ data }) => data.productSlug === product.slug);
+    expect(reported.map(({ data }) => data.threshold)).toEqual([100]);
   }
 }, 120_000);
 
-it('refused reservations are told of at most once a minute of each limit', async () => {
+it('refused reservations are reported at most once a minute per limit', async () => {
   const { db } = database;
   const { id: orgId } = await createOrganization(db);
   await createListener(db, orgId);
@@ -110,22 +112,22 @@ it('refused reservations are told of at most once a minute of each limit', async
     });
     return response.status;
   };
-  const told = async () =>
+  const reported = async () =>
     (await readTold(db, orgId, 'usage.limit_reached'))
       .map(({ data }) => [data.limit.quantity, data.held, data.remaining, data.requested])
       .toSorted(([a], [b]) => a - b);
   expect(await reserve(4)).toBe(201);
-  expect(await told()).toEqual([]);
+  expect(await reported()).toEqual([]);
   expect(await Promise.all([2, 2, 2, 2, 2, 2].map(reserve))).toEqual([409, 409, 409, 409, 409, 409]);
-  expect(await told()).toEqual([[5, 4, 1, 2]]);
+  expect(await reported()).toEqual([[5, 4, 1, 2]]);
   expect(await reserve(6)).toBe(409);
   expect(await reserve(6)).toBe(409);
-  expect(await told()).toEqual([
+  expect(await reported()).toEqual([
     [5, 4, 1, 2],
     [8.5, 4, 4.5, 6],
   ]);
   for (const { clock } of services) clock.advance(60_000);
   expect(await reserve(2)).toBe(409);
   expect(await reserve(2)).toBe(409);
-  expect(await told()).toHaveLength(3);
+  expect(await reported()).toHaveLength(3);
 });

@@ -62,7 +62,7 @@ async function tenant({ unitCap = null, terms = {}, isListening = true }: Tenant
       expect(status).toBe(202);
       await service.services.thresholds.evaluateAll();
     },
-    async told() {
+    async reported() {
       const messages = await readTold(db, organization.id, 'usage.threshold_reached');
       return messages.map(({ data }) => `${data.threshold}% of ${data.limit.quantity} ${data.limit.window}`);
     },
@@ -71,7 +71,7 @@ async function tenant({ unitCap = null, terms = {}, isListening = true }: Tenant
 }
 
 describe('usage.threshold_reached', () => {
-  it('tells of what a correction reaches, and not again of what an earlier one had reached before', async () => {
+  it('reports what a correction reaches, but not what was reached before', async () => {
     const t = await tenant({ unitCap: '100', terms: { limits: [limit('1000', 'PT5H')] } });
     await t.send(10, { idempotencyKey: 'first' });
     const { secret } = await createKey(database.db, t.organization.id, { scopes: ['usage:correct'] });
@@ -91,12 +91,12 @@ describe('usage.threshold_reached', () => {
       await service.services.thresholds.evaluateAll();
     };
     await correct(60);
-    expect(await t.told()).toEqual(['50% of 100 calendar_month']);
+    expect(await t.reported()).toEqual(['50% of 100 calendar_month']);
     await correct(5);
     await correct(55);
-    expect(await t.told()).toEqual(['50% of 100 calendar_month']);
+    expect(await t.reported()).toEqual(['50% of 100 calendar_month']);
     await correct(500);
-    expect((await t.told()).sort()).toEqual([
+    expect((await t.reported()).sort()).toEqual([
       '100% of 100 calendar_month',
       '50% of 100 calendar_month',
       '50% of 1000 PT5H',
@@ -104,7 +104,7 @@ describe('usage.threshold_reached', () => {
     ]);
   });
 
-  it('tells nothing twice of a window, however late its events are corrected, and nothing new once it could not remember', async () => {
+  it('reports nothing twice per window, however late its events are corrected, and nothing new once the record is gone', async () => {
     const limits = [limit('100', 'calendar_week'), limit('100', 'P30D')];
     const t = await tenant({ unitCap: '100', terms: { thresholds: [50, 80], limits } });
     const correct = async (idempotencyKey: string, quantity: number) => {
@@ -121,25 +121,25 @@ describe('usage.threshold_reached', () => {
     };
     service.clock.set('2026-05-01T10:00:00.000Z');
     await t.send(60, { idempotencyKey: 'first' });
-    const told = ['50% of 100 P30D', '50% of 100 calendar_month', '50% of 100 calendar_week'];
-    expect((await t.told()).sort()).toEqual(told);
+    const reported = ['50% of 100 P30D', '50% of 100 calendar_month', '50% of 100 calendar_week'];
+    expect((await t.reported()).sort()).toEqual(reported);
     // 95 days after the month began, and 99 after its first week did.
     service.clock.set('2026-08-04T10:00:00.000Z');
     await correct('first', 61);
-    expect((await t.told()).sort()).toEqual(told);
+    expect((await t.reported()).sort()).toEqual(reported);
     await correct('first', 80);
-    expect((await t.told()).sort()).toEqual([...told, '80% of 100 calendar_month']);
+    expect((await t.reported()).sort()).toEqual([...reported, '80% of 100 calendar_month']);
     service.clock.advance(6 * DAY_MS);
     await deleteOldWebhooks(service.context);
-    expect(await t.told()).toEqual(['80% of 100 calendar_month']);
+    expect(await t.reported()).toEqual(['80% of 100 calendar_month']);
     await correct('first', 81);
-    expect(await t.told()).toEqual(['80% of 100 calendar_month']);
+    expect(await t.reported()).toEqual(['80% of 100 calendar_month']);
   });
 
-  it('tells once of each threshold of a cap, in the month of the events', async () => {
+  it('reports each threshold of a cap once, in the month of the events', async () => {
     const t = await tenant({ unitCap: '100.5' });
     await t.send(50);
-    expect(await t.told()).toEqual([]);
+    expect(await t.reported()).toEqual([]);
     await t.send(0.25);
     expect(await t.messages()).toMatchObject([
       {
@@ -159,17 +159,17 @@ describe('usage.threshold_reached', () => {
     ]);
     await t.send(60);
     await t.send(500);
-    expect((await t.told()).sort()).toEqual(
+    expect((await t.reported()).sort()).toEqual(
       [100, 50, 80].map((share) => `${share}% of 100.5 calendar_month`),
     );
     service.clock.set('2026-06-01T10:00:00.000Z');
     await t.send(81, { occurredAt: '2026-05-31T23:59:59.999Z' });
-    expect(await t.told()).toHaveLength(3);
+    expect(await t.reported()).toHaveLength(3);
     await t.send(81);
-    expect(await t.told()).toHaveLength(5);
+    expect(await t.reported()).toHaveLength(5);
   });
 
-  it('counts a repeat once, and what a dry run would reach never', async () => {
+  it('counts a repeat once, and ignores dry runs', async () => {
     const t = await tenant({ unitCap: '10', terms: { thresholds: [100] } });
     const dry = await sendUsage(
       service.url,
@@ -183,25 +183,25 @@ describe('usage.threshold_reached', () => {
     await service.services.thresholds.evaluateAll();
     await t.send(9, { idempotencyKey: 'a' });
     await t.send(9, { idempotencyKey: 'a' });
-    expect(await t.told()).toEqual([]);
+    expect(await t.reported()).toEqual([]);
     await t.send(1, { idempotencyKey: 'b' });
     await t.send(1, { idempotencyKey: 'b' });
-    expect(await t.told()).toEqual(['100% of 10 calendar_month']);
+    expect(await t.reported()).toEqual(['100% of 10 calendar_month']);
   });
 
-  it('keeps live and test apart', async () => {
+  it('keeps live and test separate', async () => {
     const t = await tenant({ unitCap: '10', terms: { thresholds: [100] } });
     await t.send(9, { secret: t.test.secret });
     await createListener(database.db, t.organization.id, { livemode: false });
     await t.send(9);
-    expect(await t.told()).toEqual([]);
+    expect(await t.reported()).toEqual([]);
     await t.send(2, { secret: t.test.secret });
     expect(await t.messages()).toMatchObject([{ livemode: false, data: { livemode: false, used: 11 } }]);
     await t.send(10);
     expect((await t.messages()).map(({ livemode }) => `${livemode}`).sort()).toEqual(['false', 'true']);
   });
 
-  it('knows the windows of the calendar by the times of the events', async () => {
+  it('assigns events to calendar windows by their times', async () => {
     const t = await tenant({
       terms: {
         thresholds: [100],
@@ -209,11 +209,11 @@ describe('usage.threshold_reached', () => {
       },
     });
     await t.send(10, { occurredAt: '2026-05-13T23:59:59.999Z' });
-    expect(await t.told()).toEqual(['100% of 10 calendar_day']);
+    expect(await t.reported()).toEqual(['100% of 10 calendar_day']);
     await t.send(4);
-    // The Sunday before, of another week.
+    // The Sunday before, in another week.
     await t.send(9, { occurredAt: '2026-05-10T12:00:00.000Z' });
-    expect(await t.told()).toHaveLength(1);
+    expect(await t.reported()).toHaveLength(1);
     await t.send(1, { occurredAt: '2026-05-11T00:00:00.000Z' });
     const weeks = (await t.messages()).filter(({ data }) => data.limit.window === 'calendar_week');
     expect(weeks).toMatchObject([
@@ -227,10 +227,10 @@ describe('usage.threshold_reached', () => {
       },
     ]);
     await t.send(1, { occurredAt: '2026-05-10T12:00:00.000Z' });
-    expect((await t.told()).filter((text) => text.endsWith('day'))).toHaveLength(2);
+    expect((await t.reported()).filter((text) => text.endsWith('day'))).toHaveLength(2);
   });
 
-  it('tells again of a rolling window when a whole length of it has gone by', async () => {
+  it('reports a rolling window again after a full window length', async () => {
     const t = await tenant({ terms: { thresholds: [100], limits: [limit('10', 'PT1H')] } });
     await t.send(9);
     await t.send(1);
@@ -241,11 +241,11 @@ describe('usage.threshold_reached', () => {
     await t.send(10);
     service.clock.advance(29 * 60_000 + 59_999);
     await t.send(10);
-    expect(await t.told()).toHaveLength(1);
+    expect(await t.reported()).toHaveLength(1);
     service.clock.advance(1);
     await t.send(1);
-    expect(await t.told()).toHaveLength(2);
-    // By the sender's clock: in the window that ends with it, and not in that of now.
+    expect(await t.reported()).toHaveLength(2);
+    // By the sender's clock this lies in the window that ends with the event, not in the current window.
     service.clock.advance(3_600_000);
     await t.send(6);
     await t.send(4, { occurredAt: new Date(service.clock.now() + 60_000).toISOString() });
@@ -254,7 +254,7 @@ describe('usage.threshold_reached', () => {
     });
   });
 
-  it('is told of what a settlement records', async () => {
+  it('reports what a settlement records', async () => {
     const t = await tenant({ terms: { thresholds: [80], limits: [limit('10', 'calendar_day', 'block')] } });
     const headers = { authorization: `Bearer ${t.live.secret}`, 'content-type': 'application/json' };
     const post = async (path: string, body: object) => {
@@ -264,29 +264,29 @@ describe('usage.threshold_reached', () => {
     };
     const asked = { productSlug: t.product.slug, metric: 'calls', quantity: 8, idempotencyKey: 'r' };
     const { reservation } = await post('', asked);
-    expect(await t.told()).toEqual([]);
+    expect(await t.reported()).toEqual([]);
     await post(`/${reservation.id}/settle`, { quantity: 8 });
     await service.services.thresholds.evaluateAll();
-    expect(await t.told()).toEqual(['80% of 10 calendar_day']);
+    expect(await t.reported()).toEqual(['80% of 10 calendar_day']);
   });
 
-  it('follows the thresholds that an entitlement declares, also those above a limit', async () => {
+  it('follows the thresholds that an entitlement declares, including those above a limit', async () => {
     const none = await tenant({ unitCap: '10', terms: { thresholds: [] } });
     await none.send(20);
-    expect(await none.told()).toEqual([]);
+    expect(await none.reported()).toEqual([]);
     const own = await tenant({ unitCap: '10', terms: { thresholds: [30, 150] } });
     await own.send(15);
-    expect((await own.told()).sort()).toEqual(['150% of 10 calendar_month', '30% of 10 calendar_month']);
+    expect((await own.reported()).sort()).toEqual(['150% of 10 calendar_month', '30% of 10 calendar_month']);
   });
 
-  it('tells once of a cap and a limit that are the same', async () => {
+  it('reports an identical cap and limit once', async () => {
     const limits = [limit('10.0', 'calendar_month', 'block'), limit('10', 'calendar_month')];
     const t = await tenant({ unitCap: '10', terms: { thresholds: [100], limits } });
     await t.send(10);
     expect(await t.messages()).toMatchObject([{ data: { limit: { quantity: 10, enforcement: 'block' } } }]);
   });
 
-  it('evaluates a rolling window again only where its month has grown by what was left, or the terms are others', async () => {
+  it('evaluates a rolling window again only if the month grew by what was left, or the terms changed', async () => {
     const noted = vi.spyOn(service.services.thresholds, 'noted');
     const t = await tenant({ terms: { thresholds: [50, 100], limits: [limit('100', 'PT5H')] } });
     const send = async (quantity: number, more = {}) => {
@@ -296,11 +296,11 @@ describe('usage.threshold_reached', () => {
     };
     service.clock.set('2026-05-01T00:30:00.000Z');
     expect([await send(10), await send(10)]).toEqual([1, 0]);
-    // Of another month: its total says nothing of this one's.
+    // In another month, whose total says nothing about this month's.
     expect(await send(5, { occurredAt: '2026-04-30T23:50:00.000Z' })).toBe(1);
-    expect([await send(24), await t.told()]).toEqual([0, []]);
-    expect([await send(1), await t.told()]).toEqual([1, ['50% of 100 PT5H']]);
-    // Above a threshold a window may be told of again.
+    expect([await send(24), await t.reported()]).toEqual([0, []]);
+    expect([await send(1), await t.reported()]).toEqual([1, ['50% of 100 PT5H']]);
+    // Above a threshold, a window may be reported again.
     expect(await send(1)).toBe(1);
     service.clock.advance(6 * 3_600_000);
     expect([await send(1), await send(1)]).toEqual([1, 0]);
@@ -314,11 +314,11 @@ describe('usage.threshold_reached', () => {
       .update(entitlements)
       .set({ thresholds: [2, 50, 100] })
       .where(own);
-    expect([await send(1), await t.told()]).toEqual([1, ['50% of 100 PT5H', '2% of 200 PT5H']]);
+    expect([await send(1), await t.reported()]).toEqual([1, ['50% of 100 PT5H', '2% of 200 PT5H']]);
     noted.mockRestore();
   });
 
-  it('notes nothing where no endpoint listens, and a cap again only once the next threshold is reached or it is another', async () => {
+  it('notes nothing if no endpoint listens, and a cap again only at the next threshold or if the cap changed', async () => {
     const noted = vi.spyOn(service.services.thresholds, 'noted');
     const send = async (t: Awaited<ReturnType<typeof tenant>>, quantity: number, more = {}) => {
       noted.mockClear();
@@ -331,21 +331,21 @@ describe('usage.threshold_reached', () => {
     expect([await send(unlimited, 1), await send(unlimited, 1e9)]).toEqual([1, 0]);
     const t = await tenant({ unitCap: '1000' });
     expect([await send(t, 1), await send(t, 498)]).toEqual([1, 0]);
-    expect([await send(t, 1), await send(t, 1), await t.told()]).toEqual([
+    expect([await send(t, 1), await send(t, 1), await t.reported()]).toEqual([
       1,
       0,
       ['50% of 1000 calendar_month'],
     ]);
-    // A month of its own has a bound of its own.
+    // Another month has its own bound.
     const late = { occurredAt: '2026-05-31T23:59:59.999Z' };
     service.clock.set('2026-06-01T10:00:00.000Z');
     expect([await send(t, 298, late), await send(t, 1), await send(t, 0.5, late)]).toEqual([0, 1, 0]);
     expect(await send(t, 0.5, late)).toBe(1);
-    expect((await t.told()).sort()).toEqual(['50% of 1000 calendar_month', '80% of 1000 calendar_month']);
-    // What has been reached already when the cap is lowered is told of with the next event.
+    expect((await t.reported()).sort()).toEqual(['50% of 1000 calendar_month', '80% of 1000 calendar_month']);
+    // Thresholds already reached when the cap is lowered are reported with the next event.
     await database.db.orm.update(products).set({ unitCap: '2' }).where(eq(products.id, t.product.id));
     expect([await send(t, 0.5), await send(t, 0.05)]).toEqual([1, 0]);
-    expect((await t.told()).sort()).toEqual([
+    expect((await t.reported()).sort()).toEqual([
       '50% of 1000 calendar_month',
       '50% of 2 calendar_month',
       '80% of 1000 calendar_month',

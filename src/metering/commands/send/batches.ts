@@ -1,18 +1,16 @@
 import type { CapWarning, Delivery, LimitWarning } from './delivery.js';
 import type { MapRecord, OutgoingEvent, RecordRefusal, SourceRecord } from './mapping.js';
 
-/** Records that are sent together, and those among them that cannot be. */
 export interface OutgoingBatch {
-  /** Counts the batches from 0. */
+  /** Number of the batch, from 0. */
   index: number;
   events: OutgoingEvent[];
   refusals: RecordRefusal[];
-  /** Number and position of its last record. */
   lastRecord: number;
   position: number;
 }
 
-/** Well under what the service takes in one body, and few in memory at once. */
+/** Well below the service's body limit, and small in memory. */
 const MAX_BATCH_LENGTH = 3 * 1024 * 1024;
 
 export async function* toBatches(
@@ -49,7 +47,7 @@ const emptyBatch = (index: number): OutgoingBatch => ({
   position: 0,
 });
 
-/** What is known for certain about the records from the start of the input up to `lastRecord`. */
+/** Confirmed results of the records from the start of the input up to `lastRecord`. */
 export interface Tally {
   lastRecord: number;
   records: number;
@@ -61,21 +59,18 @@ export interface Tally {
 export const emptyTally = (): Tally => ({ lastRecord: 0, records: 0, accepted: 0, deduped: 0, rejected: 0 });
 
 export interface Warnings {
-  /** The latest warning of each product, metric and period above its cap. */
+  /** The latest warning per product, metric and period above its cap. */
   overCap: Map<string, CapWarning>;
-  /** The latest of each limit. */
+  /** The latest warning per limit. */
   overLimit: Map<string, LimitWarning>;
   mismatches: number;
   firstMismatch: number | undefined;
 }
 
-/**
- * Settles batches in the order of the input, although they are answered in any order: a record counts as done only
- * when all before it are done, so that a later run may start right after it. Refusals come out in that order too.
- */
+/** Settles batches and reports refusals in input order, whatever order answers arrive in, so that a later run can resume. */
 export function createLedger(options: {
   tally: Tally;
-  /** How many answered batches may wait for an earlier one. */
+  /** How many answered batches may wait for an earlier batch. */
   window: number;
   onSettled(refusals: RecordRefusal[]): void;
 }) {
@@ -113,11 +108,10 @@ export function createLedger(options: {
   return {
     tally: tally as Readonly<Tally>,
     warnings: warnings as Readonly<Warnings>,
-    /** Of the last settled record in the input. */
     get position() {
       return position;
     },
-    /** Resolves when another batch may be taken up: how far one may run ahead of a slow one is bounded. */
+    /** Resolves when another batch may start, so that fast batches stay within the window of a slow one. */
     async room() {
       while (answered.size >= window) await new Promise<void>((resolve) => waiting.push(resolve));
     },

@@ -83,11 +83,7 @@ const createSendCommand = (): Command =>
     .option('--json', 'print the summary as JSON')
     .addHelpText('after', help);
 
-/**
- * What the parsed command and the environment ask for. The key comes from the environment only: a flag would show it
- * to all who list the processes.
- * @throws CommandError
- */
+/** The key comes from the environment only: a flag would expose it in process listings. @throws CommandError */
 function toSendOptions(file: string, flags: Flags, env: Record<string, string | undefined>): SendOptions {
   const guess = guessFormat(file);
   const format = flags.format ?? guess?.format;
@@ -125,7 +121,7 @@ function readUrl(value: string | undefined): string {
   return text.replace(/\/+$/, '');
 }
 
-/** With what to send, and the id of the backfill that it is staged into. @throws CommandError */
+/** @throws CommandError */
 function readDestination(
   { backfill, dryRun }: Flags,
   env: Record<string, string | undefined>,
@@ -149,12 +145,11 @@ function readKey(value: string | undefined): string {
   return key;
 }
 
-/** What the command has of the process that it runs in. */
 export interface SendTerminal extends Terminal, SendSurroundings {
   env: Record<string, string | undefined>;
 }
 
-/** Resolves to the exit status; that of an interrupted run is 130. */
+/** Resolves to the exit status; an interrupted run exits with 130. */
 export const runSendCommand = (terminal: SendTerminal): Promise<number> =>
   runCommand<Flags>(createSendCommand(), terminal, async (flags, files) => {
     const { env, stdout, stderr, interrupt } = terminal;

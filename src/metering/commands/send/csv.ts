@@ -5,13 +5,13 @@ import type { Input } from '../../../commands/kit/input.js';
 import { MAX_LINE_BYTES, readLines, type Line } from './lines.js';
 import type { SourceRecord } from './mapping.js';
 
-/** The lines of one record: more than one where a quoted field holds line ends. */
+/** The lines of one record; several if a quoted field contains line ends. */
 type Row = Line[];
 
 /**
- * CSV (RFC 4180) whose first record names the columns. A record ends at the first line end outside quotes. Where a
- * quote is out of place only the line that opened it is refused; reading goes on with the line after it. csv-parse alone
- * would lose all that follows an open quote, and row by row it takes 13 times as long.
+ * CSV (RFC 4180) whose first record names the columns. A record ends at the first line end outside quotes. A misplaced quote
+ * refuses only the line that opened it, and reading continues with the next line. csv-parse alone would lose everything
+ * after an open quote, and calling it row by row is 13 times slower.
  */
 export async function* readCsv(
   input: Input,
@@ -85,7 +85,7 @@ function createAssembler(readRows: (rows: Row[]) => SourceRecord[]) {
   return { take, end };
 }
 
-/** Reads many rows in one go; when that fails, one at a time to find the one at fault. */
+/** Parses many rows at once; on failure, parses them one by one to find the bad row. */
 function createRowReader(delimiter: string): (rows: Row[]) => SourceRecord[] {
   let header: string[] | undefined;
 
@@ -146,7 +146,7 @@ const refused = (row: Row, problem: string): SourceRecord => ({
   position: 0,
 });
 
-/** A record's text without the carriage return of its line end; those inside quotes belong to the field. */
+/** A record's text without the carriage return of its line end; carriage returns inside quotes belong to the field. */
 const textOf = (row: Row): string =>
   row
     .map(({ text }) => text)

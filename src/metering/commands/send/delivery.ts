@@ -6,21 +6,18 @@ type Warning = UsageAnswer['warnings'][number];
 export type CapWarning = Extract<Warning, { code: 'unit_cap_exceeded' }>;
 export type LimitWarning = Extract<Warning, { code: 'limit_exceeded' }>;
 
-/** What became of some events: every one of them is accepted, deduped or refused. */
+/** The outcome of some events: each is accepted, deduped or refused. */
 export interface Delivery {
   accepted: number;
   deduped: number;
   refusals: RecordRefusal[];
   overCap: CapWarning[];
   overLimit: LimitWarning[];
-  /** Repeats that differ from what their key was first used for. */
+  /** Repeats that differ from the first event with their key. */
   mismatches: SourceRecord[];
 }
 
-/**
- * Delivers events until each has its answer.
- * @throws DeliveryError
- */
+/** Retries until every event has an answer. @throws DeliveryError */
 export async function deliver(post: Post, events: OutgoingEvent[]): Promise<Delivery> {
   const { accepted, deduped, refused, warnings } = await deliverEvents(post, events);
   const refusals = refused.map(({ event: { record, event }, code, detail }) => ({
@@ -38,7 +35,7 @@ export async function deliver(post: Post, events: OutgoingEvent[]): Promise<Deli
   return delivery;
 }
 
-/** Events that were sent, and how many of them the service had recorded when it was asked; null if it could not be. */
+/** Events sent without an answer, and how many of them the service had recorded; null if it could not be asked. */
 export interface Unanswered {
   records: number;
   recorded: number | null;
@@ -47,7 +44,7 @@ export interface Unanswered {
 const LOOK_UP_SIZE = 500;
 const LOOK_UP_TIMEOUT_MS = 5_000;
 
-/** Undefined where there is nothing to ask, or the API key may not. */
+/** Undefined if there is nothing to ask, or the API key lacks the scope. */
 export async function lookUpEvents(
   client: GaugeClient,
   events: readonly OutgoingEvent[],

@@ -28,14 +28,13 @@ const contents = z.object({
   rejectedBytes: count,
 });
 
-/** Where an interrupted run was. It only saves time: a record that is sent again is not counted again. */
+/** Progress of an interrupted run. It only saves time: a record sent twice is counted once. */
 type Progress = Pick<z.infer<typeof contents>, 'tally' | 'rejectedBytes'>;
 
 export interface ProgressFile {
-  /** Where the run starts, and what a person should know about that. */
   start: Progress;
   note: string | undefined;
-  /** At most once a second, unless forced. A run goes on where its progress cannot be kept. */
+  /** Saves at most once a second unless forced. If saving fails, the run continues. */
   save(read: () => Progress, isForced: boolean): void;
   remove(): void;
 }
@@ -44,7 +43,7 @@ export interface ProgressOptions extends FormatOptions {
   file: string;
   url: string;
   apiKey: string;
-  /** The id of the backfill that events are staged into; undefined: they are counted at once. */
+  /** Id of the backfill to stage into; undefined if events are counted at once. */
   backfill: string | undefined;
   mapping: MappingOptions;
   isDryRun: boolean;
@@ -53,7 +52,7 @@ export interface ProgressOptions extends FormatOptions {
 
 const SAVE_EVERY_MS = 1_000;
 
-/** Standard input and a dry run have no such file: there is nothing to come back to. */
+/** Standard input and dry runs have no progress file, because they cannot be resumed. */
 export function openProgressFile(
   options: ProgressOptions,
   { size, modifiedAt }: Input,
@@ -64,7 +63,7 @@ export function openProgressFile(
   if (size === undefined || modifiedAt === undefined || isDryRun)
     return { start: beginning, note: undefined, save: () => undefined, remove: () => undefined };
 
-  // Another key is perhaps another Organization, and another mapping makes other events: those start anew.
+  // Another key may mean another Organization, and another mapping yields other events, so both start over.
   const settings = createHash('sha256')
     .update(
       JSON.stringify([
@@ -85,7 +84,7 @@ export function openProgressFile(
     if (hasFailed || (!isForced && performance.now() - savedAt < SAVE_EVERY_MS)) return;
     savedAt = performance.now();
     try {
-      // Renaming replaces the file in one step: a run that is killed leaves the old one or the new one, never a half.
+      // Renaming is atomic: a killed run leaves the old file or the new file, never half of one.
       writeFileSync(`${path}.new`, `${JSON.stringify({ ...identity, ...read() })}\n`);
       renameSync(`${path}.new`, path);
     } catch (error) {
@@ -111,17 +110,17 @@ function findStart(path: string, identity: object, isRestart: boolean, beginning
       return { start: { tally, rejectedBytes }, note };
     }
   } catch {
-    // Not a file of this command: as good as one about something else.
+    // Not a progress file of this command; treat it like the progress of another input.
   }
   const note = `Starting from the beginning: ${path} is about another input, address, key or mapping.`;
   return { ...none, note };
 }
 
 /**
- * The file of what was refused. It comes into being with the first refusal.
- * @param inputPath the file that is being read, which must not be this one
- * @param settledBytes what an interrupted run had settled: the rest of the file is dropped, as its records come again
- * @throws CommandError when the file cannot be written
+ * The file of refused records, created with the first refusal.
+ * @param inputPath the input file, which must be a different file
+ * @param settledBytes length that an interrupted run had settled; the rest is cut off, because its records are sent again
+ * @throws CommandError if the file cannot be written
  */
 export function openRejectedFile(path: string, inputPath: string, settledBytes: number) {
   let file: number | undefined;
@@ -140,13 +139,13 @@ export function openRejectedFile(path: string, inputPath: string, settledBytes: 
   const inputStats = statSync(inputPath, { throwIfNoEntry: false });
   if (stats && inputStats && stats.ino === inputStats.ino && stats.dev === inputStats.dev)
     throw new CommandError('--rejected is the input itself.');
-  // A device or a pipe is written to; only a file of ours is cut or removed.
+  // Devices and pipes are only written to; regular files are truncated or removed.
   bytes = stats?.isFile() ? Math.min(bytes, stats.size) : 0;
   if (stats?.isFile()) orExplain(() => (bytes > 0 ? truncateSync(path, bytes) : rmSync(path)));
 
   return {
     path,
-    /** Of this run and the ones that it continues. */
+    /** Includes the runs that this run continues. */
     get bytes() {
       return bytes;
     },
@@ -160,7 +159,7 @@ export function openRejectedFile(path: string, inputPath: string, settledBytes: 
       bytes += Buffer.byteLength(text);
       isDirty = true;
     },
-    /** Makes sure that a power cut leaves what was appended. */
+    /** Makes appended data survive a power cut. */
     sync() {
       if (file === undefined || !isDirty) return;
       isDirty = false;

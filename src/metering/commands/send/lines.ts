@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { CommandError } from '../../../commands/kit/command.js';
 import type { Input } from '../../../commands/kit/input.js';
 
-/** A longer line is refused, so that memory stays bounded whatever the file holds. */
+/** Longer lines are refused, so memory stays bounded for any file. */
 export const MAX_LINE_BYTES = 1024 * 1024;
 
 export interface Line {
@@ -15,7 +15,6 @@ export interface Line {
 
 const NEWLINE = 0x0a;
 
-/** Splits the input into lines, a block of them at a time. */
 export async function* readLines(input: Input): AsyncGenerator<Line[]> {
   let number = 0;
   let carry: Buffer = Buffer.alloc(0);
@@ -51,7 +50,7 @@ export async function* readLines(input: Input): AsyncGenerator<Line[]> {
   if (lines.length > 0) yield lines;
 }
 
-/** `bytes` holds whole lines without the last line end. Decoding them together is several times as fast as one by one. */
+/** `bytes` holds whole lines without the last line end. Decoding them together is several times faster than one by one. */
 function addLines(lines: Line[], bytes: Buffer, before: number): number {
   let number = before;
   if (isUtf8(bytes)) {

@@ -3,22 +3,21 @@ import type { UsageEvent } from '../../../client/client.js';
 import { openJson } from '../../../core/http/json.js';
 import { CommandError } from '../../../commands/kit/command.js';
 
-/** One record of the input, before it is mapped to an event. */
 export interface SourceRecord {
-  /** Grows along the input: the line where the record starts, or its count from 1 in a JSON document. */
+  /** Increases along the input: the line where the record starts, or its 1-based position in a JSON document. */
   number: number;
-  /** RFC 6901 pointer to the record in a JSON document; undefined in a file of lines. */
+  /** RFC 6901 pointer to the record in a JSON document; undefined for line-based formats. */
   pointer?: string;
-  /** The names on the way from the root of a JSON document to the record: `$1`, `$2` and so on. */
+  /** Property names on the path from the root of a JSON document to the record: `$1`, `$2` and so on. */
   keys: readonly string[];
   value: unknown;
-  /** Why there is no record to map here; `value` is then the text as it was found. */
+  /** Why the record cannot be mapped; `value` is then its raw text. */
   problem?: string;
-  /** How much of the input was read when this record came out, in bytes of the file. */
+  /** Bytes of the file read when this record was produced. */
   position: number;
 }
 
-/** An event on its way, with its JSON: a quantity in it may have more digits than a double keeps. */
+/** An event with its JSON text: its quantity may have more digits than a double can hold. */
 export interface OutgoingEvent {
   record: SourceRecord;
   event: UsageEvent;
@@ -32,7 +31,7 @@ export interface RecordRefusal {
   event?: UsageEvent;
 }
 
-/** The flags' values, as they were written; undefined where a flag was not given. */
+/** Flag values as given; undefined for flags that were omitted. */
 export interface MappingOptions {
   productSlug?: string | undefined;
   metric?: string | undefined;
@@ -43,15 +42,11 @@ export interface MappingOptions {
 
 export type MapRecord = (record: SourceRecord) => OutgoingEvent | RecordRefusal;
 
-/** Reads one value from a record; undefined where there is none. */
 type Read = (record: SourceRecord) => unknown;
 
 class UnmappedError extends Error {}
 
-/**
- * Turns the flags into a function from record to event.
- * @throws CommandError for a flag that makes no sense
- */
+/** @throws CommandError for an invalid flag */
 export function createMapping(options: MappingOptions): MapRecord {
   const textAt = (name: 'productSlug' | 'metric' | 'idempotencyKey', flag: string) => {
     const expression = options[name] ?? name;
@@ -87,7 +82,7 @@ export function createMapping(options: MappingOptions): MapRecord {
       return toEvent(record);
     } catch (error) {
       if (error instanceof UnmappedError) return { record, code: 'invalid_record', detail: error.message };
-      // Only a record that is nested thousands deep is too much for the stack.
+      // Only a record nested thousands of levels deep overflows the stack.
       if (error instanceof RangeError)
         return { record, code: 'invalid_record', detail: 'The record is nested too deep.' };
       throw error;
@@ -95,7 +90,7 @@ export function createMapping(options: MappingOptions): MapRecord {
   };
 }
 
-/** A field that is only tried, because no flag names it, may be missing or empty; one that a flag names may not. */
+/** A default field may be missing or empty; a field named by a flag may not. */
 function pick(record: SourceRecord, read: Read, given: string | undefined, flag: string): unknown {
   const value = read(record);
   if (value !== undefined && value !== null && value !== '') return value;
@@ -131,7 +126,7 @@ function readField(value: unknown, name: string): unknown {
     : undefined;
 }
 
-/** `hash` or `hash(text)`: a key made from the record itself, its place in the input and the text. */
+/** `hash` or `hash(text)` derives a key from the record, its place in the input and the text. */
 function keyReaderOf(expression: string): Read {
   if (expression.startsWith('=')) {
     throw new CommandError(
@@ -155,7 +150,7 @@ function toText(value: unknown, flag: string, expression: string): string {
   throw new UnmappedError(`The value for ${flag} is not text.`);
 }
 
-/** The service takes 100 digits. */
+/** The service accepts 100 digits. */
 const MAX_QUANTITY_LENGTH = 120;
 const decimal = /^\+?0*(\d+(?:\.\d+)?|\.\d+)(e[+-]?\d+)?$/i;
 

@@ -15,7 +15,7 @@ export interface FormatOptions {
   delimiter: string;
 }
 
-/** The records of the input, some at a time, without those up to `lastRecord`. */
+/** The records of the input in groups, skipping those up to `lastRecord`. */
 export function readRecords(
   input: Input,
   { format, delimiter }: FormatOptions,
@@ -34,14 +34,13 @@ const byExtension: Record<string, FormatOptions> = {
   '.json': { format: 'json', delimiter: ',' },
 };
 
-/** What the name of a file says of its format, with or without `.gz`. */
 export function guessFormat(file: string): FormatOptions | undefined {
   const name = file.toLowerCase().replace(/\.gz$/, '');
   const extension = extname(name);
   return Object.hasOwn(byExtension, extension) ? byExtension[extension] : undefined;
 }
 
-/** One JSON value per line. Blank lines are left out. Lines up to `lastRecord` were dealt with before and are not parsed. */
+/** One JSON value per line, skipping blank lines. Lines up to `lastRecord` are already done and are not parsed. */
 export async function* readNdjson(input: Input, lastRecord: number): AsyncGenerator<SourceRecord[]> {
   for await (const lines of readLines(input)) {
     const records: SourceRecord[] = [];
@@ -63,14 +62,14 @@ function parseLine(text: string): Pick<SourceRecord, 'value' | 'problem'> {
   }
 }
 
-/** A document is read whole; NDJSON and CSV have no limit. */
+/** JSON documents are read whole; NDJSON and CSV have no size limit. */
 const MAX_DOCUMENT_BYTES = 256 * 1024 * 1024;
 const MAX_DEPTH = 100;
 const SLICE = 500;
 
 /**
- * The records of one JSON document: the objects in its arrays, at any depth. What lies inside a record belongs to it.
- * @throws CommandError when the document is not JSON, too large, or holds no record
+ * The records of one JSON document: the objects in its arrays, at any depth. Objects inside a record belong to that record.
+ * @throws CommandError if the document is not JSON, too large, or holds no record
  */
 export async function* readJsonTree(input: Input, lastRecord: number): AsyncGenerator<SourceRecord[]> {
   const records = findRecords(await readDocument(input));
@@ -118,7 +117,7 @@ function findRecords(document: unknown): SourceRecord[] {
     }
   };
   const visitArray = (items: unknown[], keys: string[], pointer: string, depth: number): void => {
-    // A list of plain values is a field of a record; among records such a value is a mistake that must be seen.
+    // A list of plain values is a field of a record, but a plain value among records is an error worth reporting.
     const hasRecords = items.some(isObject);
     hasEmptyList ||= items.length === 0;
     for (const [i, item] of items.entries()) {

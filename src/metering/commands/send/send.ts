@@ -27,19 +27,14 @@ export interface SendOptions extends ProgressOptions {
 }
 
 export interface SendSurroundings extends Pick<Terminal, 'stdin' | 'stderr'> {
-  /** Aborts when the person wants to stop. */
   interrupt: AbortSignal;
   backoffMs?: number;
 }
 
-const TELL_AGAIN_MS = 5_000;
+const REPORT_AGAIN_MS = 5_000;
 const LINE_EVERY_MS = 5_000;
 
-/**
- * Sends a whole file. A run that ends early, interrupted or with a failure that only a person can cure, returns as
- * well, with what was settled until then.
- * @throws CommandError when it cannot start
- */
+/** Returns what was settled, even if interrupted or stopped by a failure. @throws CommandError if the run cannot start */
 export async function sendFile(options: SendOptions, surroundings: SendSurroundings): Promise<Summary> {
   const { stderr, interrupt } = surroundings;
   const startedAt = performance.now();
@@ -123,12 +118,12 @@ async function runInParallel(
 ): Promise<void> {
   const workers = Array.from({ length: concurrency }, () => work().catch((error) => stop.fail(error)));
   await Promise.race([Promise.all(workers), stop.stopped]);
-  // A request in flight is given a moment to finish; waiting for more input ends here.
+  // Requests in flight get a moment to finish; reading input stops now.
   if (stop.signal.aborted) input.close();
   await Promise.all(workers);
 }
 
-/** The address of the backfill, which is below that of its Organization. @throws CommandError */
+/** The backfill's path, which is below its Organization. @throws CommandError */
 async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise<string | undefined> {
   if (id === undefined) return undefined;
   const client = createGaugeClient({ baseUrl: url, apiKey });
@@ -144,7 +139,7 @@ async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise
   );
 }
 
-/** A backfill takes the same body as events that are counted at once and answers alike, at an address of its own. */
+/** A backfill accepts the same bodies and gives the same answers as normal ingestion, at its own path. */
 function openClient({ url, apiKey }: SendOptions, backfill: string | undefined): GaugeClient {
   if (backfill === undefined) return createGaugeClient({ baseUrl: url, apiKey });
   const address = `${url}${backfill}/events`;
@@ -160,7 +155,7 @@ function openPost(
   { options, surroundings, signal, progress, unanswered }: PostParts,
 ): Post {
   const { backoffMs = 250 } = surroundings;
-  let told = { reason: '', at: 0 };
+  let lastReport = { reason: '', at: 0 };
   return createPost({
     client,
     isDryRun: options.isDryRun,
@@ -169,14 +164,14 @@ function openPost(
     backoffMs,
     signal,
     onRetry(reason, waitMs) {
-      // Every sender meets the same trouble; a person reads of it once, and again while it lasts.
+      // All senders hit the same problem; report it once, and again while it lasts.
       const now = performance.now();
-      if (reason === told.reason && now - told.at < TELL_AGAIN_MS) return;
-      told = { reason, at: now };
+      if (reason === lastReport.reason && now - lastReport.at < REPORT_AGAIN_MS) return;
+      lastReport = { reason, at: now };
       progress.note(printable(`Trying again in ${duration(waitMs / 1000)}: ${reason}`));
     },
     onUnclear(events) {
-      // What is staged is not recorded yet.
+      // Staged events are not recorded yet.
       if (options.backfill !== undefined) return;
       for (const event of events) unanswered.add(event as OutgoingEvent);
     },
@@ -188,11 +183,11 @@ interface PostParts {
   surroundings: SendSurroundings;
   signal: AbortSignal;
   progress: Progress;
-  /** What was sent when the run ended, and may have been recorded without an answer. */
+  /** Events in flight when the run ended; they may have been recorded. */
   unanswered: Set<OutgoingEvent>;
 }
 
-/** The end of a run before the end of its input: by a person, or by the first failure. What fails after that is only its echo. */
+/** Ends a run early, by the user or the first failure. Later failures are consequences of the first. */
 function createStop(interrupt: AbortSignal) {
   const failing = new AbortController();
   const signal = AbortSignal.any([interrupt, failing.signal]);
@@ -213,25 +208,24 @@ function createStop(interrupt: AbortSignal) {
   };
 }
 
-/** How a run ended; `--json` prints it. */
+/** The result of a run, printed by `--json`. */
 export interface Summary {
-  /** `stopped`: before the end of the input; `stopReason` says why. */
+  /** `stopped` means before the end of the input; `stopReason` says why. */
   state: 'complete' | 'stopped';
   stopReason: string | undefined;
   url: string;
   dryRun: boolean;
-  /** The address of the backfill that they were staged into. */
   backfill: string | undefined;
-  /** Records dealt with, from the start of the input: accepted + deduped + rejected. */
+  /** Records processed from the start of the input: accepted + deduped + rejected. */
   records: number;
-  /** Records that an earlier, interrupted run had dealt with. They are part of the counts. */
+  /** Records processed by an earlier, interrupted run. The counts include them. */
   resumedAfter: number;
   sent: number;
   accepted: number;
   deduped: number;
   rejected: number;
   rejectedFile: string | null;
-  /** Sent without an answer before the run stopped, and how many of them the service had recorded when it was asked; null if it could not be. */
+  /** Events sent without an answer before the run stopped, and how many were recorded; null if unknown. */
   unanswered: Unanswered | undefined;
   warnings: (
     | CapWarning
@@ -239,7 +233,6 @@ export interface Summary {
     | { code: 'duplicate_mismatch'; events: number; firstRecord: number }
   )[];
   seconds: number;
-  /** This run's records per second. */
   recordsPerSecond: number;
 }
 
@@ -251,7 +244,7 @@ const toWarningList = ({ overCap, overLimit, mismatches, firstMismatch }: Warnin
     : [{ code: 'duplicate_mismatch' as const, events: mismatches, firstRecord: firstMismatch }]),
 ];
 
-/** @param resumed what an earlier run had settled */
+/** @param resumed records that an earlier run had settled */
 function toSummary(
   run: Omit<Summary, keyof Tally | 'resumedAfter' | 'warnings' | 'recordsPerSecond'>,
   { records, accepted, deduped, rejected }: Tally,
@@ -279,7 +272,6 @@ function toSummary(
   };
 }
 
-/** A second, rounded. */
 const rateOf = (count: number, seconds: number): number => (seconds > 0 ? Math.round(count / seconds) : 0);
 
 export function summaryText(summary: Summary): string {

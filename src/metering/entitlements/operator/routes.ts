@@ -52,7 +52,7 @@ const archive = {
   ...dates,
 };
 const params = { slug: 'acme', productSlug: 'archive' };
-const ofCalls = { slug: 'acme', productSlug: 'api-calls' };
+const apiCallsParams = { slug: 'acme', productSlug: 'api-calls' };
 const reports = { slug: 'acme', productSlug: 'reports' };
 const reportsDetail = 'The Organization "acme" has no entitlement to the product "reports".';
 
@@ -142,7 +142,7 @@ export const entitlementRoutes = [
         name: 'ownCap',
         summary: 'A cap for this Organization alone',
         request: {
-          params: ofCalls,
+          params: apiCallsParams,
           body: { kind: 'live', unitCap: 25_000.5 },
         },
         answer: { ...apiCalls, unitCap: 25_000.5, effectiveUnitCap: 25_000.5, updatedAt: now },
@@ -151,7 +151,7 @@ export const entitlementRoutes = [
         name: 'noCap',
         summary: 'No cap for this Organization, whatever that of the product',
         request: {
-          params: ofCalls,
+          params: apiCallsParams,
           body: { kind: 'live', unitCap: null },
         },
         answer: { ...apiCalls, unitCap: null, effectiveUnitCap: null, updatedAt: now },
@@ -160,7 +160,7 @@ export const entitlementRoutes = [
         name: 'limits',
         summary: 'With a limit that blocks, one that warns, and thresholds of its own',
         request: {
-          params: ofCalls,
+          params: apiCallsParams,
           body: {
             kind: 'live',
             limits: [

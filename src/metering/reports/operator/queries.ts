@@ -8,7 +8,7 @@ export const steps = ['hour', 'day', 'month'] as const;
 export const granularities = [...steps, 'total'] as const;
 export type Granularity = (typeof granularities)[number];
 
-/** What a customer used of a product in a step of time. The sums are exact decimals. */
+/** A customer's usage of a product in a time step. The sums are exact decimals. */
 export interface CustomerUsage {
   organization: string;
   product: string;
@@ -19,7 +19,7 @@ export interface CustomerUsage {
   events: string;
 }
 
-/** The unique key that the rows are ordered by. */
+/** The unique key of the row order. */
 export type UsagePosition = Pick<CustomerUsage, 'organization' | 'product' | 'start' | 'metric'>;
 
 interface SumRange {
@@ -28,20 +28,20 @@ interface SumRange {
   to: Date;
   granularity: Granularity;
   livemode: boolean;
-  /** Only of this. */
+  /** If undefined, all products. */
   productId: string | undefined;
   after: UsagePosition | undefined;
   limit: number;
 }
 
 export interface CustomerUsageRange extends SumRange {
-  /** Only of this. */
+  /** If undefined, all Organizations. */
   orgId: string | undefined;
 }
 
 const isMonthStart = (at: Date): boolean => at.getUTCDate() === 1 && at.getTime() % DAY_MS === 0;
 
-/** `quantity` and `events` of an Organization `o` by product, start and metric, and by API key where that is asked for. */
+/** `quantity` and `events` of an Organization `o` by product, start and metric, and by API key if `isByKey`. */
 function sumsOf(range: SumRange, t: GroupTables, isByKey = false): SQL {
   const { from, to, granularity, livemode, productId, after } = range;
   const fromTime = sql`${from.toISOString()}::timestamptz`;
@@ -50,10 +50,10 @@ function sumsOf(range: SumRange, t: GroupTables, isByKey = false): SQL {
   const totals = sql`${t('usage_totals')} u
       cross join lateral (select slug from ${t('products')} where id = u.product_id limit 1) p
       where u.org_id = o.id and u.period between ${monthOf(from.getTime())}::date and ${lastDay}::date and u.livemode = ${livemode} ${ofProduct}`;
-  // Months are kept as sums already, those of API keys by hour alone.
-  const isOfMonths =
+  // Monthly sums exist already, but sums of API keys exist only by hour.
+  const hasMonthlySums =
     granularity === 'month' || (granularity === 'total' && isMonthStart(from) && isMonthStart(to));
-  if (isOfMonths && !isByKey) {
+  if (hasMonthlySums && !isByKey) {
     const start = granularity === 'month' ? sql`u.period::timestamp at time zone 'UTC'` : fromTime;
     return sql`
       select p.slug as product, ${start} as start, u.metric, sum(u.quantity) as quantity, sum(u.events) as events
@@ -65,7 +65,7 @@ function sumsOf(range: SumRange, t: GroupTables, isByKey = false): SQL {
       ? sql`date_trunc('month', hour at time zone 'UTC') at time zone 'UTC'`
       : sql`date_bin(make_interval(secs => ${stepMsOf(granularity, from, to) / 1000}), hour, ${fromTime})`;
   const key = isByKey ? sql`, api_key_id` : sql``;
-  // The totals of the months tell which products there are; the hours of each follow its primary key.
+  // The monthly totals list the products; the hours of each are then read by primary key.
   const isBehind = after && sql`and (o.slug > ${after.organization} or p.slug >= ${after.product})`;
   const first =
     after === undefined
@@ -86,10 +86,7 @@ function sumsOf(range: SumRange, t: GroupTables, isByKey = false): SQL {
 const stepMsOf = (granularity: 'hour' | 'day' | 'total', from: Date, to: Date): number =>
   ({ hour: HOUR_MS, day: DAY_MS, total: to.getTime() - from.getTime() })[granularity];
 
-/**
- * The rows beyond `after`, over all customers. Organizations are walked by their slug, and no more of them than it takes
- * to fill the page: the sums of each are read by its own rows of the primary keys.
- */
+/** Walks Organizations by slug only until the page is full, and reads each one's sums by primary key. */
 export function selectCustomerUsage(range: CustomerUsageRange, t: GroupTables = wholeTables): SQL {
   const { orgId, after, limit } = range;
   const isAsked = and(
@@ -126,9 +123,7 @@ export const listCustomerUsage = (
     range.limit,
   );
 
-/** A sum of one Organization. */
 export interface SeriesPoint extends Omit<CustomerUsage, 'organization'> {
-  /** Where it was asked for. */
   apiKeyId?: string;
 }
 
@@ -137,7 +132,6 @@ export interface SeriesRange extends Omit<SumRange, 'after'> {
   isByKey: boolean;
 }
 
-/** The sums of one Organization, one series after the other. */
 export function selectSeries({ orgId, isByKey, ...range }: SeriesRange, tables = wholeTables): SQL {
   const key = isByKey ? sql`, u.api_key_id::text as "apiKeyId"` : sql``;
   return sql`

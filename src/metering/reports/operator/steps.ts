@@ -37,7 +37,6 @@ export const instant = z.union(
   'must be a date or an RFC 3339 time of the years 1970 to 9999, like 2026-01-31 or 2026-01-31T12:00:00Z',
 );
 
-/** What a step begins with, how that is called, and how long a range may be. */
 const starts: Record<Granularity, { ms: number; name: string; maxDays: number }> = {
   hour: { ms: HOUR_MS, name: 'an hour', maxDays: 31 },
   day: { ms: DAY_MS, name: 'a day', maxDays: 366 },
@@ -49,7 +48,6 @@ type Steps = Pick<CustomerUsageRange, 'from' | 'to' | 'granularity' | 'livemode'
 
 type Fail = (name: string, detail: string) => AppError;
 
-/** @throws what `fail` makes of the name of a field and what is wrong with it */
 export function requireWholeSteps({ from, to, granularity }: Omit<Steps, 'livemode'>, fail: Fail): void {
   for (const [name, at] of Object.entries({ from, to }))
     if (!isStart(at, granularity))
@@ -57,7 +55,7 @@ export function requireWholeSteps({ from, to, granularity }: Omit<Steps, 'livemo
   if (to <= from) throw fail('to', 'must be later than from');
 }
 
-/** @throws what `fail` makes of the name of a field and what is wrong with it */
+/** @throws the error that `fail` makes from a field name and a message */
 export function readSteps(steps: Steps, fail: Fail): Steps {
   requireWholeSteps(steps, fail);
   const { from, to, granularity } = steps;
@@ -101,7 +99,7 @@ export function toPosition(key: string): UsagePosition {
 
 const columns = Object.keys(usageSchema.shape) as (keyof z.output<typeof usageSchema>)[];
 
-/** Rows of a statement of the file. Each begins behind the last row before, so that memory does not grow with the file. */
+/** Rows per statement. Each statement starts after the last row, so that memory does not grow with the file. */
 const BATCH_SIZE = 2_000;
 
 type FileRange = Omit<CustomerUsageRange, 'after' | 'limit'>;

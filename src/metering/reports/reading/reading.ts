@@ -14,7 +14,7 @@ type Reader = Pick<UsageScope, 'orgId' | 'livemode'>;
 
 type Steps = Pick<SeriesRange, 'from' | 'to' | 'isByKey'> & { granularity: 'hour' | 'day' | 'month' };
 
-/** Sums of API keys are kept by hour alone: a year of them, and the month before it. */
+/** Sums of API keys are kept only by hour, so the range is limited to a year and the month before it. */
 const MAX_MONTHS_BY_KEY = 13;
 
 /** @throws AppError invalid_request that names the query parameter */
@@ -33,7 +33,7 @@ function countSteps(from: Date, to: Date, granularity: Steps['granularity']): nu
   return (to.getUTCFullYear() - from.getUTCFullYear()) * 12 + to.getUTCMonth() - from.getUTCMonth();
 }
 
-/** @throws AppError invalid_request where there is more than one answer can hold */
+/** @throws AppError invalid_request if the result exceeds one answer */
 export async function readSeries(db: Pick<Database, 'shards'>, range: Omit<SeriesRange, 'limit'>) {
   const sums = await listSeries(db, { ...range, limit: MAX_SUMS + 1 });
   if (sums.length > MAX_SUMS) {
@@ -53,7 +53,6 @@ interface Series {
   total: string;
 }
 
-/** @param sums one series after the other */
 function toSeries(sums: SeriesPoint[]) {
   const all: Series[] = [];
   for (const { product, metric, apiKeyId, start, quantity, events } of sums) {
@@ -99,10 +98,7 @@ export async function readEvent(orm: Orm, reader: Reader, idempotencyKey: string
   return presentEvent(event);
 }
 
-/**
- * One result for each key, in the order of the keys.
- * @throws AppError batch_too_large where they have more corrections than an answer can hold
- */
+/** One result per key, in the order of the keys. @throws AppError batch_too_large if their corrections exceed one answer */
 export async function lookUpEvents(orm: Orm, reader: Reader, idempotencyKeys: string[]) {
   const distinct = [...new Set(idempotencyKeys)];
   requireFewCorrections(await countCorrections(orm, reader.orgId, distinct, MAX_LOOKUP_CORRECTIONS + 1));
@@ -112,7 +108,7 @@ export async function lookUpEvents(orm: Orm, reader: Reader, idempotencyKeys: st
     const event = byKey.get(idempotencyKey);
     return event ? { idempotencyKey, recorded: true, event } : { idempotencyKey, recorded: false };
   });
-  // A key that is asked for several times has them each time.
+  // A key requested several times repeats its corrections each time.
   requireFewCorrections(results.reduce((sum, { event }) => sum + (event?.corrections.length ?? 0), 0));
   return results;
 }

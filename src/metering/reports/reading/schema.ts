@@ -6,7 +6,7 @@ import { instant } from '../operator/steps.js';
 import { MAX_EVENTS, MAX_KEY_BYTES, usageEventSchema } from '../../ingestion/schema.js';
 
 export const MAX_POINTS = 400;
-/** Of all series together. */
+/** Across all series. */
 export const MAX_SUMS = 20_000;
 
 export const usageQuerySchema = z.strictObject({
@@ -87,7 +87,7 @@ export const recordedEventSchema = z
     description: 'A usage event as it was recorded, and what it was corrected to.',
   });
 
-/** Of all events of an answer: 20 MB where each is as long as can be. */
+/** Across all events of an answer: 20 MB if each correction has the maximum length. */
 export const MAX_LOOKUP_CORRECTIONS = 10_000;
 
 export const MAX_LOOKUP_BYTES = MAX_EVENTS * (MAX_KEY_BYTES + 8) + 1024;

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createFolder, send, startSend } from './run-send.js';
 
-// Some tests start processes, which is slow on a machine that is busy.
+// Some tests start processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 interface SentEvent {
@@ -17,7 +17,7 @@ interface Request {
   events: SentEvent[];
 }
 
-/** What stands between the command and the service, and behaves as badly as a test asks. */
+/** Sits between the command and the service, and misbehaves as a test asks. */
 type Fault = (res: ServerResponse, request: Request, count: number) => boolean;
 
 const folder = createFolder();
@@ -89,7 +89,7 @@ function eventsFile(count: number): string {
   return file;
 }
 
-it('says lenient, carries the key as a bearer credential and keeps its connections', async () => {
+it('asks for lenient handling, sends the key as a bearer token and keeps its connections open', async () => {
   const sockets = new Set<unknown>();
   server.on('connection', (socket) => sockets.add(socket));
   const run = await send([eventsFile(2000), '--batch', '100', '--concurrency', '2', '--json'], env);
@@ -112,17 +112,17 @@ it.each([429, 503])('all senders wait together as long as a %i asks', async (sta
   };
   const run = await send([eventsFile(1500), '--batch', '50', '--concurrency', '3', '--json'], env);
   expect(run).toMatchObject({ code: 0, summary: { accepted: 1500, deduped: 0 } });
-  // Those that were on their way when the service spoke may still come in.
+  // Requests already in flight when the service answered may still arrive.
   const late = requests.filter(({ at }) => at > refusedAt);
   expect(late.filter(({ at }) => at < refusedAt + 990).length).toBeLessThanOrEqual(3);
   expect(late.filter(({ at }) => at >= refusedAt + 990).length).toBeGreaterThan(20);
 });
 
-it('a lost connection, a lost answer and server errors are tried again with the same keys', async () => {
+it('a lost connection, a lost answer and server errors are retried with the same keys', async () => {
   const faults: Fault[] = [
     (res) => Boolean(res.destroy()),
     (res, { events }) => {
-      // Recorded, but the sender never hears of it.
+      // Recorded, but the sender never gets the answer.
       answer({ writeHead: () => undefined, end: () => undefined } as unknown as ServerResponse, events);
       return Boolean(res.destroy());
     },
@@ -151,7 +151,7 @@ it('gives up after --max-attempts; another mapping then starts from the beginnin
   expect(existsSync(`${file}.gauge-progress.json`)).toBe(false);
 });
 
-it('continues with the counts of the run before, unless told to start anew or the input has changed', async () => {
+it('continues the counts of the previous run, unless told to start over or the input has changed', async () => {
   const file = eventsFile(300);
   const args = [file, '--batch', '100', '--concurrency', '1', '--json'];
   const stopAfterTwo = async () => {
@@ -172,7 +172,7 @@ it('continues with the counts of the run before, unless told to start anew or th
 });
 
 describe('a run that ends without an answer', () => {
-  /** Of 700 events in two batches one is recorded, and no answer arrives. */
+  /** Records one of 700 events in two batches and drops every answer. */
   async function loseAnswers(args: string[] = ['--json']) {
     fault = (res, { events }, count) => {
       if (count === 1)
@@ -185,7 +185,7 @@ describe('a run that ends without an answer', () => {
     );
   }
 
-  it('asks what was recorded, and says so', async () => {
+  it('asks which events were recorded and reports it', async () => {
     const run = await loseAnswers();
     expect(run).toMatchObject({ code: 2, summary: { unanswered: { records: 700, recorded: 350 } } });
     const text = (await loseAnswers([])).stdout;
@@ -194,19 +194,19 @@ describe('a run that ends without an answer', () => {
     );
   });
 
-  it('says nothing of it where the key may not ask', async () => {
+  it('does not mention them if the key may not ask', async () => {
     lookUp = (res) => problem(res, 403, 'insufficient_scope');
     expect((await loseAnswers()).summary).not.toHaveProperty('unanswered');
   });
 
-  it('says that it could not ask where the service is away', async () => {
+  it('says that it could not ask if the service is unavailable', async () => {
     lookUp = (res) => res.destroy();
     expect((await loseAnswers()).summary).toMatchObject({ unanswered: { records: 700, recorded: null } });
     expect((await loseAnswers([])).stdout).toContain('the service could not be asked');
   });
 });
 
-it('events that break the schema are taken out, and the others are sent again', async () => {
+it('events that break the schema are removed, and the others are sent again', async () => {
   const file = eventsFile(10);
   fault = (res, { events }) => {
     const broken = events.flatMap(({ idempotencyKey }, index) =>
@@ -230,7 +230,7 @@ it('events that break the schema are taken out, and the others are sent again', 
   ]);
 });
 
-it('rules that a strict answer names lose only their own events', async () => {
+it('rules named in a strict answer refuse only their own events', async () => {
   fault = (res, { events }) =>
     events.length === 10 &&
     problem(res, 403, 'entitlement_required', {
@@ -241,7 +241,7 @@ it('rules that a strict answer names lose only their own events', async () => {
 });
 
 it.each([413, 400])(
-  'a batch that is refused whole with %i is halved until what is at fault stands alone',
+  'a batch refused as a whole with %i is halved until the bad event is isolated',
   async (status) => {
     const file = eventsFile(16);
     fault = (res, { events }) =>
@@ -268,7 +268,7 @@ it.each([
 it.each([
   [301, { location: 'https://gauge.example/' }, 'moved: set GAUGE_URL to where https://gauge.example/ lives'],
   [502, {}, 'answered 502; is GAUGE_URL a Gauge service?'],
-])('does not stage into a backfill behind an answer %i that is not from the service', async (...answer) => {
+])('does not stage into a backfill after an answer %i not from the service', async (...answer) => {
   const [status, headers, complaint] = answer;
   server.removeAllListeners('request');
   server.on('request', (_req, res) => res.writeHead(status, { 'content-length': 0, ...headers }).end());
@@ -280,19 +280,19 @@ it.each([
   expect(stderr.trim().split('\n')).toHaveLength(1);
 });
 
-it('an answer that does not account for the events counts for nothing', async () => {
+it('an answer that does not account for the events is ignored', async () => {
   fault = (res) => json(res, 202, { ok: true });
   const run = await send([eventsFile(5), '--json'], env);
   expect(run).toMatchObject({ code: 2, summary: { accepted: 0, records: 0 } });
   expect(run.stderr).toMatch(/does not account for the events/);
 });
 
-it('what a service says cannot steer the terminal', async () => {
+it('text from the service cannot control the terminal', async () => {
   fault = (res) => problem(res, 401, 'key_revoked', { detail: 'gone\u001b[2J\u0007' });
   expect((await send([eventsFile(1)], env)).stderr).toBe('send: gone [2J  (401 key_revoked)\n');
 });
 
-it('shows a line of progress where no person watches, and nothing with --quiet', async () => {
+it('prints a progress line without a terminal, and nothing with --quiet', async () => {
   fault = (res, _request, count) => (count === 1 ? problem(res, 500, 'internal') : false);
   expect((await send([eventsFile(5)], env)).stderr).toMatch(/Trying again in 0\.0 s: 500 internal/);
   requests = [];

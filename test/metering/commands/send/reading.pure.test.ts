@@ -10,7 +10,7 @@ import {
 } from '../../../../src/metering/commands/send/mapping.js';
 import { guessFormat, readRecords, type Format } from '../../../../src/metering/commands/send/records.js';
 
-/** The records of an input that arrives in pieces of `size` bytes. */
+/** Reads the input in pieces of `size` bytes. */
 async function read(
   format: Format,
   contents: string | Buffer,
@@ -32,7 +32,7 @@ const values = (records: SourceRecord[]) =>
 const numbers = (records: SourceRecord[]) => records.map(({ number }) => number);
 
 describe('NDJSON', () => {
-  it('is read line by line however its bytes arrive, plain or gzip', async () => {
+  it('is read line by line however its bytes arrive, plain or gzipped', async () => {
     const text = '\ufeff{"a":"é🙂"}\r\n\n  \n{"a":2}\n{"a":3}';
     for (const size of [1, 2, 3, 5, 1000]) {
       for (const contents of [Buffer.from(text), gzipSync(text)]) {
@@ -43,7 +43,7 @@ describe('NDJSON', () => {
     }
   });
 
-  it('goes on behind a line that is too long, not UTF-8 or not JSON', async () => {
+  it('continues after a line that is too long, not UTF-8 or not JSON', async () => {
     const long = `{"a":"${'x'.repeat(MAX_LINE_BYTES)}"}`;
     const bad = Buffer.from([0x7b, 0xff, 0x7d]);
     const text = Buffer.concat([Buffer.from(`{"a":1}\n${long}\n`), bad, Buffer.from('\n{\n{"a":5}\n')]);
@@ -55,11 +55,11 @@ describe('NDJSON', () => {
     }
   });
 
-  it('continues after a line', async () => {
+  it('resumes after a given line', async () => {
     expect(numbers(await read('ndjson', '1\n2\n\n4\n5', { after: 2 }))).toEqual([4, 5]);
   });
 
-  it('stops at a gzip file that is cut off, and at UTF-16', async () => {
+  it('stops at a truncated gzip file and at UTF-16', async () => {
     const cut = gzipSync('{"a":1}\n'.repeat(1000)).subarray(0, -10);
     await expect(read('ndjson', cut)).rejects.toThrow(/standard input cannot be read to its end/);
     await expect(read('ndjson', Buffer.from('\ufeff{}', 'utf16le'))).rejects.toThrow(/UTF-16/);
@@ -81,7 +81,7 @@ describe('CSV', () => {
     }
   });
 
-  it('loses only the line at fault to a stray or unclosed quote and to a wrong number of fields', async () => {
+  it('loses only the bad line to a stray or unclosed quote or a wrong number of fields', async () => {
     const text = 'id,size\n1,"5\n2,b\n3,6"x\n4,c"d\n5,e,f\n6\n7,ok\n8,"open\n9,ok';
     for (const size of [1, 1000]) {
       const records = await read('csv', text, { size });
@@ -96,7 +96,7 @@ describe('CSV', () => {
     }
   });
 
-  it('does not wait for a closing quote longer than a megabyte', async () => {
+  it('gives up on a closing quote after a megabyte', async () => {
     const rows = Array.from({ length: 200_000 }, (_, i) => `${i},v`).join('\n');
     const records = await read('csv', `id,v\n"open,x\n${rows}`, { size: 65_536 });
     expect(records).toHaveLength(200_001);
@@ -104,7 +104,7 @@ describe('CSV', () => {
     expect(records[200_000]!.value).toEqual({ id: '199999', v: 'v' });
   });
 
-  it('takes another delimiter, and odd column names as they are', async () => {
+  it('accepts another delimiter and unusual column names', async () => {
     const records = await read('csv', '__proto__;a.b;constructor\n1;2;3', { delimiter: ';' });
     const key = createMapping({ ...constants, idempotencyKey: '__proto__', quantity: 'a.b' })(records[0]!);
     expect(key).toMatchObject({ event: { idempotencyKey: '1', quantity: 2 } });
@@ -113,14 +113,14 @@ describe('CSV', () => {
   it('needs a header with distinct names', async () => {
     await expect(read('csv', 'a,a\n1,2')).rejects.toThrow(/two columns named "a"/);
     expect(await read('csv', '')).toEqual([]);
-    // All of it would be the header.
+    // The whole input would be the header.
     await expect(read('csv', 'a,b\r1,2\r')).rejects.toThrow(/carriage return alone/);
     expect(values(await read('csv', 'a,"b\r\nc"\r\n1,2'))).toEqual([{ a: '1', 'b\r\nc': '2' }]);
   });
 });
 
 describe('a JSON document', () => {
-  it('has its records in arrays at any depth, with the names on the way', async () => {
+  it('has records in arrays at any depth, with the property names on the path', async () => {
     const document = { 'a/b': { x: [{ n: 1, inner: [{ n: 9 }] }, 5] }, tags: ['t'], c: [[{ n: 2 }]] };
     const records = await read('json', JSON.stringify(document));
     expect(records.map(({ value, keys, pointer }) => [value, keys, pointer])).toEqual([
@@ -131,7 +131,7 @@ describe('a JSON document', () => {
     expect(numbers(await read('json', JSON.stringify(document), { after: 2 }))).toEqual([3]);
   });
 
-  it('may hold no records only where it has an empty list', async () => {
+  it('may hold no records only if it has an empty list', async () => {
     expect(await read('json', '[]')).toEqual([]);
     await expect(read('json', '{"a":1}')).rejects.toThrow(/no records/);
     await expect(read('json', '[1')).rejects.toThrow(/not valid JSON/);
@@ -178,7 +178,7 @@ describe('the mapping', () => {
     expect(quantityOf(quantity)).toBe(digits);
   });
 
-  it('reads fields, nested fields, constants and the names on the way', () => {
+  it('reads fields, nested fields, constants and the names on the path', () => {
     const map = createMapping({
       productSlug: 'lower($1)',
       metric: 'a.b',
@@ -201,7 +201,7 @@ describe('the mapping', () => {
     expect(b).toMatchObject({ event: { idempotencyKey: '1234567890123456782' } });
   });
 
-  it('a field that a flag names must be there; one that is only tried need not', () => {
+  it('requires a field named by a flag, but not a default field', () => {
     const bare = record({ id: 'a' });
     expect(createMapping({ ...constants, idempotencyKey: 'id' })(bare)).toHaveProperty('event');
     const named = createMapping({ ...constants, idempotencyKey: 'id', quantity: 'count' })(bare);
@@ -214,7 +214,7 @@ describe('the mapping', () => {
     });
   });
 
-  it('hash makes the same key for the same record in the same place, and only for it', () => {
+  it('hashes the same record in the same place, and only that, to the same key', () => {
     const keyOf = (expression: string, ...args: Parameters<typeof record>) => {
       const mapped = createMapping({ ...constants, idempotencyKey: expression })(record(...args));
       return (mapped as { event: { idempotencyKey: string } }).event.idempotencyKey;
@@ -231,7 +231,7 @@ describe('the mapping', () => {
     expect(new Set([key, ...others]).size).toBe(5);
   });
 
-  it('does not reach into prototypes, and refuses what is no object with fields', () => {
+  it('does not reach into prototypes, and refuses values that are not objects with fields', () => {
     const map = createMapping({ ...constants, idempotencyKey: 'constructor.name' });
     for (const value of [{}, [], null, 'text', 5]) expect(map(record(value))).toHaveProperty('code');
     const deep = JSON.parse(`{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`) as unknown;
@@ -246,7 +246,7 @@ describe('the mapping', () => {
   });
 });
 
-it('the format follows the extension', () => {
+it('the format follows the file extension', () => {
   expect(guessFormat('a.ndjson')?.format).toBe('ndjson');
   expect(guessFormat('A.JSONL.GZ')?.format).toBe('ndjson');
   expect(guessFormat('a.csv.gz')).toEqual({ format: 'csv', delimiter: ',' });

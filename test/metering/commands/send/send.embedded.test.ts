@@ -11,7 +11,7 @@ import { operatorToken } from '../../../support/operator.js';
 import { startTestService, type TestService } from '../../../support/service.js';
 import { createFolder, send, startSend } from './run-send.js';
 
-// Some tests start processes, which is slow on a machine that is busy.
+// Some tests start processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 let database: TestDatabase;
@@ -38,7 +38,7 @@ async function entitled(slugs: string[], usageMetric = 'contracts', unitCap: str
   return { organization, env: { GAUGE_URL: service.url, GAUGE_API_KEY: key.secret } };
 }
 
-/** What is recorded for an Organization, from the events and from the totals, by product. */
+/** The recorded usage of an Organization by product, from both events and totals. */
 async function recorded(orgId: string) {
   const result: unknown = await database.db.orm.execute(sql`
     select p.slug, trim_scale(t.quantity)::text as total, t.events::text as counted,
@@ -50,7 +50,7 @@ async function recorded(orgId: string) {
 
 type Trades = Record<string, Record<string, { trade_id: string; count: number }[]>>;
 
-/** What the file itself says: per series the contracts and the number of trades. */
+/** Expected sums from the file: contracts and number of trades per series. */
 function sumsOf(trades: Trades) {
   return Object.entries(trades)
     .map(([series, tickers]) => {
@@ -97,13 +97,13 @@ describe('recorded trades in one JSON document', () => {
     expect(existsSync(`${file}.rejected.ndjson`)).toBe(false);
   }
 
-  it('are counted once, although they are sent twice', async () => {
+  it('are counted once when sent twice', async () => {
     const file = folder.path('small.json.gz');
     writeFileSync(file, gzipSync(JSON.stringify(smallTrades)));
     await sendTwice(file, smallTrades);
   });
 
-  it.skipIf(!existsSync(day))('of a whole day are counted once, although they are sent twice', async () => {
+  it.skipIf(!existsSync(day))('of a whole day are counted once when sent twice', async () => {
     const trades = JSON.parse(gunzipSync(readFileSync(day)).toString()) as Trades;
     expect(Object.values(trades).flatMap((t) => Object.values(t).flat())).toHaveLength(6108);
     const file = folder.path('day.json.gz');
@@ -112,8 +112,8 @@ describe('recorded trades in one JSON document', () => {
   });
 });
 
-describe('what is rejected', () => {
-  it('are live events whose keys test events have: they would never be counted', async () => {
+describe('rejected records', () => {
+  it('include live events whose keys belong to test events, because they would never count', async () => {
     const { organization, env } = await entitled(['both-modes'], 'calls');
     const { secret } = await createKey(database.db, organization.id, { livemode: false });
     const event = (idempotencyKey: string) =>
@@ -128,7 +128,7 @@ describe('what is rejected', () => {
     expect(readFileSync(`${file}.rejected.ndjson`, 'utf8')).toMatch(/"duplicate_mismatch".*other mode/);
   });
 
-  it('goes to a file with its line, its reason and the record, and the rest is recorded', async () => {
+  it('go to a file with line, reason and record, and the rest is recorded', async () => {
     const { organization, env } = await entitled(['good-one'], 'calls');
     const event = (idempotencyKey: unknown, more: object = {}) =>
       JSON.stringify({ productSlug: 'good-one', metric: 'calls', idempotencyKey, ...more });
@@ -188,7 +188,7 @@ describe('what is rejected', () => {
 });
 
 describe('standard input', () => {
-  it('may be CSV in gzip, and quantities keep all their digits', async () => {
+  it('may be gzipped CSV, and quantities keep all their digits', async () => {
     const { organization, env } = await entitled(['exact'], 'bytes', '1');
     const csv = [
       'id;amount;note',
@@ -207,7 +207,7 @@ describe('standard input', () => {
     expect(await recorded(organization.id)).toMatchObject([{ total: '10.1234567890123456789' }]);
   });
 
-  it('needs a format, as it has no extension', async () => {
+  it('needs a format, because it has no extension', async () => {
     const run = await send(['-'], { GAUGE_URL: service.url, GAUGE_API_KEY: 'org_live_x' }, '');
     expect(run).toMatchObject({ code: 2, stderr: expect.stringMatching(/--format/) });
   });
@@ -222,7 +222,7 @@ it('a dry run records nothing and keeps no progress', async () => {
   expect(await recorded(organization.id)).toEqual([]);
 });
 
-it('stages events of long ago into a backfill, and says what comes next', async () => {
+it('stages old events into a backfill and names the next step', async () => {
   const { organization } = await entitled(['staged'], 'calls');
   const root = `/operator/organizations/${organization.slug}/usage/backfills`;
   const headers = { authorization: `Bearer ${operatorToken}`, 'content-type': 'application/json' };
@@ -267,7 +267,7 @@ it('stages events of long ago into a backfill, and says what comes next', async 
 it.each([
   [operatorToken, 'There is no such backfill.'],
   ['another token of the operator', 'This is not the operator token.'],
-])('does not start into a backfill that it cannot find: %s', async (token, problem) => {
+])('does not start with a backfill that it cannot find: %s', async (token, problem) => {
   const flags = ['--backfill', '019c13c7-9a00-7000-8000-4b1d0a6e2f90'];
   const { code, stderr } = await send(['events.ndjson', ...flags], {
     GAUGE_URL: service.url,
@@ -287,7 +287,7 @@ it.each([
   expect([code, stderr]).toEqual([2, expect.stringContaining(problem)]);
 });
 
-it('a key that is not good stops the run with the reason', async () => {
+it('an invalid key stops the run and shows the reason', async () => {
   const file = folder.path('refused.ndjson');
   writeFileSync(file, '{"productSlug":"p","metric":"calls","idempotencyKey":"a"}\n'.repeat(3000));
   const key = `org_live_${'0'.repeat(32)}`;
@@ -303,7 +303,7 @@ describe('a run that ends early', () => {
   let slowUrl: string;
   let answered = 0;
 
-  /** The service behind a slow line, so that there is a middle to be killed in. */
+  /** The service behind a slow connection, which leaves time to kill the run halfway. */
   beforeAll(async () => {
     slow = createServer((req, res) => {
       const chunks: Buffer[] = [];
@@ -344,10 +344,10 @@ describe('a run that ends early', () => {
     return { organization, file, total, args, env: { ...env, GAUGE_URL: slowUrl } };
   }
 
-  async function untilHalfWay(file: string) {
+  async function waitUntilHalfway(file: string) {
     const goal = answered + 20;
-    const isHalfWay = () => answered >= goal && existsSync(`${file}.gauge-progress.json`);
-    while (!isHalfWay()) await setTimeout(10);
+    const isHalfway = () => answered >= goal && existsSync(`${file}.gauge-progress.json`);
+    while (!isHalfway()) await setTimeout(10);
   }
 
   async function expectEverythingOnce(prepared: Awaited<ReturnType<typeof prepare>>) {
@@ -364,19 +364,19 @@ describe('a run that ends early', () => {
     expect(existsSync(`${file}.gauge-progress.json`)).toBe(false);
   }
 
-  it('continues after it was killed, and every event is there once', async () => {
+  it('resumes after being killed, with every event recorded once', async () => {
     const prepared = await prepare('killed');
     const { child, ended } = startSend(prepared.args, prepared.env);
-    await untilHalfWay(prepared.file);
+    await waitUntilHalfway(prepared.file);
     child.kill('SIGKILL');
     await ended;
     await expectEverythingOnce(prepared);
   });
 
-  it('stops cleanly on the first interrupt and continues', async () => {
+  it('stops cleanly on the first interrupt and resumes', async () => {
     const prepared = await prepare('interrupted');
     const { child, ended } = startSend(prepared.args, prepared.env);
-    await untilHalfWay(prepared.file);
+    await waitUntilHalfway(prepared.file);
     child.kill('SIGINT');
     const run = await ended;
     expect(run).toMatchObject({ code: 130, summary: { state: 'stopped' } });

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { createFolder, send, startSend } from './run-send.js';
 
-// Some tests start processes, which is slow on a machine that is busy.
+// Some tests start processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 const folder = createFolder();
@@ -37,7 +37,7 @@ describe('the command line', () => {
     expect(run.stderr).toMatch(said);
   });
 
-  it('never lets what is rejected overwrite the input, nor reads a directory', async () => {
+  it('never lets the rejected file overwrite the input, and does not read a directory', async () => {
     const file = folder.path('a.ndjson');
     writeFileSync(file, '{');
     const run = await send([file, '--rejected', `${folder.path('.')}/a.ndjson`], env);
@@ -47,13 +47,13 @@ describe('the command line', () => {
     expect((await send([folder.path('d.ndjson')], env)).stderr).toMatch(/it is a directory/);
   });
 
-  it('an empty file is a complete run', async () => {
+  it('completes a run on an empty file', async () => {
     writeFileSync(folder.path('empty.csv'), '');
     const run = await send([folder.path('empty.csv')], env);
     expect(run).toMatchObject({ code: 0, stdout: expect.stringMatching(/Sent 0 records/) });
   });
 
-  it('a rejected file of an earlier run does not outlive a run without rejections', async () => {
+  it('removes the rejected file of an earlier run after a run without rejections', async () => {
     const file = folder.path('b.ndjson');
     writeFileSync(file, '{');
     expect((await send([file], env)).code).toBe(1);

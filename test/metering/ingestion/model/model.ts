@@ -1,6 +1,4 @@
-/**
- * What the service promises, in memory and as plainly as it can be said. Quantities are in thousandths, times in ms.
- */
+/** The service's promises as a plain in-memory model. Quantities are in thousandths, times in ms. */
 export interface ModelKey {
   org: number;
   livemode: boolean;
@@ -14,7 +12,7 @@ export interface ModelEntitlement {
   kind: 'live' | 'read_only';
   startsAt: number;
   endsAt: number | null;
-  /** In place of the product's; null is unlimited. Undefined: the product's binds. */
+  /** Replaces the product's cap; null is unlimited. If undefined, the product's cap applies. */
   ownCap?: number | null | undefined;
 }
 
@@ -35,15 +33,14 @@ export interface Model {
   now: number;
   products: ModelProduct[];
   keys: ModelKey[];
-  /** By `<organization> <product>`. */
+  /** Keyed by `<organization> <product>`. */
   entitlements: Map<string, ModelEntitlement>;
   /** Per organization, by idempotency key. */
   events: Map<string, ModelEvent>[];
-  /** The batch that was sent last. */
   lastBatch: SentEvent[] | undefined;
 }
 
-/** An event as it is sent; `product` beyond the last one is a slug of no product. */
+/** An event as sent; a `product` index beyond the last stands for an unknown slug. */
 export interface SentEvent {
   product: number;
   metric: string;
@@ -102,7 +99,6 @@ function capOf({ products, entitlements }: Model, org: number, product: number):
   return ownCap === undefined ? products[product]!.unitCap : ownCap;
 }
 
-/** The sum of an Organization's events. */
 export function totalOf(
   events: Iterable<ModelEvent>,
   of: { product: number; metric: string; livemode: boolean; month: string },
@@ -137,7 +133,7 @@ function brokenRules(model: Model, key: ModelKey, event: SentEvent): string[] {
   ];
 }
 
-/** Sends a batch to the model and tells what the service has to answer. */
+/** Sends a batch to the model and returns the expected answer of the service. */
 export function sendToModel(
   model: Model,
   key: ModelKey,
@@ -205,7 +201,7 @@ export interface ExpectedCheck {
   overCap: boolean;
 }
 
-/** What a check of one product has to answer, in units. */
+/** The expected answer to a check of one product, in units. */
 export function checkModel(model: Model, key: ModelKey, product: number): ExpectedCheck {
   const entitlement = entitlementInEffect(model, key.org, product);
   if (!entitlement) {

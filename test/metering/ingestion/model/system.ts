@@ -7,7 +7,7 @@ import { createKey, createOrganization, createProduct, type TestKey } from '../.
 import type { TestService } from '../../../support/service.js';
 import type { Model, ModelEntitlement, ModelKey, ModelProduct } from './model.js';
 
-/** The service and what its database holds for one run: the same things as in the model, by the same numbers. */
+/** The service and its database rows in one run, numbered as in the model. */
 export interface System {
   service: TestService;
   db: Database;
@@ -43,7 +43,7 @@ export async function revokeKey({ db, keys }: System, key: number, now: number):
     .where(keyRow(keys[key]!));
 }
 
-/** As a rotation does it: the successor and the old key's new end in one transaction. */
+/** Like a rotation: creates the successor and moves the old key's expiry in one transaction. */
 export async function rotateKey(system: System, key: number, oldExpiresAt: number): Promise<void> {
   const old = system.keys[key]!;
   const secret = old.secret.slice(0, 9) + uuid().replaceAll('-', '');
@@ -99,7 +99,7 @@ export async function changeProduct({ db, products: known }: System, product: nu
     .where(eq(products.id, known[product]!.id));
 }
 
-/** Every total of the run's Organizations, `<org> <product> <metric> <mode> <month>: <quantity> in <events>`. */
+/** Every total of the run's Organizations as `<org> <product> <metric> <mode> <month>: <quantity> in <events>`. */
 export async function readTotals({ db, orgIds, products: known }: System): Promise<string[]> {
   const ids = sql.join(
     orgIds.map((id) => sql`${id}::uuid`),

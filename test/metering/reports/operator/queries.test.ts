@@ -79,13 +79,13 @@ it.each(
       if (!scan['Relation Name']!.startsWith('products'))
         expect(scan['Node Type'], JSON.stringify(scan)).toMatch(/^(Index|Bitmap Heap)/);
       const read = (scan['Actual Rows'] + (scan['Rows Removed by Filter'] ?? 0)) * scan['Actual Loops'];
-      // A shard group passes the customers of the others over.
+      // A shard group skips the customers of other groups.
       expect(read, JSON.stringify(scan)).toBeLessThan(5 * LIMIT * groups.length);
     }
   },
 );
 
-it('hours that are no whole months are summed up to the hour, over a turn of the month', async () => {
+it('hours that are not whole months are summed to the hour across the turn of a month', async () => {
   const query = { ...range, granularity: 'total' as const, after: undefined, limit: 1 };
   const from = new Date('2031-03-02T01:00:00Z');
   expect(await listCustomerUsage(database.db, { ...query, from })).toMatchObject([

@@ -25,7 +25,7 @@ const productSlugs: string[] = [];
 beforeAll(async () => {
   database = await createTestDatabase();
   service = await startTestService(database.db);
-  // The turn of a month is within the seven days in which events may be reported.
+  // The turn of a month lies within the seven days in which events may be reported.
   service.clock.set('2026-03-04T00:00:00.000Z');
   const { db } = database;
   const products = await Promise.all(
@@ -91,7 +91,7 @@ async function readCsv(query: Record<string, string>): Promise<Row[]> {
   );
 }
 
-/** The same from the events, one by one. */
+/** The same sums, computed from single events. */
 async function sumEvents(
   from: string,
   to: string,
@@ -152,7 +152,7 @@ const spans: [Granularity, string, string][] = [
 ];
 
 describe('GET /operator/usage', () => {
-  it('is empty where there is nothing, as JSON and as CSV', async () => {
+  it('is empty if there is no usage, as JSON and as CSV', async () => {
     const query = { from: '2020-01-01', to: '2020-02-01', granularity: 'month' };
     expect((await call('GET', toQuery(query))).body).toEqual({ usage: [], nextCursor: null });
     const csv = await fetchCsv(query, { accept: 'text/csv' });
@@ -163,14 +163,14 @@ describe('GET /operator/usage', () => {
   });
 
   it(
-    'is the sum of the events, late and repeated ones too, on every page and in the file',
+    'is the sum of the events, including late and repeated ones, on every page and in the file',
     { timeout: 300_000 },
     async () => {
       const event = fc.record({
         customer: fc.nat(2),
         key: fc.nat(2),
         product: fc.nat(1),
-        // Repeats, some of them of another customer's key.
+        // Repeats, some of them under another customer's key.
         name: fc.nat(60).map((n) => `key ${n}`),
         thousandths: fc.nat(20_000),
         minutesAgo: fc.oneof(
@@ -212,7 +212,7 @@ describe('GET /operator/usage', () => {
     },
   );
 
-  it('keeps every digit, and tells metrics apart that a product has counted', async () => {
+  it('keeps every digit, and separates the metrics that a product has counted', async () => {
     const { db } = database;
     const { id, slug } = await createOrganization(db, { slug: 'digits' });
     const metric = `=1+"x" ${'𝄞'.repeat(248)}`;
@@ -236,7 +236,7 @@ describe('GET /operator/usage', () => {
     await db.orm.execute(sql`update products set usage_metric = 'calls' where id = ${product.id}`);
     await sendUsage(service.url, key.secret, [usageEvent(slug, 'later')]);
     const query = { from: '2026-03-01', to: '2026-04-01', granularity: 'month', organization: slug };
-    // The cursor has to hold the longest metric.
+    // The cursor must hold the longest metric.
     const rows = await readPages(query, 1);
     expect(rows.map((row) => [row.metric, row.quantity, row.events])).toEqual([
       [metric, '12345678901234567890.250000000000000000001', 2],
@@ -249,7 +249,7 @@ describe('GET /operator/usage', () => {
     expect(await readPages({ ...query, product: slug }, 5)).toEqual(rows);
   });
 
-  it('a time may have an offset, and a date is its start in UTC', async () => {
+  it('accepts a time with an offset, and reads a date as its start in UTC', async () => {
     const query = { granularity: 'hour', organization: 'digits' };
     const plain = await readPages({ ...query, from: '2026-03-04', to: '2026-03-05' }, 10);
     expect(plain).toHaveLength(2);
@@ -326,7 +326,7 @@ describe('GET /operator/usage', () => {
       ['product', { ...good, product: slug }],
     ]),
   ];
-  it('names the parameter that is wrong', async () => {
+  it('names the invalid parameter', async () => {
     for (const [name, query] of hostile) {
       const { status, body } = await call('GET', toQuery(query));
       expect(status, JSON.stringify(query)).toBe(400);

@@ -40,7 +40,7 @@ async function call(secret: string | undefined, path: string, body?: unknown) {
   return { status: response.status, text, body: answer };
 }
 
-/** With a key that may send and read, and one of the other mode. */
+/** A tenant with a key that may send and read, and a key of the other mode. */
 async function readingTenant() {
   const tenant = await createTenant(database.db);
   const scopes = ['usage:write', 'usage:read'];
@@ -53,7 +53,7 @@ async function readingTenant() {
 const march = 'from=2031-03-01&to=2031-04-01';
 
 describe('GET /api/usage', () => {
-  it('answers exact sums by hour, day and month, which include what was just sent', async () => {
+  it('returns exact sums by hour, day and month, which include what was just sent', async () => {
     const { live, event, product } = await readingTenant();
     const events = [
       event('a', { quantity: 0.1, occurredAt: '2031-03-18T23:59:59.999999Z' }),
@@ -172,7 +172,7 @@ from usage_events u join products p on p.id = u.product_id where u.org_id = $1 a
     },
   );
 
-  it('keeps live and test apart', async () => {
+  it('keeps live and test separate', async () => {
     const { live, test, event } = await readingTenant();
     await sendUsage(service.url, live.secret, [event('live')]);
     await sendUsage(service.url, test.secret, [event('test', { quantity: 7 })]);
@@ -181,7 +181,7 @@ from usage_events u join products p on p.id = u.product_id where u.org_id = $1 a
     expect([await totals(live.secret), await totals(test.secret)]).toEqual([[1], [7]]);
   });
 
-  it('does not know what another Organization uses', async () => {
+  it("does not reveal another Organization's usage", async () => {
     const one = await readingTenant();
     const two = await readingTenant();
     await sendUsage(service.url, two.live.secret, [two.event('x')]);
@@ -213,7 +213,7 @@ from usage_events u join products p on p.id = u.product_id where u.org_id = $1 a
     expect(body.detail).toContain(`The query parameter ${name} `);
   });
 
-  it('refuses more points than an answer can hold, and names what to ask for', async () => {
+  it('refuses more points than an answer can hold, and suggests a smaller request', async () => {
     const { organization, product, live } = await readingTenant();
     await database.db.run(
       {
@@ -241,7 +241,7 @@ from generate_series(0, 399) h, generate_series(1, 51) k`,
 });
 
 describe('events by idempotency key', () => {
-  it('are answered as they were recorded, whatever is in their key', async () => {
+  it('are returned as recorded, whatever characters their key has', async () => {
     const { live, event, product } = await readingTenant();
     const key = 'https://example.com/a b?c=d&é=%2F#🎈';
     const quantity = 0.1234567890123;
@@ -265,7 +265,7 @@ describe('events by idempotency key', () => {
     ]);
   });
 
-  it('are answered where their key begins like that of an API, and not where it is one', async () => {
+  it('are found even if their key starts like an API key, but not if it is an API key', async () => {
     const { live, event } = await readingTenant();
     await sendUsage(service.url, live.secret, [event('org_test_42'), event('a&key=1')]);
     for (const key of ['org_test_42', 'a&key=1'])
@@ -276,7 +276,7 @@ describe('events by idempotency key', () => {
     }
   });
 
-  it('a look-up answers in the order of its keys, each as often as it was asked for', async () => {
+  it('are returned in the order of the keys, each as often as requested', async () => {
     const { live, event } = await readingTenant();
     const keys = Array.from({ length: 500 }, (_, i) => `k/${i % 250}`);
     await sendUsage(
@@ -300,7 +300,7 @@ describe('events by idempotency key', () => {
       expect(found?.idempotencyKey).toBe(recorded ? idempotencyKey : undefined);
   });
 
-  it('keeps all digits of a quantity', async () => {
+  it('keep all digits of a quantity', async () => {
     const { live, product } = await readingTenant();
     const digits = '12345678901234567890.123456789';
     await fetch(`${service.url}/api/usage/events`, {
@@ -312,7 +312,7 @@ describe('events by idempotency key', () => {
     expect((await call(live.secret, `?${march}`)).text).toContain(`"total":${digits}`);
   });
 
-  it('are not there for the other mode, nor for another Organization', async () => {
+  it('are not found for the other mode or another Organization', async () => {
     const one = await readingTenant();
     const two = await readingTenant();
     await sendUsage(service.url, one.live.secret, [one.event('mine')]);
@@ -338,7 +338,7 @@ describe('events by idempotency key', () => {
     expect([status, body.code, body.errors[0].pointer]).toEqual([400, 'invalid_request', pointer]);
   });
 
-  it('refuses what cannot be a key, and too many of them', async () => {
+  it('are refused for impossible keys, and for too many of them', async () => {
     const { live } = await readingTenant();
     for (const key of ['%00', '%0a', 'x'.repeat(256)])
       expect((await call(live.secret, `/events/${key}`)).status).toBe(400);
@@ -357,7 +357,7 @@ describe.each([
   ['/events/any', undefined],
   ['/events/lookup', { idempotencyKeys: ['any'] }],
 ])('%s', (path, body) => {
-  it('takes a key with the scope usage:read alone', async () => {
+  it('needs a valid key with the scope usage:read', async () => {
     const { organization, key } = await readingTenant();
     expect((await call(undefined, path, body)).body.code).toBe('missing_key');
     expect((await call('org_live_00000000000000000000000000000000', path, body)).body.code).toBe(
