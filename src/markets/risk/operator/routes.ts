@@ -42,7 +42,7 @@ import {
   switchSchema,
 } from './schema.js';
 
-/** `live`: undefined where no Organization trades live. */
+/** `live`: undefined if no Organization trades live. */
 type SwitchDeps = Context & { live: WaitingOrders | undefined };
 
 const limitsPath = '/operator/organizations/{slug}/trading/limits';
