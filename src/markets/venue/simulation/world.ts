@@ -11,11 +11,11 @@ import {
 import { indexAreas, isStation, stations, type Place, type Station } from '../../market/stations.js';
 import type { SimulatedWeather } from './weather.js';
 
-/** What the sources of an invented world are made of. With the same seed and clock every process sees the same. */
+/** Inputs of the simulated sources. The same seed and clock give every process the same world. */
 export interface SimulatedWorld {
   clock: Clock;
   seed: string;
-  /** Of the same seed. */
+  /** Built from the same seed. */
   weather: SimulatedWeather;
 }
 
@@ -24,18 +24,18 @@ export interface StationDay {
   day: ClimateDay;
 }
 
-/** What markets of the invented world are about: an extreme of a climate day at a station, or an hour of an area. */
+/** Subject of simulated markets: an extreme of a climate day at a station, or an hour in an area. */
 export interface SimulatedSubject {
   kind: TemperatureKind;
   station: Place;
   date: string;
-  /** By the clock of the place; of an hour only. */
+  /** Local clock hour; set for hours only. */
   hour?: number;
-  /** The climate day; of an hour its time twice. */
+  /** The climate day; for an hour, start and end are equal. */
   span: { start: Date; end: Date };
 }
 
-/** Whose temperatures are asked for: those of stations, and of the areas in their cities. */
+/** Selected stations (with their cities' areas) and kinds. */
 export interface Selection {
   stations: readonly Station[];
   kinds: readonly TemperatureKind[];
@@ -43,12 +43,12 @@ export interface Selection {
 
 export const everything: Selection = { stations, kinds: temperatureKinds };
 
-/** The cities that have had markets the longest: what takes time is made for them first. */
+/** Cities with the longest market history; expensive data is built for them first. */
 export const leadingStations = stations.filter(({ series }) => series.formerMaximum !== null);
 
-/** The hours of the day that there are markets about, by the clock. */
+/** Local clock hours that have markets. */
 const HOURS = Array.from({ length: 13 }, (_, i) => 8 + i);
-/** An hour's markets open a day ahead, and are shown until some hours after they are settled. */
+/** Hourly markets open a day ahead and stay listed for some hours after settlement. */
 export const HOUR_OPENS_BEFORE_MS = DAY_MS;
 const HOUR_SHOWN_MS = 2 * HOUR_MS;
 
@@ -67,7 +67,7 @@ export const hourSubject = (station: Place, date: string, hour: number): Simulat
   span: spanOf(station, { date, hour }),
 });
 
-/** Maxima and minima of some days: those of a station together. */
+/** Maxima and minima of days, grouped by station. */
 export const subjectsOf = (
   days: readonly StationDay[],
   kinds: Selection['kinds'] = everything.kinds,
@@ -80,7 +80,7 @@ export const subjectsOf = (
       ),
   );
 
-/** The climate days of stations between two dates, both included. */
+/** Climate days of stations in an inclusive range of dates. */
 export const stationDaysBetween = (
   { from, to }: { from: string; to: string },
   of: readonly Station[] = stations,
@@ -89,7 +89,7 @@ export const stationDaysBetween = (
     of.map((station) => ({ station, day: climateDayOf(station, date) })),
   );
 
-/** All that is selected of a date. */
+/** All selected subjects of a date. */
 export function subjectsOn(date: string, { stations, kinds }: Selection): SimulatedSubject[] {
   const days = subjectsOf(stationDaysBetween({ from: date, to: date }, stations), kinds);
   const hours = areasOf({ stations, kinds }).flatMap((area) =>
@@ -111,7 +111,7 @@ export function stationDaysAround(at: Date, of: readonly Station[] = stations): 
   );
 }
 
-/** The hours of a day ahead and of the last few, at each area. */
+/** Hours of the next day and the last few hours in each area. */
 function hoursAround(at: Date, selection: Selection): SimulatedSubject[] {
   return areasOf(selection).flatMap((area) => {
     const today = clockAt(area, at).date;
@@ -124,12 +124,12 @@ function hoursAround(at: Date, selection: Selection): SimulatedSubject[] {
   });
 }
 
-/** What there are markets and forecasts of at a time. */
+/** Subjects with markets and forecasts at a time. */
 export const subjectsAround = (at: Date, selection: Selection): SimulatedSubject[] => [
   ...subjectsOf(stationDaysAround(at, selection.stations), selection.kinds),
   ...hoursAround(at, selection),
 ];
 
-/** The station that an area's city has; a station itself. */
+/** Station of an area's city; a station maps to itself. */
 export const cityStationOf = (place: Place): Station =>
   isStation(place) ? place : stations.find(({ city }) => city === place.city)!;

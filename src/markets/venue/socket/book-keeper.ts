@@ -3,28 +3,28 @@ import { fromHundredths } from '../../market/contracts.js';
 import type { Micros } from '../../market/money.js';
 import type { DeltaFrame, Frame, SnapshotFrame } from './frames.js';
 
-/** Why a kept book may not be the venue's any more. */
+/** Reason why a kept book may differ from the venue's. */
 export type Doubt =
   // A frame is missing.
   | 'gap'
-  // A frame came twice, late, or of a sequence that began anew.
+  // A frame was repeated or late, or its sequence restarted.
   | 'stale'
-  // It is of another subscription than the market's.
+  // The frame belongs to a different subscription.
   | 'foreign'
-  // A level would hold less than nothing.
+  // A level would become negative.
   | 'negative'
   | 'crossed'
   | 'unreadable';
 
 export interface BookProblem {
   doubt: Doubt;
-  /** True if all of the subscription's markets are in doubt, and not one alone. */
+  /** True if every market of the subscription is affected. */
   isOfAll: boolean;
 }
 
 interface Subscription {
   lastSeq: number;
-  /** Its sequence cannot be followed any more: nothing of it is believed until it has ended. */
+  /** Set once the sequence is broken: nothing from it is trusted until it ends. */
   isBroken: boolean;
   tickers: Set<string>;
 }
@@ -34,23 +34,24 @@ interface Kept {
   /** Hundredths of contracts by price. */
   levels: Record<Side, Map<Micros, number>>;
   isTrusted: boolean;
-  /** As it is now; undefined after a change, until it is asked for. */
+  /** Built on demand; undefined after a change. */
   book: OrderBook | undefined;
 }
 
 export type BookKeeper = ReturnType<typeof createBookKeeper>;
 
 /**
- * Keeps order books from snapshots and deltas. A sequence counts over all markets of a subscription: what breaks it puts
- * all of them in doubt, what contradicts one book puts that one in doubt, and only a new snapshot in its turn ends it; after
- * a number that came before, a new subscription. A book in doubt is never given out. Knows nothing of connections, commands and time.
- * @param onChange a book has changed, or whether it is trusted
+ * Maintains order books from snapshots and deltas, independent of connections, commands and time. A sequence spans all
+ * markets of a subscription: a break puts all of them in doubt, a contradiction in one book only that book. A new
+ * snapshot in sequence ends the doubt; after a repeated number, only a new subscription does. A book in doubt is never
+ * returned.
+ * @param onChange called when a book or its trust changes
  */
 export function createBookKeeper(onChange: (ticker: string) => void = () => undefined) {
   const markets = createKeptMarkets(onChange);
   const { subscriptions, kept, setTrust, doubt, remove } = markets;
 
-  /** A changed book, if it can be one. */
+  /** Accepts a changed book unless it is crossed. */
   function settle(ticker: string, market: Kept): BookProblem | undefined {
     market.book = undefined;
     if (isCrossed(bookOf(market))) return doubtOne(ticker, 'crossed');
@@ -64,7 +65,7 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
   }
 
   function takeChange(frame: SnapshotFrame | DeltaFrame, market: Kept): BookProblem | undefined {
-    // A book in doubt waits for its snapshot: changes on top of what is wrong stay wrong.
+    // A book in doubt needs a snapshot: deltas on a wrong book stay wrong.
     if (frame.type === 'delta' && !market.isTrusted) return undefined;
     const isPossible = frame.type === 'snapshot' ? putSnapshot(frame, market) : putDelta(frame, market);
     return isPossible ? settle(frame.ticker, market) : doubtOne(frame.ticker, 'negative');
@@ -72,12 +73,12 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
 
   return {
     expect: markets.expect,
-    /** These markets are kept no longer. */
+    /** Stops keeping these markets. */
     drop(tickers: Iterable<string>): void {
       for (const ticker of tickers) remove(ticker);
     },
     end: markets.end,
-    /** Takes a frame that names a subscription; others say nothing about books. */
+    /** Processes a frame with a subscription id; other frames do not concern books. */
     take(frame: Frame): BookProblem | undefined {
       const ticker = 'ticker' in frame ? frame.ticker : undefined;
       const market = ticker === undefined ? undefined : kept.get(ticker);
@@ -97,14 +98,14 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
       return ofAll ?? problem;
     },
     doubt,
-    /** Undefined while it is in doubt, or not kept. */
+    /** Undefined while in doubt or not kept. */
     book(ticker: string): OrderBook | undefined {
       const market = kept.get(ticker);
       return market?.isTrusted ? bookOf(market) : undefined;
     },
     sidOf: (ticker: string) => kept.get(ticker)?.sid,
     has: (sid: number) => subscriptions.has(sid),
-    /** Of one subscription: its markets, and those of them that are in doubt. */
+    /** Markets of a subscription, and those in doubt. */
     tickersOf: (sid: number): ReadonlySet<string> => subscriptions.get(sid)?.tickers ?? new Set(),
     doubtful: (sid: number) =>
       [...(subscriptions.get(sid)?.tickers ?? [])].filter((ticker) => !kept.get(ticker)!.isTrusted),
@@ -120,7 +121,7 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
   };
 }
 
-/** Takes the next number of a sequence; one that came before, or was not understood, breaks it. */
+/** Advances a sequence. A repeated or unreadable number breaks it. */
 function advance(subscription: Subscription, seq: number, type: Frame['type']): Doubt | undefined {
   const step = seq - subscription.lastSeq;
   subscription.lastSeq = seq;
@@ -130,7 +131,7 @@ function advance(subscription: Subscription, seq: number, type: Frame['type']): 
   return step > 1 ? 'gap' : undefined;
 }
 
-/** Which markets are kept, by which subscription, and which of them are trusted. */
+/** Tracks kept markets, their subscriptions and their trust. */
 function createKeptMarkets(onChange: (ticker: string) => void) {
   const subscriptions = new Map<number, Subscription>();
   const kept = new Map<string, Kept>();
@@ -158,7 +159,7 @@ function createKeptMarkets(onChange: (ticker: string) => void) {
     subscriptions.get(market.sid)?.tickers.delete(ticker);
   }
 
-  /** These markets are of the subscription from now on, and in doubt until their snapshots come. */
+  /** Assigns markets to a subscription; in doubt until their snapshots arrive. */
   function expect(sid: number, tickers: Iterable<string>): void {
     const subscription = subscriptions.get(sid) ?? { lastSeq: 0, isBroken: false, tickers: new Set() };
     subscriptions.set(sid, subscription);
@@ -170,7 +171,7 @@ function createKeptMarkets(onChange: (ticker: string) => void) {
     }
   }
 
-  /** A subscription has ended: its markets are kept no longer. */
+  /** Ends a subscription and drops its markets. */
   function end(sid: number): string[] {
     const tickers = [...(subscriptions.get(sid)?.tickers ?? [])];
     for (const ticker of tickers) remove(ticker);

@@ -9,13 +9,13 @@ import type { KeptBooks } from './kept-books.js';
 
 type ReadBooks = (tickers: string[], signal: AbortSignal) => Promise<ReadonlyMap<string, OrderBook>>;
 
-/** Books that are read once more at a time: one call of the venue. The others are compared after the next refresh. */
+/** Books re-read at a time, one venue call. The others are compared after the next refresh. */
 const MAX_SUSPECTS = 100;
 
 /**
- * Compares books that were read with those that are kept. Both move: a difference is a suspicion. It is confirmed by a
- * second read which is like none of the books that were kept from some time before it until some time after it.
- * @returns those that are refuted
+ * Compares read books with kept ones. Both move, so a difference is only a suspicion. It is confirmed if a second read
+ * matches none of the books kept from some time before it until some time after.
+ * @returns the refuted tickers
  */
 export async function compareBooks(
   kept: KeptBooks,
@@ -33,7 +33,7 @@ export async function compareBooks(
   if (seen.size === 0) return [];
   const unwatch = kept.watch((ticker) => {
     const book = kept.book(ticker);
-    // A book that was in doubt in the meantime is mended already.
+    // A book that went into doubt meanwhile has been repaired already.
     if (book === undefined) seen.delete(ticker);
     else seen.get(ticker)?.push(book);
   });
@@ -55,8 +55,8 @@ export async function compareBooks(
 
 export interface KalshiChanges extends MarketChanges {
   /**
-   * Takes note of a read that is complete: which markets are followed from now on, and what their books were.
-   * @param beganAt of our clock: what was in doubt before is certain again, by the read
+   * Records a complete read: the markets to follow and their books.
+   * @param beganAt by our clock; the read resolves doubts from before this time
    */
   noteRead(read: {
     beganAt: number;
@@ -66,18 +66,18 @@ export interface KalshiChanges extends MarketChanges {
   }): void;
 }
 
-/** What the venue has said of a market's life since it was listed. */
+/** Lifecycle updates of a market since it was listed. */
 interface Life {
   status?: MarketStatus;
   closeTime?: Date;
-  /** Its prices' steps or its words have changed: they are read with the next listing. */
+  /** Its price steps or text changed; the next listing has them. */
   isUnsure?: true;
   saidAt: number;
 }
 
 /**
- * Puts kept books into market data, and says which books are in doubt.
- * @param keepBooks called once, after the first read: where a source is only made nothing is connected
+ * Merges kept books into market data and marks doubtful ones.
+ * @param keepBooks called once, after the first read, so that merely creating a source connects to nothing
  */
 export function createKalshiChanges({
   keepBooks,
@@ -143,7 +143,7 @@ export function createKalshiChanges({
       kept.follow(active);
       const signal = stopping.signal;
       comparing ??= compareBooks(kept, books, readAgain, signal)
-        // A read that fails says nothing about books; the source's own reads are watched.
+        // A failed read says nothing about books; the source monitors its own reads.
         .catch(() => undefined)
         .finally(() => (comparing = undefined));
     },
@@ -163,7 +163,7 @@ function noteLife(
   const known = lives.get(ticker);
   if (event === 'deactivated') lives.set(ticker, { ...known, status: 'inactive', saidAt });
   else if (event === 'activated') lives.set(ticker, { ...known, status: 'active', saidAt });
-  // What it pays comes with the next listing.
+  // The payout comes with the next listing.
   else if (event === 'determined' || event === 'settled')
     lives.set(ticker, { ...known, status: 'closed', saidAt });
   else if (event === 'close_date_updated' && closeSeconds !== undefined)
@@ -172,7 +172,7 @@ function noteLife(
     lives.set(ticker, { ...known, isUnsure: true, saidAt });
 }
 
-/** What is known of these markets, or of all, where that is not what the data says. */
+/** Changes that differ from the data, for these markets or all. */
 function findChanged(
   data: MarketData,
   tickers: ReadonlySet<string> | undefined,
@@ -202,7 +202,7 @@ const oppositeOf = (price: Micros | null): Micros | null => (price === null ? nu
 
 function withLife(market: ListedMarket, life: Life | undefined): ListedMarket {
   if (!life) return market;
-  // Nothing opens what the venue has decided already.
+  // A lifecycle update cannot reopen a market that the venue has decided.
   const isOpenOrPaused = ['active', 'inactive', 'initialized'].includes(market.status);
   const status = isOpenOrPaused ? (life.status ?? market.status) : market.status;
   const closeTime = life.closeTime ?? market.closeTime;
