@@ -103,7 +103,6 @@ export function readTradingConfig(e: Environment) {
     modelUrl: e.MODEL_URL,
     nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
     paperCash: parseDollars(e.PAPER_CASH),
-    /** Simulated latency before a paper order is matched. */
     paperLatencyMs: e.PAPER_LATENCY_MS,
     /** Records each refresh's inputs; undefined disables the tape. */
     tapeFile: e.TAPE_FILE,

@@ -6,13 +6,11 @@ import type { KeyAuthority } from '../../accounts/api-keys/authority.js';
 
 export type Action = 'buy' | 'sell';
 
-/** Terms of an order that rests in the book. */
 export interface RestTerms {
   /** Null: good until cancelled. */
   expiresAt: Date | null;
   /** Maker only: never takes liquidity already in the book. */
   postOnly: boolean;
-  /** Events that cancel the order automatically. */
   cancelOn: readonly CancelCause[];
 }
 

@@ -33,7 +33,7 @@ export const liveAccounts = pgTable('live_accounts', {
   foreignPositions: jsonb('foreign_positions').$type<Record<string, number>>().notNull(),
   /** Accepted order differences, as `venue order id ours venue's`. They are not reported again. */
   accepted: jsonb('accepted').$type<string[]>().notNull(),
-  /** Set when a venue answer was not understood. No instance sends orders until an operator accepts it. */
+  /** Set when a venue answer was not understood. No instance sends orders until it is accepted. */
   problem: text('problem'),
   /** Venue order group of the resting orders, so that one request cancels all of them. */
   orderGroupId: text('order_group_id'),
@@ -130,7 +130,6 @@ export const tradingOrders = pgTable(
     printsSeen: jsonb('prints_seen').$type<PrintsSeen>(),
     /** Fee type and multiplier of the series when the order was accepted. */
     feeRule: jsonb('fee_rule').$type<{ type: string; multiplier: string }>().notNull(),
-    /** Fetch time of the book that the order was matched or checked against. */
     bookFetchedAt: time('book_fetched_at').notNull(),
     /** Exactly one of `apiKeyId` and `userId` is set. */
     apiKeyId: uuid('api_key_id'),
@@ -178,7 +177,6 @@ export const tradingFills = pgTable(
   {
     orgId: uuid('org_id').notNull(),
     orderId: uuid('order_id').notNull(),
-    /** Counts from 1 within the order. */
     n: integer().notNull(),
     price: micros('price').notNull(),
     contracts: contractsColumn('contracts').notNull(),

@@ -162,12 +162,9 @@ export const tradingSettlements = pgTable(
     orgId: uuid('org_id').notNull(),
     mode: text({ enum: tradeModes }).notNull(),
     ticker: text().notNull(),
-    /** Counts from 1 within the market. */
     n: integer().notNull(),
     state: text({ enum: settlementStates }).notNull(),
-    /**
-     * Payout of a YES contract; null while unknown and for void markets. A fraction of a dollar is a last fair price.
-     */
+    /** Payout of a YES contract; null while unknown and for void markets. A fraction of a dollar is a last fair price. */
     value: micros('value'),
     /** Settlement temperature in °F if known: whole degrees from a report, hundredths from an index. */
     temperature: doublePrecision(),
@@ -176,10 +173,7 @@ export const tradingSettlements = pgTable(
     contracts: contractsColumn('contracts').notNull(),
     /** Cost at settlement. Corrections need it after the position is closed. */
     cost: micros('cost').notNull(),
-    /**
-     * Cash moved by this row: the payout, or its difference from the previous payout. 0 for a report that moves no
-     * money.
-     */
+    /** Cash moved by this row: the payout, or its difference from the previous payout. 0 for a report that moves no money. */
     cashChange: micros('cash_change').notNull(),
     at: time('at').notNull(),
   },
@@ -203,7 +197,6 @@ export const portfolioHistory = pgTable(
     cash: micros('cash').notNull(),
     /** Proceeds of selling all open positions, after fees. */
     liquidation: micros('liquidation').notNull(),
-    /** Since the account was opened. */
     realised: micros('realised').notNull(),
     unrealised: micros('unrealised').notNull(),
     fees: micros('fees').notNull(),

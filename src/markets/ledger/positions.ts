@@ -2,7 +2,6 @@ import { otherSide, type Side } from '../market/book.js';
 import { addCounts, partOf, subtractCounts, valueOf } from '../market/contracts.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 
-/** A holding with its lifetime profit and fees. */
 export interface Position extends Holding {
   /** Before fees; losses are negative. */
   realised: Micros;
@@ -12,12 +11,11 @@ export interface Position extends Holding {
 interface BookedFills {
   /** Undefined if there was no position and no fill. */
   position: Position | undefined;
-  /** One per fill, in order. */
   postings: Postings[];
   cashChange: Micros;
 }
 
-/** @throws RangeError for a sale of more than is held */
+/** @throws RangeError if more is sold than held */
 export function bookFills(
   held: Position | undefined,
   fills: readonly BookedFill[],
@@ -91,7 +89,6 @@ export interface Booking {
 export interface BookedFill {
   side: Side;
   action: 'buy' | 'sell';
-  /** Price of a contract of `side`. */
   price: Micros;
   contracts: number;
   fee: Micros;
@@ -100,7 +97,7 @@ export interface BookedFill {
 /**
  * Applies a fill to a holding at average cost. Buying the side that is not held closes pairs: one YES and one NO
  * together pay a dollar, which the venue pays at once.
- * @throws RangeError for a sale of more than is held
+ * @throws RangeError if more is sold than held
  */
 export function applyFill(held: Holding | undefined, fill: BookedFill): Booking {
   const value = valueOf(fill.price, fill.contracts);
@@ -162,7 +159,6 @@ function book(
 const shareOfCost = ({ contracts, cost }: Holding, some: number): Micros =>
   some === contracts ? cost : partOf(cost, some, contracts);
 
-/** Settles a holding: each YES pays `valueOfYes`, each NO the rest of the dollar. */
 export function applySettlement(held: Holding, valueOfYes: Micros): Booking {
   const each = held.side === 'yes' ? valueOfYes : DOLLAR - valueOfYes;
   return close(held, valueOf(each, held.contracts));

@@ -12,11 +12,9 @@ import type { Holding, Position } from './positions.js';
 /** More than the venue lists at any time over all cities and days. */
 const MAX_HOLDINGS = 500;
 
-/** Cash of the paper account; undefined before it is opened. */
 export const findPaperCash = async (orm: Orm, orgId: string): Promise<Micros | undefined> =>
   (await findAccount(orm, { orgId, mode: 'paper' }))?.cash;
 
-/** Paper holdings by ticker, of one event or all. */
 export async function listPaperHoldings(
   orm: Orm,
   orgId: string,
@@ -26,7 +24,6 @@ export async function listPaperHoldings(
   return new Map(rows.map(({ ticker, ...holding }) => [ticker, holding]));
 }
 
-/** Open paper purchases with their reserved cash, oldest first. */
 export const listPaperPurchases = (orm: Orm, orgId: string) =>
   orm
     .select({
@@ -112,7 +109,6 @@ export async function findPosition(
   return row && { ...row, cost: BigInt(row.cost), realised: BigInt(row.realised), fees: BigInt(row.fees) };
 }
 
-/** Holdings by ticker, of one event or all. */
 export function listHoldings(
   orm: Orm,
   { eventTicker, ...account }: Account & { eventTicker?: string | undefined },
@@ -147,7 +143,6 @@ export async function listHeldTickers(orm: Orm, after: string, limit: number): P
   return found;
 }
 
-/** Tickers with resting orders, in order. */
 export const listRestingTickers = (orm: Orm, limit: number) =>
   selectRows<{ ticker: string }>(
     orm,

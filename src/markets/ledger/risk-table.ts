@@ -11,7 +11,6 @@ export const riskLimits = pgTable(
     maxOrderContracts: contractsColumn('max_order_contracts'),
     /** Highest cost of one purchase at its limit price, fee included. */
     maxOrderCost: micros('max_order_cost'),
-    /** Contracts of one market held after the order. */
     maxPositionContracts: contractsColumn('max_position_contracts'),
     /** Loss of one event in its worst outcome, after the order. */
     maxEventLoss: micros('max_event_loss'),
@@ -58,7 +57,6 @@ export const tradingSwitches = pgTable(
   ],
 );
 
-/** Kill switch of the whole service: one row. */
 export const serviceSwitch = pgTable(
   'service_switch',
   {
@@ -73,7 +71,6 @@ export const serviceSwitch = pgTable(
   ],
 );
 
-/** Leases for jobs that one instance runs for all. */
 export const jobLeases = pgTable('job_leases', {
   name: text().primaryKey(),
   holder: uuid().notNull(),

@@ -8,7 +8,6 @@ import type { Holding } from './positions.js';
 
 export type HeldBracket = Pick<Holding, 'side' | 'contracts' | 'cost'> & { ticker: string };
 
-/** One outcome of an event and its payout for the positions. */
 interface EventOutcome {
   /** Winning bracket, or the highest threshold passed; null for any outcome not listed by name. */
   ticker: string | null;

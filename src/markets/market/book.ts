@@ -2,7 +2,6 @@ import { addCounts, perContract, subtractCounts, valueOf } from './contracts.js'
 import { chargeFill, newOrderAccount, type FeeRule } from './fees.js';
 import { DOLLAR, type Micros } from './money.js';
 
-/** How long the unfilled part waits: not at all, until cancelled, or until a time. */
 export const timesInForce = [
   'immediate_or_cancel',
   'fill_or_kill',
@@ -24,7 +23,6 @@ export interface MarketableOrder {
 }
 
 interface Match {
-  /** Levels taken, best first. */
   fills: Level[];
   filledContracts: number;
 }
@@ -70,7 +68,6 @@ interface QuotedFill extends Level {
   balanceChange: Micros;
 }
 
-/** Result of an order against the current book, as the venue would charge it. */
 export interface Quote {
   fills: QuotedFill[];
   filledContracts: number;

@@ -22,11 +22,10 @@ export interface Outcomes {
   step: number;
 }
 
-/** True if the brackets form a whole ladder or a set of thresholds. */
 export const areOutcomesKnown = (brackets: readonly Bracket[]): boolean =>
   isWholeLadder(brackets) || areThresholds(brackets);
 
-/** @param brackets of one event; `areOutcomesKnown` */
+/** @param brackets of one event, for which `areOutcomesKnown` holds */
 export function outcomesOf(brackets: readonly Bracket[]): Outcomes {
   const step = brackets[0]?.step ?? 1;
   const ranges = brackets.map(bracketRange);
@@ -46,7 +45,6 @@ export function outcomesOf(brackets: readonly Bracket[]): Outcomes {
 
 export const isPaid = ({ from, to }: Payout, outcome: number): boolean => outcome >= from && outcome <= to;
 
-/** Converts YES probabilities to outcome probabilities. */
 export function outcomeProbabilities({ ranges, pays }: Outcomes, ofYes: readonly number[]): number[] {
   // A threshold's probability includes all higher ones.
   const isNested = ranges.length > pays.length;
@@ -57,7 +55,6 @@ export function outcomeProbabilities({ ranges, pays }: Outcomes, ofYes: readonly
   return ranges.map((_, outcome) => Math.max(0, above[outcome]! - above[outcome + 1]!));
 }
 
-/** Converts outcome probabilities to YES probabilities. */
 export const yesProbabilities = ({ pays }: Outcomes, ofOutcomes: readonly number[]): number[] =>
   pays.map(({ from, to }) => {
     let sum = 0;
@@ -102,7 +99,6 @@ export function bracketRange({ kind, floor, cap, step = 1 }: Bracket): DegreeRan
 
 const toHundredths = (value: number): number => Math.round(value * 100) / 100;
 
-/** True if YES pays for this value, which is already rounded to the bracket's step. */
 export function bracketPays(bracket: Bracket, value: number): boolean {
   if (bracket.kind === 'less') return value < bracket.cap;
   if (bracket.kind === 'greater') return value > bracket.floor;
@@ -132,10 +128,7 @@ export function isWholeLadder(brackets: readonly Bracket[]): boolean {
   });
 }
 
-/**
- * True if the brackets are distinct thresholds of one value: `90° or above`, `91° or above`, … Several can pay
- * together.
- */
+/** True if the brackets are distinct thresholds of one value: `90° or above`, `91° or above`, … Several can pay together. */
 export const areThresholds = (brackets: readonly Bracket[]): boolean =>
   brackets.length > 0 &&
   brackets.every(({ kind }) => kind === 'greater') &&

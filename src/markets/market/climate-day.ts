@@ -29,9 +29,7 @@ export function dateOf(ms: number): string {
   return recallDate(day, () => new Date(day * DAY_MS).toISOString().slice(0, 10));
 }
 
-/**
- * Day of a climate report: midnight to midnight in local standard time all year (1:00 to 1:00 by the clock in summer).
- */
+/** Day of a climate report: midnight to midnight in local standard time all year (1:00 to 1:00 by the clock in summer). */
 export interface ClimateDay {
   /** `YYYY-MM-DD` at the station. */
   date: string;
@@ -47,7 +45,7 @@ export function climateDayAt(station: Offset, at: Date): ClimateDay {
   return climateDayOf(station, dateOf(at.getTime() + station.standardOffsetHours * HOUR_MS));
 }
 
-/** @throws RangeError for a text that is no date */
+/** @throws RangeError for an invalid date */
 export function climateDayOf(station: Offset, date: string): ClimateDay {
   const start = recallMidnight(date, () => midnightOf(date)) - station.standardOffsetHours * HOUR_MS;
   return { date, start: new Date(start), end: new Date(start + DAY_MS) };
@@ -60,7 +58,6 @@ function midnightOf(date: string): number {
   return midnight;
 }
 
-/** More than the time zones in use. */
 const recallFormat = createRecall<Intl.DateTimeFormat>(100);
 const recallClock = createRecall<ClockTime>(MAX_KEPT);
 

@@ -4,13 +4,11 @@ import type { Micros } from './money.js';
 export const MIN_CONTRACTS = 0.01;
 export const MAX_CONTRACTS = 100_000;
 
-/** Reads as a clause after the field's name. */
 export const ORDER_SIZE = `must be a number of contracts from ${MIN_CONTRACTS} to ${MAX_CONTRACTS.toLocaleString('en')} with at most two decimals`;
 
 export const isOrderSize = (contracts: number): boolean =>
   isCount(contracts) && contracts >= MIN_CONTRACTS && contracts <= MAX_CONTRACTS;
 
-/** `isOrderSize` for a form field. */
 export const contractsText = z
   .string()
   .refine((text) => /^\d{0,6}(\.\d{1,2})?$/.test(text) && isOrderSize(Number(text)), ORDER_SIZE);
@@ -33,7 +31,6 @@ export const toHundredths = (contracts: number): number => Math.round(contracts 
 
 export const fromHundredths = (hundredths: number): number => hundredths / HUNDREDTHS;
 
-/** True for a multiple of 0.01 within `MAX_COUNT`. */
 export const isCount = (value: number): boolean =>
   Math.abs(value) <= MAX_COUNT && fromHundredths(toHundredths(value)) === value;
 
@@ -47,7 +44,6 @@ export function parseCount(text: string): number {
   return Number(text);
 }
 
-/** Two decimals, as the venue writes counts. */
 export const formatContracts = (contracts: number): string => contracts.toFixed(2);
 
 export const addCounts = (a: number, b: number): number => fromHundredths(toHundredths(a) + toHundredths(b));

@@ -83,10 +83,7 @@ const logistic: Family = {
 const familyOf = ({ shape = 'normal' }: Pick<TemperatureDistribution, 'shape'>): Family =>
   shape === 'normal' ? normal : logistic;
 
-/**
- * P(a ≤ Z < b | Z ≥ f). Takes differences on the side with small values, and ratios of tails far out, to avoid
- * cancellation.
- */
+/** P(a ≤ Z < b | Z ≥ f). Takes differences on the side with small values, and ratios of tails far out, to avoid cancellation. */
 function probabilityBetween({ cdf, survival }: Family, a: number, b: number, f: number): number {
   const from = Math.max(a, f);
   if (!(b > from)) return 0;
@@ -121,7 +118,6 @@ export function probabilityWithin(
     : probabilityBetween(family, -to, -from, floorOf(mirrored(distribution)));
 }
 
-/** For a maximum with a `stays` probability. */
 function probabilityFromBound(
   distribution: TemperatureDistribution,
   { lowest, highest, step }: DegreeRange & { step: number },
@@ -129,7 +125,6 @@ function probabilityFromBound(
   const { mean, deviation, atLeast, stays } = distribution;
   const bound = (atLeast! + step / 2 - mean) / deviation;
   const { survival } = familyOf(distribution);
-  /** Probability of a report above this temperature. */
   const above = (temperature: number): number =>
     temperature < atLeast! ? 1 : (1 - stays!) * survival((temperature + step / 2 - mean) / deviation, bound);
   const from = lowest === null ? 1 : above(lowest - step);

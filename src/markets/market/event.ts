@@ -36,7 +36,6 @@ export function writeEventTicker(seriesTicker: string, date: string, hour?: numb
   return `${seriesTicker}-${year.slice(2)}${months[Number(month) - 1]}${day}${clock}`;
 }
 
-/** Possible outcomes of an event. */
 export interface EventEnds {
   /** Exactly one of these occurs. */
   outcomes: readonly EventEnd[];
@@ -47,7 +46,6 @@ export interface EventEnds {
 interface EventEnd {
   /** The winning bracket, or the highest threshold passed; null if no known market wins. */
   ticker: string | null;
-  /** Markets whose YES pays. */
   paying: ReadonlySet<string>;
 }
 
@@ -91,10 +89,7 @@ function isDaily(eventTicker: string): boolean {
   return named !== undefined && findSeries(named.seriesTicker) !== undefined;
 }
 
-/**
- * The markets on one temperature. Exactly one bracket of a day wins; of an hour's thresholds, all below the temperature
- * pay.
- */
+/** The markets on one temperature. Exactly one bracket of a day wins; of an hour's thresholds, all below the temperature pay. */
 export interface MarketEvent {
   eventTicker: string;
   kind: TemperatureKind;
@@ -107,7 +102,6 @@ export interface MarketEvent {
   markets: readonly Market[];
 }
 
-/** Groups placed markets by event, in input order. */
 export function groupEvents(markets: readonly ListedMarket[]): MarketEvent[] {
   return [...groupBy(markets.filter(isPlaced), ({ eventTicker }) => eventTicker)].map(
     ([eventTicker, ofEvent]) => {

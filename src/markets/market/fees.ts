@@ -30,10 +30,8 @@ export interface FeeRule {
 
 export interface Fill {
   action: 'buy' | 'sell';
-  /** Price per contract of the traded side. */
   price: Micros;
   contracts: number;
-  /** True if the order had rested in the book. */
   isMaker?: boolean;
 }
 

@@ -8,11 +8,9 @@ import { findAreaOfSeries, findSeries, type Place } from './stations.js';
 export interface MarketName {
   ticker: string;
   eventTicker: string;
-  /** Undefined for an unknown series. */
   station: Place | undefined;
   /** City of the station, or the venue's own if there is no station. Null if neither is known. */
   city: string | null;
-  /** Null for an unknown series. */
   kind: MarketKind | null;
   /** Climate day, `YYYY-MM-DD`; for an hour the local calendar date. Null if the ticker does not say. */
   date: string | null;

@@ -17,7 +17,6 @@ export const marketStatuses = [
 ] as const;
 export type MarketStatus = (typeof marketStatuses)[number];
 
-/** Kinds that can be forecast. */
 export const temperatureKinds = ['daily_maximum', 'daily_minimum', 'hourly'] as const;
 export type TemperatureKind = (typeof temperatureKinds)[number];
 
@@ -41,7 +40,6 @@ export interface PriceRange {
   step: Micros;
 }
 
-/** Fields of any market, validated and converted. */
 interface AnyMarket {
   ticker: string;
   eventTicker: string;
@@ -57,7 +55,6 @@ interface AnyMarket {
   noBid: Micros | null;
   noAsk: Micros | null;
   lastPrice: Micros | null;
-  /** Contracts. */
   volume: number;
   volume24h: number;
   openInterest: number;
@@ -90,10 +87,8 @@ export interface UnplacedMarket extends AnyMarket {
   kind: MarketKind;
   station: null;
   bracket: null;
-  /** Null if the venue does not say it in a known form. */
   city: string | null;
   date: string | null;
-  /** Title as the venue writes it. */
   title: string;
   label: string;
   /** Why there is no forecast and no signal, as a clause. */
@@ -111,11 +106,9 @@ export const cityOf = (market: ListedMarket): string | null =>
 export const takesOrders = ({ status, untradable }: Pick<ListedMarket, 'status' | 'untradable'>): boolean =>
   status === 'active' && untradable === undefined;
 
-/** Such as `84° to 85°`. */
 export const labelOf = (market: ListedMarket): string =>
   market.bracket === null ? market.label : bracketLabel(market.bracket);
 
-/** Subject of a forecast, record or report. */
 export interface Target {
   kind: TemperatureKind;
   stationId: string;

@@ -1,7 +1,6 @@
 import { bracketOf, type Bracket } from './brackets.js';
 import { dateFrom } from './climate-day.js';
 
-/** Settlement sources named in market rules. */
 export type SettlementSource =
   | 'National Weather Service'
   | 'The Weather Company'
@@ -15,7 +14,6 @@ export interface TemperatureRules {
   place: string;
   /** `CLINYC`; null in rules before 2026-08-15 and for index markets. */
   report: string | null;
-  /** `YYYY-MM-DD`. */
   date: string;
   /** Local clock hour, 0 to 23; null for a whole day. */
   hour: number | null;
@@ -68,7 +66,6 @@ export function readTemperatureRules(primary: string, secondary = ''): Temperatu
   };
 }
 
-/** True for rules about precipitation over any period. */
 export const isAboutRain = (primary: string): boolean => /\b(?:precipitation|rain|snow)/i.test(primary);
 
 function readDate({ year, month, day }: Record<string, string | undefined>): string | undefined {

@@ -17,13 +17,10 @@ export const noteKinds = [
 ] as const;
 export type NoteKind = (typeof noteKinds)[number];
 
-/** One unexpected finding, with its count in one read. */
 export interface VenueNote {
   kind: NoteKind;
-  /** The field, status or place concerned. */
   name: string;
   count: number;
-  /** First occurrence, with its ticker. */
   example: string;
 }
 
@@ -44,7 +41,6 @@ export function createNoteBook() {
       else
         notes.set(`${kind} ${shown}`, { kind, name: shown, count: 1, example: example.slice(0, MAX_LENGTH) });
     },
-    /** Sorted by kind and name. */
     list: (): VenueNote[] => [...notes].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, note]) => note),
   };
 }
@@ -60,9 +56,7 @@ export const TIME_TO_LIVE_MS = 30_000;
 export const MAX_TRADING_AGE_MS = 2 * TIME_TO_LIVE_MS;
 
 export interface MarketData {
-  /** Time at which the answer was complete. */
   fetchedAt: Date;
-  /** False while the venue has paused all trading. */
   isTrading: boolean;
   /** Set only during a pause, if the venue says when it ends. */
   resumesAt?: Date;
@@ -98,7 +92,6 @@ export interface MarketChanges {
   stop(): void;
 }
 
-/** A trade printed by the venue. */
 export interface Print {
   id: string;
   ticker: string;
@@ -110,7 +103,6 @@ export interface Print {
   takerSide: Side;
 }
 
-/** All prints of some markets in a period, from one read of the venue. */
 export interface PrintsRead {
   tickers: readonly string[];
   since: Date;
@@ -139,13 +131,10 @@ export interface MarketSource {
    * @param since inclusive
    */
   readPrints?(tickers: readonly string[], since: Date, signal: AbortSignal): Promise<Print[]>;
-  /** Absent if the source pushes no updates. */
   readonly changes?: MarketChanges | undefined;
-  /** Past outcomes; absent if they cannot be known. */
   readonly history?: MarketHistory;
 }
 
-/** Reported temperature that markets settled on. */
 export interface SettledDay extends Target {
   /** Whole degrees for a day, hundredths for an hour. */
   temperatureF: number;

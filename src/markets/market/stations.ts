@@ -90,7 +90,6 @@ const stationRows: readonly Row[] = [
   ['KSDF', 'Louisville', 'Louisville', 'Louisville Muhammad Ali International Airport', 38.17406, -85.7365, 'America/Kentucky/Louisville', -5, 'LMK', 'KXHIGHTSDF', 'KXLOWTSDF'],
 ];
 
-/** A location with temperature markets. */
 export interface Place {
   /** ICAO id of a station, or `INDEX-MIAMI` for an area. */
   id: string;
@@ -114,7 +113,6 @@ type Evidence = { matched: number; compared: number } | 'rules text only';
 export interface Station extends Place {
   /** Product of the National Weather Service: `CLINYC`. Named in the rules in parentheses since 2026-08-15. */
   report: string;
-  /** Weather service office that issues the report. */
   office: string;
   /** City as written in the rules since 2026-08-14. */
   rulesCity: string;
@@ -223,7 +221,6 @@ const bySeries = new Map<string, KnownSeries>(
   }),
 );
 
-/** Series ticker of a station's maxima or minima. */
 export const dailySeriesOf = ({ series }: Station, kind: TemperatureKind): string =>
   kind === 'daily_minimum' ? series.minimum : series.maximum;
 
@@ -236,11 +233,9 @@ export const findPlace = (id: string): Place | undefined => placeById.get(id);
 export const placesOf = (kind: TemperatureKind): readonly Place[] =>
   kind === 'hourly' ? indexAreas : stations;
 
-/** Index area of a station's city. */
 export const findAreaOf = ({ city }: Station): IndexArea | undefined =>
   indexAreas.find((each) => each.city === city);
 
-/** By climate report, such as `CLINYC`. */
 export const findStationOfReport = (report: string): Station | undefined => byReport.get(report);
 
 /** Station for a place in rules from before reports were named; undefined unless exactly one matches. */
@@ -264,5 +259,4 @@ export const findSeries = (ticker: string): KnownSeries | undefined => bySeries.
 export const findAreaOfSeries = (ticker: string): IndexArea | undefined =>
   indexAreas.find(({ series }) => series === ticker);
 
-/** False for an index area. */
 export const isStation = (place: Place): place is Station => byId.get(place.id) === place;

@@ -10,10 +10,7 @@ import { dayLossOf, positionAfter, toLeg, worstCaseLoss, type CandidateOrder, ty
 import { switchOwners, type Permissions, type SwitchOwner } from './facts.js';
 import type { RiskInput } from './gate.js';
 
-/**
- * Reasons for refusing an order, in the order they are checked. The detail of a `risk_limit` error starts with this
- * name.
- */
+/** Reasons for refusing an order, in the order they are checked. The detail of a `risk_limit` error starts with this name. */
 const riskChecks = [
   'unknown_state',
   'market_access',
@@ -40,7 +37,6 @@ export interface RiskRefusal {
   detail: string;
   /** Default: `risk_limit`. */
   code?: ErrorCode;
-  /** Error that prevented the check. */
   cause?: unknown;
 }
 
@@ -123,7 +119,6 @@ export function checkSwitches({
   );
 }
 
-/** Requires current data from a trusted source, agreeing clocks and open trading. */
 export function checkData({ input: { snapshot, at } }: CandidateOrder): RiskRefusal | undefined {
   const ageMs = at.getTime() - snapshot.asOf.getTime();
   if (Number.isNaN(ageMs)) throw new RangeError('the age of the data is not known');

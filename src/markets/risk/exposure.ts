@@ -17,7 +17,7 @@ export interface CandidateOrder {
   closable: number;
 }
 
-/** @throws RangeError for an order that is none */
+/** @throws RangeError for an invalid order */
 export function toCandidate(input: RiskInput, facts: RiskFacts): CandidateOrder {
   const { ticker, side, action, contracts, limitPrice } = input.order;
   if (!(isCount(contracts) && contracts > 0 && limitPrice > 0n && limitPrice < DOLLAR))
@@ -38,7 +38,6 @@ export function positionAfter({ order: { ticker, side, contracts } }: RiskInput,
   return Math.max(0, sumCounts([own, sumContracts(sameWay), contracts]));
 }
 
-/** Side that an order reduces, if held. */
 export const closedSide = ({ side, action }: Pick<PendingOrder, 'side' | 'action'>) =>
   action === 'sell' ? side : otherSide[side];
 
@@ -48,7 +47,6 @@ const heldOf = ({ positions }: RiskFacts, ticker: string) =>
 const sumContracts = (orders: readonly PendingOrder[]): number =>
   sumCounts(orders.map(({ contracts }) => contracts));
 
-/** A sale is a negative leg. */
 export function toLeg({ ticker, side, action, contracts, limitPrice }: PendingOrder): Leg {
   const signed = action === 'buy' ? contracts : -contracts;
   return { ticker, side, contracts: signed, cost: valueOf(limitPrice, signed) };

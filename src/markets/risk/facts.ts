@@ -49,7 +49,7 @@ export async function readRiskFacts(
   };
 }
 
-/** @throws RangeError for what makes no sense */
+/** @throws RangeError for inconsistent records */
 export const toPermissions = ({ access, service, switches }: StoredPermissions): Permissions => ({
   access: toAccess(access),
   switches: {
@@ -72,7 +72,6 @@ function toAccess(stored: string | null): MarketAccess {
   return access;
 }
 
-/** A switch that was never set is open. */
 function toSwitch(stored: StoredSwitch | null | undefined): Switch {
   if (!stored) return { state: 'open', reason: null };
   const state = switchStates.find((one) => one === stored.state);
@@ -119,7 +118,6 @@ export type SwitchOwner = (typeof switchOwners)[number];
 
 interface Switch {
   state: SwitchState;
-  /** Reason given by whoever closed the switch. */
   reason: string | null;
 }
 
@@ -130,26 +128,22 @@ export type HeldPosition = Pick<
   'ticker' | 'eventTicker' | 'side' | 'contracts' | 'cost'
 >;
 
-/** Unfilled part of an open order. */
 export type PendingOrder = Pick<
   typeof tradingOrders.$inferSelect,
   'ticker' | 'eventTicker' | 'side' | 'action' | 'contracts' | 'limitPrice'
 >;
 
-/** Baseline of the daily loss. */
 type DayStart =
   /** Equity at the last valuation before midnight (zero if the account was opened later), and deposits since. */
   | { kind: 'equity'; equity: Micros; deposits: Micros }
   /** No valuation before midnight: positions held then count at cost. `spent`: fees and losses booked since. */
   | { kind: 'cost'; spent: Micros };
 
-/** Permissions that apply to every order of an Organization. */
 export interface Permissions {
   access: MarketAccess;
   switches: Switches;
 }
 
-/** State of an account as of one moment. */
 export interface RiskFacts extends Permissions {
   limits: RiskLimits;
   cash: Micros;

@@ -27,9 +27,7 @@ export function toLimitUse(
     largestOrder,
     /** Most expensive purchase of today at its limit price, without the fee. */
     dearestOrder,
-    /** Undefined if nothing is held. */
     largestPosition: positions.toSorted((a, b) => b.contracts - a.contracts)[0],
-    /** Event with the largest possible loss, including pending orders. */
     worstEvent: losses.toSorted((a, b) => (a.loss < b.loss ? 1 : -1))[0],
     dayLoss: dayLossOrUndefined(facts, snapshot),
     openOrders: pending.length,
@@ -87,7 +85,6 @@ export function isRaised(before: DeclaredLimits | undefined, after: DeclaredLimi
 
 const limitNames = Object.keys(defaultLimits) as (keyof RiskLimits)[];
 
-/** Fills undeclared limits with defaults. */
 export const toEffectiveLimits = (declared: DeclaredLimits): RiskLimits => ({
   maxOrderContracts: declared.maxOrderContracts ?? defaultLimits.maxOrderContracts,
   maxOrderCost: declared.maxOrderCost ?? defaultLimits.maxOrderCost,

@@ -11,7 +11,6 @@ export interface LimitsRow extends DeclaredLimits {
   updatedAt: Date;
 }
 
-/** Undefined if nothing was declared. */
 export async function findLimits(orm: Orm, orgId: string): Promise<LimitsRow | undefined> {
   const [row] = await orm.select().from(riskLimits).where(eq(riskLimits.orgId, orgId));
   if (!row) return undefined;
@@ -100,7 +99,6 @@ export interface StoredSwitch {
 }
 
 export interface StoredPermissions {
-  /** Null for an unknown Organization. */
   access: string | null;
   service: StoredSwitch | null;
   switches: { operator: StoredSwitch; own: StoredSwitch } | null;

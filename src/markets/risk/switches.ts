@@ -22,7 +22,6 @@ export interface SwitchPart extends SwitchInput {
   changedAt: Date | null;
 }
 
-/** Effective switch state of an Organization, and its parts. */
 export interface TradingSwitch {
   state: SwitchState;
   service: SwitchPart;

@@ -6,7 +6,6 @@ import { readMarket } from './kalshi-market.js';
 import { isPlaced, marketKinds, type MarketKind } from '../market/market.js';
 import { createNoteBook, type NoteKind, type VenueNote } from '../market/source.js';
 
-/** Findings over all markets that are not finished. */
 export interface VenueReport {
   /** Listed series, and how many of them have markets now. */
   series: number;
@@ -32,7 +31,6 @@ const alarming: ReadonlySet<NoteKind> = new Set([
   'unknown_wording',
 ]);
 
-/** True if a person should read the notes. */
 export const isAlarming = ({ notes }: VenueReport): boolean => notes.some(({ kind }) => alarming.has(kind));
 
 /**
@@ -99,7 +97,6 @@ const names: Record<MarketKind, string> = {
   other: 'Other',
 };
 
-/** Renders the report as text. */
 export function venueReportText({ series, seriesWithMarkets, kinds, notes }: VenueReport): string {
   const head = ['', 'series', 'events', 'markets', 'placed', 'places'];
   const rows = kinds.map((row) => [

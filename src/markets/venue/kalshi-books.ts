@@ -86,7 +86,6 @@ interface BookReaderOptions {
   clock: Clock;
   /** Markets to read first if not all books can be read. */
   interest: () => ReadonlySet<string>;
-  /** Best prices from the last listing. */
   topOf: (ticker: string) => OrderBook | undefined;
   changes: KalshiChanges | undefined;
 }

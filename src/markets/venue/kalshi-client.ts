@@ -25,7 +25,6 @@ export function clockSkewOf(headers: Headers, askedAt: number, answeredAt: numbe
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 20;
 
-/** Reads all pages of matching markets, unparsed. */
 export async function readMarketPages(
   client: KalshiClient,
   path: '/markets' | '/historical/markets',
@@ -47,7 +46,6 @@ export async function readMarketPages(
 
 /** The answer contradicts the venue's documentation, so none of it is trusted. */
 export class UnexpectedAnswerError extends Error {
-  /** Set if the status itself was unexpected. */
   readonly httpStatus: number | undefined;
   constructor(path: string, what: string, httpStatus?: number) {
     super(`${path}: ${what}`);
@@ -56,7 +54,6 @@ export class UnexpectedAnswerError extends Error {
   }
 }
 
-/** The venue was unreachable, too busy or failing. */
 export class VenueUnavailableError extends Error {
   constructor(path: string, what: string, options?: ErrorOptions) {
     super(`${path}: ${what}`, options);
@@ -85,7 +82,6 @@ export type Query = [name: string, value: string | number][];
 export interface KalshiClient {
   /** True if requests are signed, which some endpoints require. */
   readonly isSigned: boolean;
-  /** Skew of the venue's clock in the last answer with a time. */
   readonly clockSkewMs: number | undefined;
   /**
    * Reads an endpoint and validates it against `schema`. Retries busy and failing answers after the venue's stated

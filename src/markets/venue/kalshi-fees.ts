@@ -125,7 +125,6 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
   /** Undefined until read: only this list tells whether an event has its own fees. */
   let eventChanges: EventChange[] | undefined;
   let changesReadAt = -Infinity;
-  /** Last logged failure per list. */
   const failures = new Map<string, string>();
 
   /** Series rules may be up to an hour old. */
@@ -196,7 +195,6 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
 interface SaidOfFees {
   series: readonly KalshiSeries[];
   readAtMs: number;
-  /** Both ordered by time. */
   seriesChanges: readonly SeriesChange[];
   eventChanges: readonly EventChange[];
 }
@@ -226,7 +224,6 @@ function rulesAt(
 
 type RuleReader = (feeType: string, multiplier: number) => FeeRule;
 
-/** Logs each unknown fee type once. */
 function createRuleReader(log: Logger): RuleReader {
   const warned = new Set<string>();
   return (feeType, feeMultiplier) => {

@@ -17,7 +17,6 @@ export interface KalshiHistoryOptions {
   /** Default: the series of all stations. */
   series: readonly string[] | undefined;
   clock: Clock;
-  /** Converts a market; undefined if it cannot be used. */
   read: (value: unknown) => ListedMarket | undefined;
 }
 
@@ -80,9 +79,7 @@ function namesAt(asked: KnownSeries, date: string): string[] {
   return isRenamed ? [formerMaximum, seriesOf(asked)] : [seriesOf(asked)];
 }
 
-/**
- * Markets close at the end of their day or some hours earlier. Widened by a second, since the bounds may be exclusive.
- */
+/** Markets close at the end of their day or some hours earlier. Widened by a second, since the bounds may be exclusive. */
 function closingWithin(asked: KnownSeries, from: string, to: string): [string, string | number][] {
   const seconds = (ms: number) => Math.floor(ms / 1000);
   return [

@@ -252,7 +252,6 @@ function readSettlement(
   return result === 'no' ? 0n : null;
 }
 
-/** A contract pays between zero and a dollar; if a side won, exactly zero or a dollar. */
 function isPayable(value: Micros, result: string): boolean {
   if (result === 'yes') return value === DOLLAR;
   return result === 'no' ? value === 0n : value >= 0n && value <= DOLLAR;

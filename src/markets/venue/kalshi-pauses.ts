@@ -27,9 +27,7 @@ export interface Trading {
   pause?: Pause;
 }
 
-/**
- * Detects pauses from the venue's own estimate, its scheduled maintenance, or the weekly window in its documentation.
- */
+/** Detects pauses from the venue's own estimate, its scheduled maintenance, or the weekly window in its documentation. */
 export function createKalshiPauses({
   client,
   clock,

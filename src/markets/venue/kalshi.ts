@@ -54,9 +54,7 @@ function createMarketReader() {
       for (const { kind, name, example } of found.notes) notes.add(kind, name, example);
       return found.market;
     },
-    /** Best prices from the last listing. */
     topOf: (ticker: string): OrderBook | undefined => known.get(ticker)?.top,
-    /** Forgets all other markets. */
     keep(tickers: Iterable<string>): void {
       known = new Map(
         [...tickers].flatMap((ticker) => {
@@ -73,7 +71,6 @@ const TICKERS_PER_CALL = 100;
 
 interface FindDeps {
   client: KalshiClient;
-  /** Converts a market; undefined if it cannot be used. */
   read: (value: unknown) => ListedMarket | undefined;
 }
 
@@ -126,11 +123,9 @@ export interface KalshiSourceOptions {
   client: KalshiClient;
   /** Default: the venue's whole climate category. */
   series: readonly string[] | undefined;
-  /** Adjusted to the limits of the key's account. */
   budget?: VenueBudget | undefined;
   /** Starts the stream's books with the first read. Without it, books are as old as the last read. */
   keepBooks?: (() => KeptBooks) | undefined;
-  /** Markets to read first if not all books can be read. */
   interest?: (() => ReadonlySet<string>) | undefined;
   clock: Clock;
   log: Logger;
@@ -139,11 +134,9 @@ export interface KalshiSourceOptions {
 /** Open markets do not vanish before they close, so an empty list is not trusted for this long. */
 const NOT_EMPTY_MS = 5 * MINUTE_MS;
 
-/** Findings of the last read of a series. */
 interface SeenSeries {
   hasMarkets: boolean;
   isHourly: boolean;
-  /** True if some markets were open. */
   hasOpen: boolean;
   at: number;
 }
@@ -215,7 +208,6 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   };
 }
 
-/** Reads a market outside a refresh and logs its notes. */
 function readAlone(value: unknown, tell: (found: readonly VenueNote[]) => void): ListedMarket | undefined {
   const notes = createNoteBook();
   const market = readMarket(value, notes);
@@ -223,7 +215,6 @@ function readAlone(value: unknown, tell: (found: readonly VenueNote[]) => void):
   return market;
 }
 
-/** Reads all markets of a series and records what it finds. */
 function createSeriesReader(
   seen: Map<string, SeenSeries>,
   { client, clock, read }: FindDeps & { clock: Clock },
@@ -270,7 +261,6 @@ function createSeriesChooser(seen: ReadonlyMap<string, SeenSeries>): (all: reado
   };
 }
 
-/** Logs each finding once, not with every read. */
 function createTeller(log: Logger): (found: readonly VenueNote[]) => void {
   const told = new Set<string>();
   return (found) => {

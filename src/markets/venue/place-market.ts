@@ -25,7 +25,6 @@ export class ContradictionError extends Error {
   }
 }
 
-/** Verified subject of a market. */
 export interface Placed {
   kind: TemperatureKind;
   station: Place;
@@ -34,13 +33,11 @@ export interface Placed {
   bracket: Bracket;
 }
 
-/** Partial description of a market without a verified subject. */
 export interface NotPlaced {
   kind: MarketKind;
   station: null;
   city: string | null;
   date: string | null;
-  /** Reason, as a clause. */
   problem: string;
   note: { kind: NoteKind; name: string };
 }
@@ -126,7 +123,6 @@ function notRead(wire: KalshiMarket, date: string | null): NotPlaced {
   };
 }
 
-/** Station or area named in the rules, or the reason why it is not certain. */
 function findPlaceOf({
   measure,
   place,

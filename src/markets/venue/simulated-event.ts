@@ -11,7 +11,6 @@ import { believe } from './simulation/crowd.js';
 import { nextGaussian, uniform, uniformsOf } from './simulation/random.js';
 import { HOUR_OPENS_BEFORE_MS, type SimulatedWorld, type SimulatedSubject } from './simulation/world.js';
 
-/** Interval between book changes. */
 const BOOK_MS = 15_000;
 const LEVELS = 5;
 
@@ -44,7 +43,6 @@ type Prices = Pick<
   'yesBid' | 'yesAsk' | 'noBid' | 'noAsk' | 'lastPrice' | 'volume' | 'volume24h' | 'openInterest'
 >;
 
-/** Listed prices of a market. */
 export const pricesOf = (book: OrderBook, probability: number, volume: number): Prices => ({
   yesBid: book.yes[0]?.price ?? null,
   yesAsk: asksOf(book, 'yes')[0]?.price ?? null,
@@ -59,7 +57,6 @@ export const pricesOf = (book: OrderBook, probability: number, volume: number): 
 const toCents = (probability: number): Micros =>
   BigInt(Math.max(1, Math.min(99, Math.round(probability * 100)))) * CENT;
 
-/** Grows from open to close. */
 export function volumeOf(
   seed: string,
   ticker: string,
@@ -123,11 +120,8 @@ const DAYS_OPEN_AT_MS = 14 * HOUR_MS;
 
 /** Delays after the end of the subject's time span. */
 interface Timings {
-  /** The value is known. */
   reportedMs: number;
-  /** The payout is announced. */
   determinedMs: number;
-  /** The payout is final. */
   finalMs: number;
 }
 const ofDays: Timings = { reportedMs: 7 * HOUR_MS, determinedMs: 8 * HOUR_MS, finalMs: 9 * HOUR_MS };
@@ -149,7 +143,6 @@ export interface EventState {
   eventTicker: string;
   phase: Phase;
   times: Pick<Market, 'openTime' | 'closeTime'>;
-  /** Last change of books and all other moving fields. */
   changedAt: Date;
 }
 
@@ -265,7 +258,6 @@ function timesOf({ kind, date, span }: SimulatedSubject): Pick<Market, 'openTime
   return { openTime: new Date(openMs), closeTime: span.end };
 }
 
-/** Time at which payouts become final. */
 export const finalTimeOf = ({ end }: { end: Date }, kind: TemperatureKind = 'daily_maximum'): Date =>
   new Date(end.getTime() + timingsOf(kind).finalMs);
 

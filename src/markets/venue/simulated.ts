@@ -52,7 +52,6 @@ import {
 } from './simulation/world.js';
 
 const RAIN_SERIES = 'KXRAIN';
-/** Share of rainy days. */
 const RAINY = 0.3;
 
 /** Rain markets of adjacent days. Nothing here forecasts rain, so they settle by the venue's report alone. */
@@ -61,7 +60,6 @@ function listRain(world: Seeded, at: Date): ListedEvent {
   return joined([-1, 0, 1].map((days) => listRainOf(world, addDays(today, days), at)));
 }
 
-/** Empty for any other ticker. */
 function findRain(world: Seeded, eventTicker: string, at: Date): ListedEvent {
   const { seriesTicker, date } = readEventTicker(eventTicker) ?? {};
   return seriesTicker === RAIN_SERIES ? listRainOf(world, date!, at) : joined([]);
@@ -131,9 +129,7 @@ const feeRules = new Map(
 /** More than the events at any time. */
 const MAX_KEPT = 500;
 
-/**
- * Markets of a simulated world, derived from its seed and the clock: identical in every process, at any time, offline.
- */
+/** Markets of a simulated world, derived from its seed and the clock: identical in every process, at any time, offline. */
 export function createSimulatedSource(
   world: SimulatedWorld,
   selection: Selection = everything,
@@ -198,7 +194,6 @@ export function createSimulatedSource(
   };
 }
 
-/** Markets of subjects as of any time. */
 export const readMarketsOf = (world: Seeded, subjects: readonly SimulatedSubject[], at: Date): MarketData =>
   toData(
     subjects.map((subject) => listEvent(world, eventStateOf(world, subject, at))),
@@ -220,7 +215,6 @@ const settledOn = ({ weather }: Seeded, subjects: readonly SimulatedSubject[], a
     return [{ ...targetOf(subject), temperatureF: weather.value(subject), knownAt }];
   });
 
-/** Event ticker: everything before the last part of a market's ticker. */
 const eventOf = (ticker: string): string => ticker.slice(0, ticker.search(/-(?:[TB]-?[\d.]+|[A-Z]{3})$/));
 
 /** Finds past events too; empty for an unknown ticker and before the event opens. */

@@ -168,7 +168,6 @@ interface BucketLimits {
 interface VenueLimits {
   read: BucketLimits;
   write: BucketLimits;
-  /** Cost of endpoints not listed in `costs`. */
   defaultCost: number;
   /** Endpoints with a different cost; `path` excludes the API prefix and has `{…}` for variable parts. */
   costs: readonly { method: string; path: string; cost: number }[];

@@ -27,7 +27,6 @@ export async function putLimits(
   return { isNew: !current, resource: row };
 }
 
-/** Restores the defaults. */
 export async function withdrawLimits(tx: Tx, slug: string, source: Source): Promise<void> {
   const { id: orgId } = await getLockedOrganization(tx, slug);
   const current = await findLimits(tx, orgId);
@@ -51,7 +50,6 @@ export function readDeclared(input: z.output<typeof limitsSchema>): DeclaredLimi
   };
 }
 
-/** The effective limits, and those declared. */
 export const limitsJson = (row: LimitsRow | undefined) => {
   const { updatedAt, ...declared } = row ?? { ...noLimitsDeclared, updatedAt: null };
   return {
@@ -68,7 +66,6 @@ function toJsonLimits(limits: DeclaredLimits): Record<string, string | number | 
   );
 }
 
-/** Fields for the audit log, as text. */
 function toFields({ updatedAt: _at, ...limits }: DeclaredLimits & { updatedAt?: Date }) {
   const entries = Object.entries(toJsonLimits(limits));
   return Object.fromEntries(entries.map(([name, value]) => [name, value === null ? null : String(value)]));

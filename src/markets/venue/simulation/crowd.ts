@@ -6,7 +6,6 @@ import { smoothNoise } from './random.js';
 import type { SimulatedWeather } from './weather.js';
 import { cityStationOf, type SimulatedSubject } from './world.js';
 
-/** Behaviour of the traders on a city's temperatures. */
 interface Temperament {
   /** Share of the grid point's bias that they correct; 1 reads the ensemble correctly. */
   corrected: number;

@@ -95,18 +95,15 @@ export function newestRunAt(span: Span, at: Date): Date {
   return new Date(Math.min(there, lastRunMs(span)));
 }
 
-/** Start of the first available run for the target. */
 export const firstRunAt = (span: Span): Date =>
   newestRunAt(span, new Date(span.start.getTime() - SEEN_BEFORE_MS));
 
-/** Starts of all runs that become available for the target. */
 export function runsOf(span: Span): Date[] {
   const runs: Date[] = [];
   for (let ms = firstRunAt(span).getTime(); ms <= lastRunMs(span); ms += RUN_MS) runs.push(new Date(ms));
   return runs;
 }
 
-/** Time at which a run is first available for a day. */
 export const firstSeenAt = ({ start }: Span, runAt: Date): Date =>
   new Date(Math.max(runAt.getTime() + RUN_TAKES_MS, start.getTime() - SEEN_BEFORE_MS));
 
@@ -155,7 +152,6 @@ export function simulateEnsembles(
     return blend(runMs / ERROR_LASTS_MS, (knot) => recallError(`${of}|${knot}`, () => gaussian(of, knot)));
   }
 
-  /** Centre of the members. */
   function centreOf(subject: SimulatedSubject, runMs: number): number {
     const shared = sharedErrorF(leadHoursOf(subject, runMs)) * errorOf(subject, runMs);
     return weather.truth(subject) + gridBiasF(subject) + shared;
@@ -226,5 +222,4 @@ interface Extreme {
   forecast: number;
 }
 
-/** Precision of weather services. */
 const toTenths = (degrees: number): number => Math.round(degrees * 10) / 10;

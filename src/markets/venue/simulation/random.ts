@@ -28,7 +28,6 @@ export function uniform(...name: (string | number)[]): number {
   return (bits + 0.5) / 2 ** 48;
 }
 
-/** Deterministic standard normal number for a name. */
 export const gaussian = (...name: (string | number)[]): number => normalQuantile(uniform(...name));
 
 /**
@@ -59,7 +58,6 @@ export const nextGaussian = (next: () => number): number =>
 export const smoothNoise = (t: number, ...name: (string | number)[]): number =>
   blend(t, (knot) => gaussian(...name, knot));
 
-/** Smooth noise with the given knots. */
 export function blend(t: number, gaussianAt: (knot: number) => number): number {
   const knot = Math.floor(t);
   const share = t - knot;

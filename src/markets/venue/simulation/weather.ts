@@ -62,7 +62,7 @@ const climates = new Map(
   ]),
 );
 
-/** @throws Error for a station that has no climate: one was added to the table of stations and not here */
+/** @throws Error for a station without a climate, such as one added only to the table of stations */
 function climateOf(stationId: string): StationClimate {
   const climate = climates.get(stationId);
   if (!climate) throw new Error(`${stationId} has no climate in the invented world`);
@@ -93,7 +93,6 @@ function temperatureAt(turns: readonly Turn[], hour: number): number {
   return from.temperatureF + (to.temperatureF - from.temperatureF) * ((1 - Math.cos(Math.PI * share)) / 2);
 }
 
-/** Past turning points and the current temperature. */
 function reachedAt(turns: readonly Turn[], hour: number): number[] {
   const behind = turns.filter((turn) => turn.hour <= hour).map(({ temperatureF }) => temperatureF);
   return [...behind, temperatureAt(turns, hour)];
@@ -102,7 +101,6 @@ function reachedAt(turns: readonly Turn[], hour: number): number[] {
 /** Every refresh requests the same days and their neighbours. */
 const MAX_KEPT = 1_000;
 
-/** Simulated weather, determined by its seed. */
 export interface SimulatedWeather extends Ensembles {
   /** °F at any time. */
   temperature(place: Place, at: Date): number;
@@ -112,7 +110,6 @@ export interface SimulatedWeather extends Ensembles {
   /** Extremes of the climate day so far, °F; null before it begins. */
   runningMaximum(station: Place, date: string, at: Date): number | null;
   runningMinimum(station: Place, date: string, at: Date): number | null;
-  /** Time of the day's maximum. */
   peak(station: Place, date: string): Date;
   /** Reported value in whole degrees. */
   report(station: Place, date: string, kind?: 'daily_maximum' | 'daily_minimum'): number;
@@ -120,11 +117,9 @@ export interface SimulatedWeather extends Ensembles {
   truth(subject: SimulatedSubject): number;
   /** Settlement value: whole degrees for a day, hundredths for an hour. */
   value(subject: SimulatedSubject): number;
-  /** Time at which the value is decided, such as the time of the maximum. */
   decidedAt(subject: SimulatedSubject): Date;
 }
 
-/** Parameters of one day. */
 interface Day {
   /** °F. */
   maximum: number;
@@ -210,14 +205,12 @@ export function simulateWeather(seed: string): SimulatedWeather {
   };
 }
 
-/** Generates days and their turning points. */
 function createDays(seed: string) {
   const recallDay = createRecall<Day>(MAX_KEPT);
   const recallTurns = createRecall<readonly Turn[]>(MAX_KEPT);
   const dayOf = ({ id }: Place, date: string): Day =>
     recallDay(`${id} ${date}`, () => makeDay(seed, id, date));
 
-  /** Temperature at the midnight that starts a day. */
   function midnightOf(station: Place, date: string): number {
     const { maximum, morning } = dayOf(station, date);
     const before = dayOf(station, addDays(date, -1)).maximum;
@@ -237,7 +230,6 @@ function createDays(seed: string) {
       ];
     });
 
-  /** First turning point at the day's minimum. */
   function coldestOf(station: Place, date: string): Turn {
     const turns = turnsOf(station, date);
     const lowest = Math.min(...turns.map(({ temperatureF }) => temperatureF));

@@ -15,7 +15,6 @@ import type { SimulatedWeather } from './weather.js';
 export interface SimulatedWorld {
   clock: Clock;
   seed: string;
-  /** Built from the same seed. */
   weather: SimulatedWeather;
 }
 
@@ -35,7 +34,6 @@ export interface SimulatedSubject {
   span: { start: Date; end: Date };
 }
 
-/** Selected stations (with their cities' areas) and kinds. */
 export interface Selection {
   stations: readonly Station[];
   kinds: readonly TemperatureKind[];
@@ -46,7 +44,6 @@ export const everything: Selection = { stations, kinds: temperatureKinds };
 /** Cities with the longest market history; expensive data is built for them first. */
 export const leadingStations = stations.filter(({ series }) => series.formerMaximum !== null);
 
-/** Local clock hours that have markets. */
 const HOURS = Array.from({ length: 13 }, (_, i) => 8 + i);
 /** Hourly markets open a day ahead and stay listed for some hours after settlement. */
 export const HOUR_OPENS_BEFORE_MS = DAY_MS;
@@ -67,7 +64,6 @@ export const hourSubject = (station: Place, date: string, hour: number): Simulat
   span: spanOf(station, { date, hour }),
 });
 
-/** Maxima and minima of days, grouped by station. */
 export const subjectsOf = (
   days: readonly StationDay[],
   kinds: Selection['kinds'] = everything.kinds,
@@ -80,7 +76,6 @@ export const subjectsOf = (
       ),
   );
 
-/** Climate days of stations in an inclusive range of dates. */
 export const stationDaysBetween = (
   { from, to }: { from: string; to: string },
   of: readonly Station[] = stations,
@@ -89,7 +84,6 @@ export const stationDaysBetween = (
     of.map((station) => ({ station, day: climateDayOf(station, date) })),
   );
 
-/** All selected subjects of a date. */
 export function subjectsOn(date: string, { stations, kinds }: Selection): SimulatedSubject[] {
   const days = subjectsOf(stationDaysBetween({ from: date, to: date }, stations), kinds);
   const hours = areasOf({ stations, kinds }).flatMap((area) =>
@@ -124,12 +118,10 @@ function hoursAround(at: Date, selection: Selection): SimulatedSubject[] {
   });
 }
 
-/** Subjects with markets and forecasts at a time. */
 export const subjectsAround = (at: Date, selection: Selection): SimulatedSubject[] => [
   ...subjectsOf(stationDaysAround(at, selection.stations), selection.kinds),
   ...hoursAround(at, selection),
 ];
 
-/** Station of an area's city; a station maps to itself. */
 export const cityStationOf = (place: Place): Station =>
   isStation(place) ? place : stations.find(({ city }) => city === place.city)!;

@@ -18,7 +18,6 @@ export type Doubt =
 
 export interface BookProblem {
   doubt: Doubt;
-  /** True if every market of the subscription is affected. */
   isOfAll: boolean;
 }
 
@@ -51,7 +50,6 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
   const markets = createKeptMarkets(onChange);
   const { subscriptions, kept, setTrust, doubt, remove } = markets;
 
-  /** Accepts a changed book unless it is crossed. */
   function settle(ticker: string, market: Kept): BookProblem | undefined {
     market.book = undefined;
     if (isCrossed(bookOf(market))) return doubtOne(ticker, 'crossed');
@@ -73,7 +71,6 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
 
   return {
     expect: markets.expect,
-    /** Stops keeping these markets. */
     drop(tickers: Iterable<string>): void {
       for (const ticker of tickers) remove(ticker);
     },
@@ -105,7 +102,6 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
     },
     sidOf: (ticker: string) => kept.get(ticker)?.sid,
     has: (sid: number) => subscriptions.has(sid),
-    /** Markets of a subscription, and those in doubt. */
     tickersOf: (sid: number): ReadonlySet<string> => subscriptions.get(sid)?.tickers ?? new Set(),
     doubtful: (sid: number) =>
       [...(subscriptions.get(sid)?.tickers ?? [])].filter((ticker) => !kept.get(ticker)!.isTrusted),
@@ -131,7 +127,6 @@ function advance(subscription: Subscription, seq: number, type: Frame['type']): 
   return step > 1 ? 'gap' : undefined;
 }
 
-/** Tracks kept markets, their subscriptions and their trust. */
 function createKeptMarkets(onChange: (ticker: string) => void) {
   const subscriptions = new Map<number, Subscription>();
   const kept = new Map<string, Kept>();
@@ -171,7 +166,6 @@ function createKeptMarkets(onChange: (ticker: string) => void) {
     }
   }
 
-  /** Ends a subscription and drops its markets. */
   function end(sid: number): string[] {
     const tickers = [...(subscriptions.get(sid)?.tickers ?? [])];
     for (const ticker of tickers) remove(ticker);
@@ -196,7 +190,7 @@ function createKeptMarkets(onChange: (ticker: string) => void) {
 const bookOf = (market: Kept): OrderBook =>
   (market.book ??= { yes: readSide(market.levels.yes), no: readSide(market.levels.no) });
 
-/** @returns false for a level of less than nothing */
+/** @returns false for a negative level */
 function putSnapshot({ levels }: SnapshotFrame, market: Kept): boolean {
   market.levels = { yes: new Map(), no: new Map() };
   for (const side of ['yes', 'no'] as const)
@@ -207,11 +201,11 @@ function putSnapshot({ levels }: SnapshotFrame, market: Kept): boolean {
   return true;
 }
 
-/** @returns false for a level of less than nothing */
+/** @returns false for a negative level */
 const putDelta = ({ side, price, hundredths }: DeltaFrame, market: Kept): boolean =>
   add(market.levels[side], price, hundredths) >= 0;
 
-/** @returns what stands at the price then */
+/** @returns the new size at the price */
 function add(levels: Map<Micros, number>, price: Micros, hundredths: number): number {
   const left = (levels.get(price) ?? 0) + hundredths;
   if (left === 0) levels.delete(price);

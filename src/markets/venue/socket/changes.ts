@@ -66,7 +66,6 @@ export interface KalshiChanges extends MarketChanges {
   }): void;
 }
 
-/** Lifecycle updates of a market since it was listed. */
 interface Life {
   status?: MarketStatus;
   closeTime?: Date;
@@ -172,7 +171,6 @@ function noteLife(
     lives.set(ticker, { ...known, isUnsure: true, saidAt });
 }
 
-/** Changes that differ from the data, for these markets or all. */
 function findChanged(
   data: MarketData,
   tickers: ReadonlySet<string> | undefined,

@@ -31,10 +31,8 @@ export function createRepairs(pauseMs: number) {
       const repair = of(sid);
       repair.dueAt = Math.max(repair.dueAt, performance.now() + 2 * pauseMs);
     },
-    /** Marks a sequence as beyond repair. */
     condemn: (sid: number) => void (of(sid).isCondemned = true),
     forget: (sid: number) => void bySid.delete(sid),
-    /** Next action; undefined if nothing is due. */
     next(
       sid: number,
       { doubtful, all }: { doubtful: number; all: number },
@@ -72,7 +70,6 @@ export interface ConnectionOptions {
   log: Pick<Logger, 'info' | 'warn'>;
 }
 
-/** Largest accepted venue message. */
 const MAX_BYTES = 64 * 1024 * 1024;
 /** Unsent bytes after which the venue is assumed to have stopped reading. */
 const MAX_UNSENT_BYTES = 1024 * 1024;
@@ -146,7 +143,6 @@ export function createConnection(options: ConnectionOptions) {
       if (socket.bufferedAmount > MAX_UNSENT_BYTES) socket.terminate();
       else socket.send(JSON.stringify(command));
     },
-    /** Drops the connection and reconnects. */
     restart: (): void => socket?.terminate(),
     stop(): void {
       isStopped = true;

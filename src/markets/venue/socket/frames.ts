@@ -84,7 +84,7 @@ const lifecycleSchema = z.object({
 });
 const tickerSchema = z.object({ market_ticker: z.string() });
 
-/** @param text of one message; with `use_yes_price`, in which prices of the NO side are those of the YES leg */
+/** @param text one message, subscribed with `use_yes_price`: NO prices are given as YES prices */
 export function readFrame(text: string): Frame {
   const parsed = envelopeSchema.safeParse(parseJson(text));
   if (!parsed.success) return { type: 'unreadable', ticker: undefined, problem: 'no envelope' };

@@ -15,7 +15,6 @@ export interface KeptBooksTimings {
   gatherMs: number;
   /** A command unanswered for this long was lost with its connection. */
   answerMs: number;
-  /** Interval between repair checks. */
   tendMs: number;
   /** First pause before a repair is repeated; doubles up to a minute. */
   repairMs: number;
@@ -41,17 +40,14 @@ export interface KeptBooksOptions extends Pick<ConnectionOptions, 'url' | 'heade
   timings?: Partial<KeptBooksTimings> | undefined;
 }
 
-/** Books kept from the venue's WebSocket, and lifecycle events between reads. */
 export interface KeptBooks {
   /** Keeps exactly these markets' books. */
   follow(tickers: readonly string[]): void;
-  /** Undefined while in doubt or not kept. */
   book(ticker: string): OrderBook | undefined;
   /** Reports markets with a changed book, trust or lifecycle until the returned function is called. */
   subscribe(listener: (tickers: ReadonlySet<string>, lives: readonly LifecycleFrame[]) => void): () => void;
   /** Like `subscribe`, but after every single book change. */
   watch(listener: (ticker: string) => void): () => void;
-  /** Marks books that a read has shown to be wrong. */
   refute(tickers: readonly string[]): void;
   stop(): void;
 }
@@ -138,7 +134,6 @@ interface ReceiverOptions extends Pick<KeptBooksOptions, 'log' | 'metrics' | 'cl
   restart: () => void;
 }
 
-/** Dispatches frames and starts repairs of books in doubt. */
 function createReceiver(options: ReceiverOptions): (text: string) => void {
   const { keeper, repairs, commands, subscriptions, news, log, metrics, clock, restart } = options;
 
@@ -187,7 +182,6 @@ function createReceiver(options: ReceiverOptions): (text: string) => void {
 
 type Listener = Parameters<KeptBooks['subscribe']>[0];
 
-/** Notifies listeners, batching changes within `gatherMs`. */
 function createNews(gatherMs: number, onTell: () => void) {
   const listeners = new Set<Listener>();
   const watchers = new Set<(ticker: string) => void>();

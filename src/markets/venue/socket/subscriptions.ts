@@ -11,7 +11,6 @@ const MAX_PLACE_PAUSE_MS = MINUTE_MS;
 
 interface Pending {
   tickers: readonly string[];
-  /** Subscription that the markets are added to. */
   sid: number | undefined;
   sentAt: number;
 }
@@ -28,7 +27,6 @@ export function createCommands(send: (command: object) => void) {
 
   return {
     pending,
-    /** Infinity if nothing is pending. */
     oldestAt: (): number => Math.min(...[...pending.values()].map(({ sentAt }) => sentAt)),
     subscribeLifecycle: () => command('subscribe', { channels: ['market_lifecycle_v2'] }),
     subscribe(all: readonly string[]): void {
@@ -58,7 +56,6 @@ interface SubscriptionOptions {
   commands: ReturnType<typeof createCommands>;
 }
 
-/** Tracks wanted, requested and subscribed markets. */
 export function createSubscriptions({ keeper, repairs, repairMs, commands }: SubscriptionOptions) {
   let wanted: ReadonlySet<string> = new Set();
   let isOpen = false;
@@ -106,7 +103,6 @@ export function createSubscriptions({ keeper, repairs, repairMs, commands }: Sub
       keeper.expect(sid, tickers);
       repairs.begin(sid);
     },
-    /** Retries refused markets after a pause. */
     refuse(id: number | undefined): void {
       const asked = commands.pending.get(id ?? 0);
       if (!asked) return;
