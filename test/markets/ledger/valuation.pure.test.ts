@@ -64,13 +64,10 @@ describe('a position in an active market', () => {
   });
 
   it.each([
-    ['nobody bids', active({ yes: [], no: [] })],
-    ['there is no book', { ...active(book), book: undefined }],
-    ['the fee is not known', { ...active(book), feeRule: undefined }],
-    [
-      'the fee is one that cannot be computed',
-      { ...active(book), feeRule: { ...feeRule, type: 'flat' as const } },
-    ],
+    ['it has no bids', active({ yes: [], no: [] })],
+    ['it has no book', { ...active(book), book: undefined }],
+    ['its fee is unknown', { ...active(book), feeRule: undefined }],
+    ['its fee cannot be computed', { ...active(book), feeRule: { ...feeRule, type: 'flat' as const } }],
   ])('is worth nothing while %s', (_why, quotes) => {
     expect(markPosition({ side: 'yes', contracts: 7 }, quotes)).toEqual({
       valuation: 'book',

@@ -56,20 +56,20 @@ describe('the bracket of a market', () => {
   });
 
   it.each([
-    ['nothing is said but the ticker', { ticker: between.ticker, label: '' }],
-    ['the label is another one', { ...between, label: '70° to 71°' }],
-    ['the label is of another kind', { ...greater, label: '71° or below' }],
-    ['the ticker has another middle', { ...between, ticker: 'X-B68.5', label: '69° to 70°' }],
-    ['the ticker is of a tail', { ...between, ticker: 'X-T69.5', label: '69° to 70°' }],
+    ['only the ticker is given', { ticker: between.ticker, label: '' }],
+    ['the label differs', { ...between, label: '70° to 71°' }],
+    ['the label has a different kind', { ...greater, label: '71° or below' }],
+    ['the ticker has a different midpoint', { ...between, ticker: 'X-B68.5', label: '69° to 70°' }],
+    ['the ticker names a tail', { ...between, ticker: 'X-T69.5', label: '69° to 70°' }],
     ['the ticker of a tail has its floor', { ...between, ticker: 'X-T69', label: '69° to 70°' }],
-    ['the ticker is of a bracket between two', { ...greater, ticker: 'X-B71' }],
-    ['the ticker has another strike', { ...greater, ticker: 'X-T72' }],
-    ['the ticker has more behind its strike', { ...greater, ticker: 'X-T71-EARLY' }],
+    ['the ticker names a bracket with two ends', { ...greater, ticker: 'X-B71' }],
+    ['the ticker has a different strike', { ...greater, ticker: 'X-T72' }],
+    ['the ticker continues after its strike', { ...greater, ticker: 'X-T71-EARLY' }],
     ['the ticker has no strike', { ...greater, ticker: 'X' }],
-    ['a strike is no whole degree', { ...between, ticker: 'X-B69.45', floorStrike: 68.9, label: '' }],
-    ['a strike is no hundredth', { ...hourly, ticker: 'X-T89.995', floorStrike: 89.995, label: '' }],
-    ['the strikes are the wrong way round', { ...between, floorStrike: 70, capStrike: 69, label: '' }],
-    ['the label is the wrong way round', { ticker: between.ticker, label: '70° to 69°' }],
+    ['a strike is not a whole degree', { ...between, ticker: 'X-B69.45', floorStrike: 68.9, label: '' }],
+    ['a strike is not in hundredths', { ...hourly, ticker: 'X-T89.995', floorStrike: 89.995, label: '' }],
+    ['the strikes are reversed', { ...between, floorStrike: 70, capStrike: 69, label: '' }],
+    ['the label is reversed', { ticker: between.ticker, label: '70° to 69°' }],
     ['a strike is missing', { ...between, capStrike: undefined, label: '' }],
   ])('is unknown if %s', (_case, fields) => {
     expect(parseBracket(fields)).toBeUndefined();
@@ -111,17 +111,14 @@ describe('the brackets of an event', () => {
   });
 
   it.each<[string, Bracket[]]>([
-    ['there are none', []],
+    ['the list is empty', []],
     ['one is missing', [bracketOf(null, 64), bracketOf(66, 67), bracketOf(67, null)]],
     ['two overlap', [bracketOf(null, 64), bracketOf(63, 65), bracketOf(65, null)]],
     ['the low tail is missing', [bracketOf(64, 65), bracketOf(65, null)]],
     ['the high tail is missing', [bracketOf(null, 64), bracketOf(64, 65)]],
     ['there are two high tails', [bracketOf(null, 64), bracketOf(63, null), bracketOf(64, null)]],
     // 66 to 65 starts one above 65, and the next bracket starts one above its end.
-    [
-      'one is the wrong way round',
-      [bracketOf(null, 64), bracketOf(64, 65), bracketOf(66, 65), bracketOf(65, null)],
-    ],
+    ['one is reversed', [bracketOf(null, 64), bracketOf(64, 65), bracketOf(66, 65), bracketOf(65, null)]],
     ['they are rounded differently', [bracketOf(null, 64), bracketOf(63.99, null, 0.01)]],
   ])('form no ladder if %s', (_case, brackets) => {
     expect(isWholeLadder(brackets)).toBe(false);

@@ -77,10 +77,10 @@ describe('the check of the market data', () => {
   const seconds = (n: number) => ({ at: new Date(at.getTime() + n * 1000) });
 
   it.each<[string, Partial<RiskInput>, string | undefined]>([
-    ['60 s old', seconds(60), undefined],
-    ['61 s old', seconds(61), 'data_age: the market data is 61 s old, the limit is 60 s.'],
-    ['2 s ahead', seconds(-2), undefined],
-    ['3 s ahead', seconds(-3), 'clock_skew: the market data is from 3 s in the future.'],
+    ['data 60 s old', seconds(60), undefined],
+    ['data 61 s old', seconds(61), 'data_age: the market data is 61 s old, the limit is 60 s.'],
+    ['data 2 s ahead', seconds(-2), undefined],
+    ['data 3 s ahead', seconds(-3), 'clock_skew: the market data is from 3 s in the future.'],
     ['a venue 2 s ahead', { snapshot: withData({ clockSkewMs: 2000 }) }, undefined],
     [
       'a venue 2.1 s behind',
@@ -113,16 +113,16 @@ describe('the check of the market data', () => {
 describe('each limit', () => {
   // Ten YES of MILD at 50 cents cost at most 5.00 and a fee of 0.07 · 10 · 0.5 · 0.5 = 0.175, in whole cents 5.18.
   it.each<[string, RiskInput, RiskFacts, string | undefined]>([
-    ['contracts of an order, reached', inputOf(), limits({ maxOrderContracts: 10 }), undefined],
+    ['order size, reached', inputOf(), limits({ maxOrderContracts: 10 }), undefined],
     [
-      'contracts of an order, passed',
+      'order size, exceeded',
       inputOf(),
       limits({ maxOrderContracts: 9 }),
       'max_order_contracts: this order is for 10 contracts of MILD, the limit is 9.',
     ],
-    ['cost of an order, reached', inputOf(), limits({ maxOrderCost: 518n * CENT }), undefined],
+    ['order cost, reached', inputOf(), limits({ maxOrderCost: 518n * CENT }), undefined],
     [
-      'cost of an order, passed',
+      'order cost, exceeded',
       inputOf(),
       limits({ maxOrderCost: 517n * CENT }),
       'max_order_cost: this order may cost $5.1750, the limit is $5.17.',
@@ -134,33 +134,33 @@ describe('each limit', () => {
       undefined,
     ],
     [
-      'position, passed',
+      'position, exceeded',
       inputOf(),
       { ...limits({ maxPositionContracts: 250 }), positions: [held('MILD', 'yes', 250, '100')] },
       'max_position_contracts: this order would make 260 yes contracts of MILD, the limit is 250.',
     ],
     [
-      'position, passed if a pending order is filled',
+      'position, exceeded if a pending order fills',
       inputOf(),
       { ...limits({ maxPositionContracts: 30 }), pending: [pending('buy', 'MILD', 'yes', 21, 50)] },
       'max_position_contracts: this order would make 31 yes contracts of MILD, the limit is 30.',
     ],
     [
-      'position of the other side: closing 20 and opening 10',
+      'position on the other side, closing 20 and opening 10',
       inputOf({ contracts: 30 }),
       { ...limits({ maxPositionContracts: 10 }), positions: [held('MILD', 'no', 20, '8')] },
       undefined,
     ],
     ['open orders, reached', inputOf(), { ...limits({ maxOpenOrders: 1 }) }, undefined],
     [
-      'open orders, passed',
+      'open orders, exceeded',
       inputOf(),
       { ...limits({ maxOpenOrders: 1 }), pending: [pending('buy', 'WARM', 'yes', 1, 10)] },
       'max_open_orders: this order would be open order 2, the limit is 1.',
     ],
     ['collar of a purchase, reached: 45 + 10', inputOf({ limitPrice: 55n * CENT }), factsOf(), undefined],
     [
-      'collar of a purchase, passed',
+      'collar of a purchase, exceeded',
       inputOf({ limitPrice: 56n * CENT }),
       factsOf(),
       'price_collar: the limit price 56¢ is 11¢ above the best price 45¢ of MILD, the limit is 10¢.',
@@ -172,12 +172,12 @@ describe('each limit', () => {
       undefined,
     ],
     [
-      'collar of a sale, passed',
+      'collar of a sale, exceeded',
       inputOf({ ...sale, limitPrice: 31n * CENT }),
       factsOf({ positions: [held('MILD', 'yes', 10, '4')] }),
       'price_collar: the limit price 31¢ is 11¢ below the best price 42¢ of MILD, the limit is 10¢.',
     ],
-    ['a price that is better than the best', inputOf({ limitPrice: 2n * CENT }), factsOf(), undefined],
+    ['collar, with a price better than the best', inputOf({ limitPrice: 2n * CENT }), factsOf(), undefined],
   ])('%s', (_name, input, facts, expected) => {
     expect(detailOf(input, facts)).toBe(expected);
   });
@@ -400,15 +400,15 @@ describe('the gate refuses on missing or invalid values', () => {
       ]),
     );
 
-  it.each(missing(factsOf()))('for facts of which %s', (_name, facts) => {
+  it.each(missing(factsOf()))('for facts where %s', (_name, facts) => {
     expect(detailOf(inputOf(), facts)).toBeDefined();
   });
 
-  it.each(missing(defaultLimits))('for limits of which %s', (_name, broken) => {
+  it.each(missing(defaultLimits))('for limits where %s', (_name, broken) => {
     expect(detailOf(inputOf(), factsOf({ limits: broken }))).toBeDefined();
   });
 
-  it.each(missing(factsOf().switches))('for switches of which %s', (_name, switches) => {
+  it.each(missing(factsOf().switches))('for switches where %s', (_name, switches) => {
     expect(detailOf(inputOf(), factsOf({ switches }))).toBeDefined();
   });
 
@@ -420,14 +420,14 @@ describe('the gate refuses on missing or invalid values', () => {
   const { isTrading, fetchedAt, books, feeRules, markets: listed } = snapshotOf().data;
   const pieces: [string, Partial<RiskInput>][] = [
     ...missing({ worstCost: 5n * DOLLAR, at, snapshot: snapshotOf(), market: markets[1]! }),
-    ['a cost below nothing', { worstCost: -1n }],
-    ['a fee that is not known', { snapshot: withData({ feeRules: new Map() }) }],
+    ['a negative cost', { worstCost: -1n }],
+    ['an unknown fee', { snapshot: withData({ feeRules: new Map() }) }],
     ['an impossible time', { at: new Date(Number.NaN) }],
-    ['a market of another order', { market: markets[0]! }],
+    ['another order’s market', { market: markets[0]! }],
     ['an impossible skew', { snapshot: withData({ clockSkewMs: Number.NaN }) }],
-    ['a skew of null', { snapshot: withData({ clockSkewMs: null as never }) }],
+    ['a null skew', { snapshot: withData({ clockSkewMs: null as never }) }],
     ['no source', { snapshot: snapshotOf(markets, { sources: [] }) }],
-    ['a snapshot from no time', { snapshot: snapshotOf(markets, { asOf: new Date(Number.NaN) }) }],
+    ['a snapshot without a valid time', { snapshot: snapshotOf(markets, { asOf: new Date(Number.NaN) }) }],
     ...missing({ isTrading }).map(([name, value]): [string, Partial<RiskInput>] => [
       name,
       { snapshot: withData({ fetchedAt, books, feeRules, markets: listed, ...value }) },

@@ -85,13 +85,13 @@ describe('settled days', () => {
     ['has no temperature', (markets) => Object.assign(markets[2]!, { expiration_value: 'see the report' })],
     ['has two temperatures', (markets) => Object.assign(markets[3]!, { expiration_value: '88.00' })],
     [
-      'was paid to another bracket than its temperature',
+      'paid another bracket than its temperature’s',
       (markets) => Object.assign(markets[2]!, { expiration_value: '91.00' }),
     ],
     ['has no winner', (markets) => Object.assign(markets[2]!, { result: 'no' })],
     ['lacks a bracket', (markets) => markets.splice(4, 1)],
     [
-      'has a market of another station',
+      'has another station’s market',
       (markets) => Object.assign(markets[5]!, { rules_primary: 'at LaGuardia' }),
     ],
   ])('exclude one that %s', async (_what, spoil) => {

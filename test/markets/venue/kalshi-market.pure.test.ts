@@ -138,36 +138,36 @@ describe('a venue market', () => {
   });
 
   it.each([
-    ['a day that it does not close with', wire({ close_time: '2026-07-06T06:00:00Z' }), 'close_time'],
+    ['a day that does not match its close', wire({ close_time: '2026-07-06T06:00:00Z' }), 'close_time'],
     ['a close after the end of its day', wire({ close_time: '2026-07-05T06:00:01Z' }), 'close_time'],
-    ['a ticker of another day', wire({ event_ticker: 'KXHIGHCHI-26JUL05' }), 'date'],
-    ['a bracket in doubt', wire({ floor_strike: 87 }), 'bracket'],
+    ['another day’s ticker', wire({ event_ticker: 'KXHIGHCHI-26JUL05' }), 'date'],
+    ['an uncertain bracket', wire({ floor_strike: 87 }), 'bracket'],
     [
       'rules about another bracket',
       wire({ rules_primary: rulesOf('KXHIGHCHI-26JUL04', { floor: 86, cap: 87 }) }),
       'bracket',
     ],
     [
-      'a series of highs and rules about a low',
+      'a series of highs but rules about a low',
       today({ event_ticker: 'KXHIGHCHI-26SEP25', ticker: 'KXHIGHCHI-26SEP25-B58.5' }),
       'series',
     ],
     [
-      'a series of highs that is not in the table and rules about a low',
+      'an unknown series of highs but rules about a low',
       today({ event_ticker: 'KXHIGHTCHI-26SEP25', ticker: 'KXHIGHTCHI-26SEP25-B58.5' }),
       'series',
     ],
     [
-      'a series of one station and rules about another',
+      'one station’s series but another’s rules',
       today({ event_ticker: 'KXLOWTNYC-26SEP25', ticker: 'KXLOWTNYC-26SEP25-B58.5' }),
       'series',
     ],
     [
-      'a payout that is not its result',
+      'a payout that contradicts its result',
       wire({ status: 'finalized', result: 'yes', settlement_value_dollars: '0.0000' }),
       'payout',
     ],
-    ['an hour that it does not close with', hour({ close_time: '2026-09-13T17:00:00Z' }), 'close_time'],
+    ['an hour that does not match its close', hour({ close_time: '2026-09-13T17:00:00Z' }), 'close_time'],
   ])('is left out and noted with %s', (_what, value, name) => {
     const { market, notes } = read(value);
     expect(market).toBeUndefined();
@@ -176,7 +176,7 @@ describe('a venue market', () => {
 
   it.each([
     [
-      'a place that is not a station of a series',
+      'a place without a station',
       wire({
         rules_primary: rulesOf('KXHIGHCHI-26JUL04', { floor: 88, cap: 89 }).replace(
           'Chicago Midway, IL',
@@ -187,19 +187,19 @@ describe('a venue market', () => {
       'unknown_place',
     ],
     [
-      'a report that is not in the table',
+      'an unknown report',
       today({ rules_primary: String(today().rules_primary).replace('CLIMDW', 'CLIORD') }),
       'daily_minimum',
       'unknown_place',
     ],
     [
-      'an index that is not known',
+      'an unknown index',
       hour({ rules_primary: String(hour().rules_primary).replace('Miami, FL', 'Boise, ID') }),
       'hourly',
       'unknown_place',
     ],
     [
-      'an hour that somebody else decides about',
+      'an hour with another settlement source',
       hour({
         rules_primary: String(hour().rules_primary).replace(
           'Synoptic Data',
@@ -210,7 +210,7 @@ describe('a venue market', () => {
       'unknown_place',
     ],
     [
-      'another wording',
+      'unknown wording',
       today({ rules_primary: 'If it gets very cold in Chicago, then the market resolves to Yes.' }),
       'other',
       'unknown_wording',
@@ -235,10 +235,10 @@ describe('a venue market', () => {
   });
 
   it.each([
-    ['a price field has another name', { yes_bid_dollars: undefined }, 'yes_bid_dollars'],
+    ['a price field is renamed', { yes_bid_dollars: undefined }, 'yes_bid_dollars'],
     ['prices are whole cents', { yes_bid_dollars: 42 }, 'yes_bid_dollars'],
     ['a count is not a number', { volume_fp: 'many' }, 'volume_fp'],
-    ['there are no price ranges', { price_ranges: [] }, 'price_ranges'],
+    ['its price ranges are missing', { price_ranges: [] }, 'price_ranges'],
   ])('is the only one left out if %s, and the field is named', (_what, change, name) => {
     const { market, notes } = read(wire(change));
     expect(market).toBeUndefined();

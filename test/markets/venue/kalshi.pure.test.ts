@@ -272,19 +272,19 @@ describe('an answer that contradicts the documentation', () => {
   };
 
   it.each([
-    ['a page of HTML', '/markets', '<!doctype html>', 200, 'text/html'],
+    ['an HTML page', '/markets', '<!doctype html>', 200, 'text/html'],
     ['broken JSON', '/markets', '{"markets":[', 200],
-    ['an error inside of a success', '/markets', '{"error":{"code":"deprecated"}}', 200],
+    ['an error with a success status', '/markets', '{"error":{"code":"deprecated"}}', 200],
     ['no cursor', '/markets', '{"markets":[]}', 200],
     ['gone', '/markets', '{"code":"deprecated_endpoint"}', 410],
-    ['other books than were asked for', '/markets/orderbooks', '{"orderbooks":[]}', 200],
+    ['books that were not requested', '/markets/orderbooks', '{"orderbooks":[]}', 200],
     [
       'a book in whole cents',
       '/markets/orderbooks',
       `{"orderbooks":[{"ticker":"X","orderbook":{"yes":[[42,10]]}}]}`,
       200,
     ],
-    ['one series instead of a list', '/series', '{"series":{"ticker":"X"}}', 200],
+    ['a single series instead of a list', '/series', '{"series":{"ticker":"X"}}', 200],
     ['a status without its fields', '/exchange/status', '{}', 200],
   ])(
     '(%s) is refused at once without a retry',
@@ -481,10 +481,10 @@ describe('prints', () => {
   });
 
   it.each([
-    ['a side that is none', { taker_outcome_side: 'both' }],
+    ['an unknown side', { taker_outcome_side: 'both' }],
     ['a price that is a number', { yes_price_dollars: 0.42 }],
     ['a count with three decimals', { count_fp: '1.125' }],
-    ['a time that is none', { created_time: 'yesterday' }],
+    ['an invalid time', { created_time: 'yesterday' }],
     ['another market', { ticker: `${EVENT}-T91` }],
   ])('with %s invalidate the whole answer', async (_, fault) => {
     venue.fault = (req, res) => {

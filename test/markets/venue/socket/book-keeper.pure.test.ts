@@ -89,7 +89,7 @@ describe('sequence numbers of acknowledgements', () => {
   it.each([
     ['ok', { id: 7, type: 'ok', sid: 1, seq: 3, msg: { market_tickers: [A, B] } }],
     ['error', { id: 7, type: 'error', sid: 1, seq: 3, msg: { code: 13, msg: 'Unsupported action' } }],
-    ['what is not known', { type: 'something_new', sid: 1, seq: 3, msg: {} }],
+    ['unknown types', { type: 'something_new', sid: 1, seq: 3, msg: {} }],
   ])('for %s are no gap', (_name, answer) => {
     const { keeper } = begin();
     expect(keeper.take(frame(answer))).toBeUndefined();
@@ -106,10 +106,10 @@ describe('a broken sequence puts all books of its subscription in doubt', () => 
     ['a gap', delta(4, A, 'yes', '0.4200', '3.00'), ofAll('gap')],
     ['a gap before another market’s frame', snapshot(9, B), ofAll('gap')],
     ['a gap before an answer', frame({ type: 'ok', sid: 1, seq: 5 }), ofAll('gap')],
-    ['a frame that came before', snapshot(2, B), ofAll('stale')],
-    ['a sequence that begins anew', delta(1, A, 'yes', '0.4200', '3.00'), ofAll('stale')],
+    ['a repeated frame', snapshot(2, B), ofAll('stale')],
+    ['a restarted sequence', delta(1, A, 'yes', '0.4200', '3.00'), ofAll('stale')],
     [
-      'a frame that cannot be read',
+      'an unreadable frame',
       frame({ type: 'orderbook_delta', sid: 1, seq: 3, msg: { market_ticker: A, side: 'yes' } }),
       ofAll('unreadable'),
     ],
@@ -152,11 +152,11 @@ describe('a broken sequence puts all books of its subscription in doubt', () => 
 
 describe('a contradiction in one book puts only that book in doubt', () => {
   it.each([
-    ['fewer bids than none', delta(3, A, 'yes', '0.4000', '-10.01'), ofOne('negative')],
-    ['bids gone that were never there', delta(3, A, 'no', '0.9000', '-1.00'), ofOne('negative')],
+    ['a negative level', delta(3, A, 'yes', '0.4000', '-10.01'), ofOne('negative')],
+    ['removed bids that never existed', delta(3, A, 'no', '0.9000', '-1.00'), ofOne('negative')],
     ['a crossed book', delta(3, A, 'yes', '0.4500', '1.00'), ofOne('crossed')],
     ['a crossed snapshot', snapshot(3, A, [['0.6000', '1.00']], [['0.5000', '1.00']]), ofOne('crossed')],
-    ['a snapshot with less than nothing', snapshot(3, A, [['0.6000', '-1.00']]), ofOne('negative')],
+    ['a snapshot with a negative level', snapshot(3, A, [['0.6000', '-1.00']]), ofOne('negative')],
   ])('%s', (_name, wrong, problem) => {
     const { keeper } = begin();
     expect(keeper.take(wrong)).toEqual(problem);
@@ -166,7 +166,7 @@ describe('a contradiction in one book puts only that book in doubt', () => {
   });
 
   it.each([
-    ['of a subscription that is not ours', 8],
+    ['of an unknown subscription', 8],
     ['of another market’s subscription', 2],
   ])('after a frame %s', (_name, sid) => {
     const { keeper } = begin();

@@ -193,7 +193,7 @@ describe('the books recover, and are never wrong in between, after', () => {
   it.each<[name: string, kind: string, fault: () => void]>([
     ['a lost frame', 'gap', () => onNextDelta(() => undefined)],
     [
-      'a frame that comes twice',
+      'a repeated frame',
       'stale',
       () =>
         onNextDelta((frame, send) => {
@@ -202,28 +202,28 @@ describe('the books recover, and are never wrong in between, after', () => {
         }),
     ],
     [
-      'frames in the wrong order',
+      'frames out of order',
       'gap',
       () => onNextDelta((frame, send) => void setTimeout(() => send(frame), 20)),
     ],
-    ['a sequence that begins anew', 'stale', () => venue.stream.restartSequences()],
+    ['a restarted sequence', 'stale', () => venue.stream.restartSequences()],
     [
       'another subscription’s number',
       'foreign',
       () => onNextDelta((frame, send) => send({ ...frame, sid: 999 })),
     ],
     [
-      'a level that loses more than it had',
+      'a level that becomes negative',
       'negative',
       () => onNextDelta((frame, send) => send({ ...frame, msg: { ...frame.msg, delta_fp: '-1000.00' } })),
     ],
     [
-      'a book that is crossed',
+      'a crossed book',
       'crossed',
       () => onNextDelta((frame, send) => send({ ...frame, msg: { ...frame.msg, price_dollars: '0.9900' } })),
     ],
     [
-      'a frame that says something else',
+      'a frame with wrong content',
       'unreadable',
       () => onNextDelta((frame, send) => send({ ...frame, msg: { ...frame.msg, side: 'maybe' } })),
     ],
@@ -245,8 +245,8 @@ describe('the books recover, and are never wrong in between, after', () => {
 
   it.each<[name: string, fault: () => void]>([
     ['a lost connection', () => venue.stream.disconnect()],
-    ['a connection that dies in silence', () => venue.stream.goSilent()],
-    ['a message that is none', () => onNextDelta((_frame, send) => send('' as unknown as StreamFrame))],
+    ['a connection that dies silently', () => venue.stream.goSilent()],
+    ['an invalid message', () => onNextDelta((_frame, send) => send('' as unknown as StreamFrame))],
   ])('%s', async (_name, fault) => {
     await begin();
     const phantoms = watchForPhantoms();
