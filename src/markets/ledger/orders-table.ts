@@ -23,7 +23,6 @@ export const micros = (name: string) => bigint(name, { mode: 'bigint' });
 /** Contracts to two decimals; see `contracts.ts`. Exact in Postgres; raw SQL reads `::float8`, the nearest double. */
 export const contractsColumn = (name: string) => numeric(name, { precision: 12, scale: 2, mode: 'number' });
 
-/** State of a live Organization's account at the venue, apart from its cash. */
 export const liveAccounts = pgTable('live_accounts', {
   orgId: uuid('org_id').primaryKey(),
   /**
@@ -100,7 +99,6 @@ export const tradingOrders = pgTable(
     limitPrice: micros('limit_price').notNull(),
     timeInForce: text('time_in_force', { enum: timesInForce }).notNull(),
     status: text({ enum: orderStatuses }).notNull(),
-    /** Why the order was cancelled or rejected, or the state of an open order. */
     reason: text(),
     filledContracts: contractsColumn('filled_contracts').notNull().default(0),
     /** The fee accumulator, see `OrderAccount`. */
@@ -128,7 +126,6 @@ export const tradingOrders = pgTable(
     queueAhead: contractsColumn('queue_ahead'),
     /** Null until the first print is counted. Prints from before the order rested never are. */
     printsSeen: jsonb('prints_seen').$type<PrintsSeen>(),
-    /** Fee type and multiplier of the series when the order was accepted. */
     feeRule: jsonb('fee_rule').$type<{ type: string; multiplier: string }>().notNull(),
     bookFetchedAt: time('book_fetched_at').notNull(),
     /** Exactly one of `apiKeyId` and `userId` is set. */
@@ -171,7 +168,6 @@ export const tradingOrders = pgTable(
   ],
 );
 
-/** One row per price level taken. */
 export const tradingFills = pgTable(
   'trading_fills',
   {

@@ -47,7 +47,6 @@ export const tradingPositions = pgTable(
     mode: text({ enum: tradeModes }).notNull(),
     ticker: text().notNull(),
     eventTicker: text('event_ticker').notNull(),
-    /** Current side, or the last one held. */
     side: text({ enum: ['yes', 'no'] }).notNull(),
     contracts: contractsColumn('contracts').notNull(),
     /** Cost of the held contracts at average cost, without fees. */
@@ -102,14 +101,12 @@ export const ledgerEntries = pgTable(
     fillN: integer('fill_n'),
     /** Row number in `trading_settlements`. */
     settlementN: integer('settlement_n'),
-    /** Venue id of a transfer between shards. */
     transferId: text('transfer_id'),
     cash: micros('cash').notNull(),
     positions: micros('positions').notNull(),
     fees: micros('fees').notNull(),
     realised: micros('realised').notNull(),
     capital: micros('capital').notNull(),
-    /** Reason, for entries without an order or settlement. */
     memo: text(),
   },
   (t) => [

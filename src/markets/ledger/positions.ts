@@ -9,7 +9,6 @@ export interface Position extends Holding {
 }
 
 interface BookedFills {
-  /** Undefined if there was no position and no fill. */
   position: Position | undefined;
   postings: Postings[];
   cashChange: Micros;

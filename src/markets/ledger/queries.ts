@@ -52,7 +52,6 @@ export interface Account {
 export const ofAccount = (table: Record<'orgId' | 'mode', AnyPgColumn>, { orgId, mode }: Account) =>
   and(eq(table.orgId, orgId), eq(table.mode, mode))!;
 
-/** Sorts before every account: the start of a scan. */
 export const beforeAll: Account = { orgId: '00000000-0000-0000-0000-000000000000', mode: 'live' };
 
 /**

@@ -12,7 +12,6 @@ interface EventOutcome {
   /** Winning bracket, or the highest threshold passed; null for any outcome not listed by name. */
   ticker: string | null;
   payout: Micros;
-  /** Payout less cost. Fees were already paid and are not included. */
   result: Micros;
 }
 
@@ -82,7 +81,6 @@ export interface Mark {
   value: Micros | null;
   /** Fees of the sale; 0 if the position is not sold. */
   fees: Micros;
-  /** Contracts without a bid, valued at zero. */
   unsellableContracts: number;
   status: MarketStatus | null;
 }
@@ -96,7 +94,6 @@ export interface Quotes {
   knownValue: Micros | null;
 }
 
-/** Sells everything at once, into every bid at any price. */
 export const quoteSale = (
   book: OrderBook,
   feeRule: FeeRule,

@@ -17,7 +17,6 @@ export interface MarketableOrder {
   side: Side;
   action: 'buy' | 'sell';
   contracts: number;
-  /** Worst acceptable price, on the order's own side. */
   limitPrice: Micros;
   timeInForce: TimeInForce;
 }

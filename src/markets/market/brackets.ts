@@ -4,7 +4,6 @@ export interface DegreeRange {
   highest: number | null;
 }
 
-/** Outcomes in which a market's YES pays, inclusive. */
 export interface Payout {
   from: number;
   to: number;
@@ -16,7 +15,6 @@ export interface Payout {
  */
 export interface Outcomes {
   ranges: readonly DegreeRange[];
-  /** By market, in input order. */
   pays: readonly Payout[];
   /** Rounding step of temperatures, °F. */
   step: number;
@@ -81,7 +79,6 @@ export type Bracket = (
   step?: 1 | 0.01;
 };
 
-/** Null is open-ended. */
 export function bracketOf(floor: number | null, cap: number | null, step: 1 | 0.01 = 1): Bracket {
   const rounding = step === 1 ? {} : { step };
   if (floor === null) return { kind: 'less', floor, cap: cap!, ...rounding };
@@ -134,7 +131,6 @@ export const areThresholds = (brackets: readonly Bracket[]): boolean =>
   brackets.every(({ kind }) => kind === 'greater') &&
   new Set(brackets.map(({ floor }) => floor)).size === brackets.length;
 
-/** Bracket fields of a venue market. Any may be missing, see `parseBracket`. */
 interface BracketFields {
   ticker: string;
   strikeType?: string | undefined;

@@ -45,7 +45,6 @@ export const sureMinimum = (extremeF: number): number => Math.floor(extremeF + 0
 
 /** Standard distribution: symmetric about 0, deviation 1. */
 interface Family {
-  /** P(Z < z) */
   cdf: (z: number) => number;
   /** P(Z ≥ z | Z ≥ f), for z ≥ f. */
   survival: (z: number, f: number) => number;
@@ -96,7 +95,6 @@ export function probabilityOf(distribution: TemperatureDistribution, bracket: Br
   return probabilityWithin(distribution, { ...bracketRange(bracket), step: bracket.step ?? 1 });
 }
 
-/** Probability of an inclusive range of reported temperatures; null is open-ended. */
 export function probabilityWithin(
   distribution: TemperatureDistribution,
   { lowest, highest, step }: DegreeRange & { step: number },

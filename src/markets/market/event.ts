@@ -37,7 +37,6 @@ export function writeEventTicker(seriesTicker: string, date: string, hour?: numb
 }
 
 export interface EventEnds {
-  /** Exactly one of these occurs. */
   outcomes: readonly EventEnd[];
   /** Markets with no known relation to the others: each may pay or not, independently. */
   free: ReadonlySet<string>;
@@ -96,7 +95,6 @@ export interface MarketEvent {
   station: Place;
   /** Climate day, `YYYY-MM-DD`; for an hour the local calendar date. */
   date: string;
-  /** Local clock hour; set for hourly events only. */
   hour?: number;
   /** From cold to warm. */
   markets: readonly Market[];

@@ -20,7 +20,6 @@ export const feeTypes = [
 ] as const;
 type FeeType = (typeof feeTypes)[number];
 
-/** Fee rule as read from the venue: type and multiplier differ between series, and an event may have its own. */
 export interface FeeRule {
   /** `unknown`: the venue names a type that is not listed here. */
   type: FeeType | 'unknown';
@@ -58,9 +57,9 @@ export function tradeFee(
   { type, multiplier }: FeeRule,
   { price, contracts, isMaker = false }: Omit<Fill, 'action'>,
 ): Micros {
-  const ofMaker = makerShares[type];
-  if (ofMaker === undefined) throw new RangeError(`fees of the type ${type} are not supported`);
-  const share = isMaker ? ofMaker : 100n;
+  const makerShare = makerShares[type];
+  if (makerShare === undefined) throw new RangeError(`fees of the type ${type} are not supported`);
+  const share = isMaker ? makerShare : 100n;
   // 7 / 100 of hundredths of contracts · dollars⁻² · multiplier, all in millionths: a single division at the end keeps
   // the result exact.
   const numerator = 7n * share * BigInt(toHundredths(contracts)) * price * (DOLLAR - price) * multiplier;

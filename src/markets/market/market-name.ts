@@ -4,7 +4,6 @@ import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from '.
 import { sourceOn, type SettlementSource } from './rules.js';
 import { findAreaOfSeries, findSeries, type Place } from './stations.js';
 
-/** Description of a market, derived from its ticker if the market is no longer listed. */
 export interface MarketName {
   ticker: string;
   eventTicker: string;
@@ -57,7 +56,6 @@ export function nameMarket(
   };
 }
 
-/** Used when the rules are no longer available. */
 const sourceOf = (kind: MarketKind, date: string): SettlementSource =>
   kind === 'hourly' ? 'Kalshi Weather Index' : sourceOn(date);
 

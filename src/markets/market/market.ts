@@ -61,7 +61,6 @@ interface AnyMarket {
   openTime: Date;
   closeTime: Date;
   priceRanges: readonly PriceRange[];
-  /** Settlement source according to the rules, and the rules' text. */
   settlement: { source: SettlementSource | null; rulesText: string };
   /** YES payout; null until the venue reports it. A fraction of a dollar is a last fair price after missing data. */
   settlementValue: Micros | null;
@@ -71,7 +70,6 @@ interface AnyMarket {
   settledTemperature: number | null;
 }
 
-/** One bracket of one temperature: a day's maximum or minimum at a station, or an hour's value in an area. */
 export interface Market extends AnyMarket {
   kind: TemperatureKind;
   station: Place;
@@ -102,7 +100,6 @@ export const isPlaced = (market: ListedMarket): market is Market => market.stati
 export const cityOf = (market: ListedMarket): string | null =>
   market.station?.city ?? (market as UnplacedMarket).city;
 
-/** True if both the venue and this service take orders in the market. */
 export const takesOrders = ({ status, untradable }: Pick<ListedMarket, 'status' | 'untradable'>): boolean =>
   status === 'active' && untradable === undefined;
 

@@ -100,6 +100,5 @@ function readSource(text: string, secondary: string): SettlementSource | null {
 /** First day settled by The Weather Company. Earlier days settled by the weather service's own report. */
 const RELAYED_SINCE = '2026-08-14';
 
-/** Settlement source of a day whose rules are no longer available. */
 export const sourceOn = (date: string): SettlementSource =>
   date < RELAYED_SINCE ? 'National Weather Service' : 'The Weather Company';

@@ -80,7 +80,6 @@ export interface MarketData {
   notes?: readonly VenueNote[];
 }
 
-/** Updates that a venue pushes between two reads. */
 export interface MarketChanges {
   /** Reports changed markets in batches until the returned function is called. */
   subscribe(listener: (tickers: ReadonlySet<string>) => void): () => void;

@@ -37,7 +37,7 @@ export function readAnyPlaceId(given: string): string {
 
 const noSuchStation = () => new AppError('unknown_station', 'There is no such station.');
 
-interface More {
+interface StationDetails {
   /** Words in the rules' place name before 2026-08-14, in lower case. */
   formerPlaces: readonly string[];
   evidence?: Evidence;
@@ -55,7 +55,7 @@ type Row = [
   office: string,
   maximum: string,
   minimum: string,
-  more?: More,
+  more?: StationDetails,
 ];
 
 /**
@@ -212,11 +212,11 @@ const byReport = new Map(stations.map((station) => [station.report, station]));
 const bySeries = new Map<string, KnownSeries>(
   stations.flatMap((station): [string, KnownSeries][] => {
     const { maximum, minimum, formerMaximum } = station.series;
-    const ofMaximum: KnownSeries = { station, kind: 'daily_maximum' };
+    const maximumSeries: KnownSeries = { station, kind: 'daily_maximum' };
     return [
-      [maximum, ofMaximum],
+      [maximum, maximumSeries],
       [minimum, { station, kind: 'daily_minimum' }],
-      ...(formerMaximum === null ? [] : [[formerMaximum, ofMaximum] satisfies [string, KnownSeries]]),
+      ...(formerMaximum === null ? [] : [[formerMaximum, maximumSeries] satisfies [string, KnownSeries]]),
     ];
   }),
 );

@@ -33,7 +33,6 @@ type RiskCheck = (typeof riskChecks)[number];
 
 export interface RiskRefusal {
   check: RiskCheck;
-  /** The limit, its value and the order's value. */
   detail: string;
   /** Default: `risk_limit`. */
   code?: ErrorCode;
@@ -70,7 +69,6 @@ const ownerNames: Record<SwitchOwner, string> = {
 
 type AskedOrder = Pick<RiskInput['order'], 'action' | 'contracts' | 'side' | 'ticker'>;
 
-/** Input of the access and switch checks, which also review orders waiting to be sent or resting. */
 interface OrderFacts extends Pick<CandidateOrder, 'isReducing' | 'closable'> {
   input: { order: AskedOrder };
   facts: Permissions;
@@ -150,7 +148,6 @@ export function checkData({ input: { snapshot, at } }: CandidateOrder): RiskRefu
 
 const because = (reason: string | null): string => (reason === null ? '' : ` (${reason})`);
 
-/** Limits on every order, including reducing ones. */
 export function checkOrder({
   input,
   facts: { limits, pending },
@@ -189,7 +186,6 @@ export function checkOrder({
   return undefined;
 }
 
-/** Limits on orders that open or enlarge a position. */
 export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | undefined {
   const { order, market, snapshot, worstCost: spent } = input;
   const { limits, positions, pending } = facts;

@@ -24,8 +24,10 @@ export async function readRiskFacts(
 ): Promise<RiskFacts | undefined> {
   const found = await selectRisk(orm, { orgId, mode, midnight: midnightOf(at) });
   if (!found.isHere && opensWith === undefined) return undefined;
-  const begun = String(opensWith);
-  const stored = found.isHere ? found : { ...found, cash: begun, deposits: begun, isFromToday: true };
+  const startingCash = String(opensWith);
+  const stored = found.isHere
+    ? found
+    : { ...found, cash: startingCash, deposits: startingCash, isFromToday: true };
   return {
     ...toPermissions(stored),
     limits: toEffectiveLimits(toDeclared(stored.limits)),

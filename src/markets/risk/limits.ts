@@ -25,7 +25,6 @@ export function toLimitUse(
   });
   return {
     largestOrder,
-    /** Most expensive purchase of today at its limit price, without the fee. */
     dearestOrder,
     largestPosition: positions.toSorted((a, b) => b.contracts - a.contracts)[0],
     worstEvent: losses.toSorted((a, b) => (a.loss < b.loss ? 1 : -1))[0],

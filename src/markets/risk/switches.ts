@@ -18,7 +18,6 @@ export interface SwitchInput {
 }
 
 export interface SwitchPart extends SwitchInput {
-  /** Null if never set. */
   changedAt: Date | null;
 }
 
@@ -90,7 +89,6 @@ export async function setServiceSwitch(tx: Tx, input: SwitchInput, source: Sourc
   return part;
 }
 
-/** Undefined if the state is unchanged or open. */
 function haltOf(owner: SwitchOwner, before: SwitchInput, { state, reason }: SwitchInput, { at }: Source) {
   if (state === 'open' || state === before.state) return undefined;
   return { owner, state, reason: reason!, changedAt: at.toISOString() };

@@ -7,7 +7,6 @@ import { isPlaced, marketKinds, type MarketKind } from '../market/market.js';
 import { createNoteBook, type NoteKind, type VenueNote } from '../market/source.js';
 
 export interface VenueReport {
-  /** Listed series, and how many of them have markets now. */
   series: number;
   seriesWithMarkets: number;
   kinds: {

@@ -23,7 +23,6 @@ interface CatalogueOptions {
   onFailure: (error: unknown) => void;
 }
 
-/** Discovers the series of the venue's climate category. */
 export function createCatalogue({ client, clock, only, notes, onFailure }: CatalogueOptions) {
   let series: readonly KalshiSeries[] = [];
   let readAtMs = -Infinity;
@@ -192,7 +191,7 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
   };
 }
 
-interface SaidOfFees {
+interface FeeData {
   series: readonly KalshiSeries[];
   readAtMs: number;
   seriesChanges: readonly SeriesChange[];
@@ -201,7 +200,7 @@ interface SaidOfFees {
 
 function rulesAt(
   now: number,
-  { series, readAtMs, seriesChanges, eventChanges }: SaidOfFees,
+  { series, readAtMs, seriesChanges, eventChanges }: FeeData,
   toRule: RuleReader,
 ): Map<string, FeeRule> {
   const rules = new Map<string, FeeRule>();
@@ -213,10 +212,10 @@ function rulesAt(
   }
   const last = new Map(eventChanges.filter(({ at }) => at <= now).map((one) => [one.eventTicker, one]));
   for (const own of last.values()) {
-    const ofSeries = rules.get(own.seriesTicker);
-    if (!ofSeries || (own.feeType === null && own.feeMultiplier === null)) continue;
-    const { type } = own.feeType === null ? ofSeries : toRule(own.feeType, 0);
-    const { multiplier: factor } = own.feeMultiplier === null ? ofSeries : toRule(type, own.feeMultiplier);
+    const seriesRule = rules.get(own.seriesTicker);
+    if (!seriesRule || (own.feeType === null && own.feeMultiplier === null)) continue;
+    const { type } = own.feeType === null ? seriesRule : toRule(own.feeType, 0);
+    const { multiplier: factor } = own.feeMultiplier === null ? seriesRule : toRule(type, own.feeMultiplier);
     rules.set(own.eventTicker, { type, multiplier: factor });
   }
   return rules;

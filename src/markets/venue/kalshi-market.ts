@@ -59,7 +59,6 @@ export const kalshiMarketSchema = z.object({
 });
 export type KalshiMarket = z.infer<typeof kalshiMarketSchema>;
 
-/** Markets are validated one by one. */
 export const kalshiMarketsPageSchema = z.object({ markets: z.array(z.unknown()), cursor: z.string() });
 
 /** `[price, contracts]`, bids only. */
@@ -215,7 +214,6 @@ const topSchema = kalshiMarketSchema
   .pick({ yes_bid_dollars: true, yes_ask_dollars: true, yes_bid_size_fp: true, yes_ask_size_fp: true })
   .required();
 
-/** An unknown status counts as not trading. */
 function readStatus({ status, ticker }: KalshiMarket, notes: Pick<NoteBook, 'add'>): MarketStatus {
   const known = marketStatuses.find((name) => name === status);
   if (known) return known;

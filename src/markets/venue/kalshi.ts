@@ -37,7 +37,7 @@ interface Known {
 function createMarketReader() {
   let known = new Map<string, Known>();
 
-  function readAnew(value: unknown, text: string): Known {
+  function parseListed(value: unknown, text: string): Known {
     const own = createNoteBook();
     const market = readMarket(value, own);
     return { text, market, top: market && toTopOfBook(value), notes: own.list() };
@@ -49,7 +49,7 @@ function createMarketReader() {
       if (typeof ticker !== 'string') return readMarket(value, notes);
       const text = JSON.stringify(value);
       const before = known.get(ticker);
-      const found = before?.text === text ? before : readAnew(value, text);
+      const found = before?.text === text ? before : parseListed(value, text);
       known.set(ticker, found);
       for (const { kind, name, example } of found.notes) notes.add(kind, name, example);
       return found.market;
@@ -158,8 +158,8 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
     clock,
     read: (value) => reader.read(value, notes),
   });
-  const tell = createTeller(log);
-  const readOne = (value: unknown) => readAlone(value, tell);
+  const logNotes = createNoteLogger(log);
+  const readOne = (value: unknown) => readAlone(value, logNotes);
   const catalogue = createCatalogue({
     client,
     clock,
@@ -172,7 +172,7 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   async function list(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]> {
     const chosen = chooseSeries(tickers);
     const found = await inParallel(chosen, { width: SERIES_AT_ONCE, signal }, readSeries);
-    const markets = shareTemperatures(found.flat()).sort(inOrder);
+    const markets = shareTemperatures(found.flat()).sort(compareMarkets);
     reader.keep(markets.map(({ ticker }) => ticker));
     return markets;
   }
@@ -189,7 +189,7 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
       const tickers = listed.series.map(({ ticker }) => ticker);
       const { markets, books, ...rest } = await readBooks(() => list(tickers, signal), signal);
       const said = notes.list();
-      tell(said);
+      logNotes(said);
       return {
         fetchedAt: new Date(clock.now()),
         ...trading,
@@ -208,10 +208,13 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   };
 }
 
-function readAlone(value: unknown, tell: (found: readonly VenueNote[]) => void): ListedMarket | undefined {
+function readAlone(
+  value: unknown,
+  logNotes: (found: readonly VenueNote[]) => void,
+): ListedMarket | undefined {
   const notes = createNoteBook();
   const market = readMarket(value, notes);
-  tell(notes.list());
+  logNotes(notes.list());
   return market;
 }
 
@@ -245,7 +248,6 @@ function createSeriesReader(
   };
 }
 
-/** Chooses series with markets, series never read, and some of the rest in turn. */
 function createSeriesChooser(seen: ReadonlyMap<string, SeenSeries>): (all: readonly string[]) => string[] {
   let nextDormant = 0;
   return (all) => {
@@ -261,13 +263,13 @@ function createSeriesChooser(seen: ReadonlyMap<string, SeenSeries>): (all: reado
   };
 }
 
-function createTeller(log: Logger): (found: readonly VenueNote[]) => void {
-  const told = new Set<string>();
+function createNoteLogger(log: Logger): (found: readonly VenueNote[]) => void {
+  const logged = new Set<string>();
   return (found) => {
     for (const note of found) {
       const key = `${note.kind} ${note.name}`;
-      if (told.has(key) || note.kind === 'unknown_kind') continue;
-      if (told.size < 1_000) told.add(key);
+      if (logged.has(key) || note.kind === 'unknown_kind') continue;
+      if (logged.size < 1_000) logged.add(key);
       log.warn(note, 'the venue says something that is not understood');
     }
   };
@@ -276,7 +278,7 @@ function createTeller(log: Logger): (found: readonly VenueNote[]) => void {
 const placeOrder = new Map(places.map(({ id }, i) => [id, i]));
 
 /** By station, kind, day and bracket; markets without a place last, by ticker. */
-function inOrder(a: ListedMarket, b: ListedMarket): number {
+function compareMarkets(a: ListedMarket, b: ListedMarket): number {
   if (!isPlaced(a) || !isPlaced(b)) {
     const order = Number(isPlaced(b)) - Number(isPlaced(a));
     return order !== 0 ? order : compare(a.ticker, b.ticker);

@@ -42,7 +42,6 @@ export interface NotPlaced {
   note: { kind: NoteKind; name: string };
 }
 
-/** How long before the end of its day a market may close. */
 export const MAX_EARLY_MS = 6 * HOUR_MS;
 
 /**
@@ -147,9 +146,8 @@ function findPlaceOf({
 
 type Refuse = (what: string, detail: string) => ContradictionError;
 
-/** Bracket from the rules; strikes, label and ticker must agree. */
 function readBracket(wire: KalshiMarket, { bracket }: TemperatureRules, refuse: Refuse): Bracket {
-  const told = parseBracket({
+  const parsed = parseBracket({
     ticker: wire.ticker,
     strikeType: wire.strike_type ?? undefined,
     floorStrike: wire.floor_strike ?? undefined,
@@ -157,17 +155,17 @@ function readBracket(wire: KalshiMarket, { bracket }: TemperatureRules, refuse: 
     label: wire.yes_sub_title,
     ...(bracket.step === undefined ? {} : { step: bracket.step }),
   });
-  if (!told)
+  if (!parsed)
     throw refuse(
       'bracket',
       `its strikes, its label “${wire.yes_sub_title}” and its ticker do not agree on a bracket`,
     );
-  if (!isSameBracket(told, bracket))
+  if (!isSameBracket(parsed, bracket))
     throw refuse(
       'bracket',
       `its rules say ${bracket.kind} ${bracket.floor ?? bracket.cap}, its strikes and its label “${wire.yes_sub_title}”`,
     );
-  return told;
+  return parsed;
 }
 
 /**

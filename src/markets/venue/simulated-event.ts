@@ -70,11 +70,9 @@ export function volumeOf(
 
 export const linearCents = [{ start: 0n, end: DOLLAR, step: CENT }];
 
-/** `Sep 23, 2026`. */
 const dayFormat = new Intl.DateTimeFormat('en-US', { timeZone: 'UTC', dateStyle: 'medium' });
 const recallZoneFormat = createRecall<Intl.DateTimeFormat>(100);
 
-/** Rules in the venue's current wording. */
 function rulesOf(subject: SimulatedSubject, bracket: Bracket): string {
   const { kind, station, date } = subject;
   const day = dayFormat.format(new Date(date));
@@ -100,7 +98,6 @@ const areaNames: Readonly<Record<string, string>> = {
 };
 const areaName = ({ id, city }: Place): string => areaNames[id] ?? city;
 
-/** `12 PM EDT`. */
 function clockOf({ station: { timeZone }, hour, span }: SimulatedSubject): string {
   const format = recallZoneFormat(
     timeZone,
@@ -124,15 +121,18 @@ interface Timings {
   determinedMs: number;
   finalMs: number;
 }
-const ofDays: Timings = { reportedMs: 7 * HOUR_MS, determinedMs: 8 * HOUR_MS, finalMs: 9 * HOUR_MS };
-const ofHours: Timings = { reportedMs: 5 * MINUTE_MS, determinedMs: 10 * MINUTE_MS, finalMs: 40 * MINUTE_MS };
-const timingsOf = (kind: TemperatureKind): Timings => (kind === 'hourly' ? ofHours : ofDays);
+const dailyTimings: Timings = { reportedMs: 7 * HOUR_MS, determinedMs: 8 * HOUR_MS, finalMs: 9 * HOUR_MS };
+const hourlyTimings: Timings = {
+  reportedMs: 5 * MINUTE_MS,
+  determinedMs: 10 * MINUTE_MS,
+  finalMs: 40 * MINUTE_MS,
+};
+const timingsOf = (kind: TemperatureKind): Timings => (kind === 'hourly' ? hourlyTimings : dailyTimings);
 
 const THRESHOLDS = 10;
 
 export type Seeded = Pick<SimulatedWorld, 'seed' | 'weather'>;
 
-/** Markets of one event and their books, both in bracket order. */
 export interface ListedEvent {
   markets: readonly ListedMarket[];
   books: readonly OrderBook[];

@@ -57,16 +57,16 @@ const RAINY = 0.3;
 /** Rain markets of adjacent days. Nothing here forecasts rain, so they settle by the venue's report alone. */
 function listRain(world: Seeded, at: Date): ListedEvent {
   const today = dateOf(at.getTime());
-  return joined([-1, 0, 1].map((days) => listRainOf(world, addDays(today, days), at)));
+  return joinEvents([-1, 0, 1].map((days) => listRainOf(world, addDays(today, days), at)));
 }
 
 function findRain(world: Seeded, eventTicker: string, at: Date): ListedEvent {
   const { seriesTicker, date } = readEventTicker(eventTicker) ?? {};
-  return seriesTicker === RAIN_SERIES ? listRainOf(world, date!, at) : joined([]);
+  return seriesTicker === RAIN_SERIES ? listRainOf(world, date!, at) : joinEvents([]);
 }
 
 const listRainOf = (world: Seeded, date: string, at: Date): ListedEvent =>
-  joined(leadingStations.map((station) => listCity(world, station, date, at)));
+  joinEvents(leadingStations.map((station) => listCity(world, station, date, at)));
 
 function listCity(world: Seeded, station: Station, date: string, at: Date): ListedEvent {
   const { seed } = world;
@@ -78,7 +78,7 @@ function listCity(world: Seeded, station: Station, date: string, at: Date): List
     dailySubject('daily_maximum', { station, day }),
     at,
   );
-  if (phase === 'unopened') return joined([]);
+  if (phase === 'unopened') return joinEvents([]);
   const isPaying = phase === 'determined' || phase === 'finalized';
   const ticker = `${eventTicker}-${station.report.slice(3)}`;
   const rains = uniform(seed, ticker, 'rain') < RAINY;
@@ -113,7 +113,7 @@ function expect(rains: boolean, at: Date, start: Date): number {
   return RAINY + (Number(rains) - RAINY) * share * 0.97;
 }
 
-const joined = (events: readonly ListedEvent[]): ListedEvent => ({
+const joinEvents = (events: readonly ListedEvent[]): ListedEvent => ({
   markets: events.flatMap(({ markets }) => markets),
   books: events.flatMap(({ books }) => books),
 });
@@ -126,7 +126,6 @@ const feeRules = new Map(
     RAIN_SERIES,
   ].map((series) => [series, fee]),
 );
-/** More than the events at any time. */
 const MAX_KEPT = 500;
 
 /** Markets of a simulated world, derived from its seed and the clock: identical in every process, at any time, offline. */

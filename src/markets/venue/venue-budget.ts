@@ -39,7 +39,6 @@ function waitIn(
   });
 }
 
-/** Token bucket: refills at a steady rate up to a capacity; requests wait for their tokens. */
 function createTokenBucket(initial: BucketLimits) {
   let limits = initial;
   let tokens = initial.capacity;
@@ -81,7 +80,7 @@ function createTokenBucket(initial: BucketLimits) {
     }
   }
 
-  function serveAnew(): void {
+  function serveNow(): void {
     clearTimeout(timer);
     serve();
   }
@@ -89,8 +88,8 @@ function createTokenBucket(initial: BucketLimits) {
   return {
     /** Waits for tokens and takes them: urgent callers first, then in order of arrival. */
     take(wanted: number, signal: AbortSignal, isUrgent = false): Promise<void> {
-      const taken = waitIn(isUrgent ? urgent : ordinary, { tokens: wanted, signal, onGiveUp: serveAnew });
-      if (isUrgent || timer === undefined) serveAnew();
+      const taken = waitIn(isUrgent ? urgent : ordinary, { tokens: wanted, signal, onGiveUp: serveNow });
+      if (isUrgent || timer === undefined) serveNow();
       return taken;
     },
     /** The venue refused: its bucket is emptier than this one. */
@@ -106,7 +105,7 @@ function createTokenBucket(initial: BucketLimits) {
       count();
       limits = given;
       tokens = Math.min(tokens, limits.capacity);
-      serveAnew();
+      serveNow();
     },
   };
 }
@@ -186,7 +185,6 @@ const SHARE = 0.9;
 
 export type VenueBudget = ReturnType<typeof createVenueBudget>;
 
-/** Rate budget shared by all requests with one key. */
 export function createVenueBudget(initial: VenueLimits = basicLimits) {
   const read = createTokenBucket(sharedPart(initial.read));
   const write = createTokenBucket(sharedPart(initial.write));

@@ -11,7 +11,6 @@ interface Temperament {
   corrected: number;
   /** Assumed uncertainty as a multiple of the true one. */
   width: number;
-  /** Lack of information beyond the ensemble, see `insightF`. */
   blindness: number;
 }
 
@@ -94,7 +93,6 @@ function toBelief(
   return { meanF: mean, probabilityOf: (bracket) => probabilityOf(distribution, scaled(bracket, scale)) };
 }
 
-/** Scales a bracket by 100 or −1, to whole numbers. */
 function scaled({ kind, floor, cap }: Bracket, scale: number): Bracket {
   const at = (value: number) => Math.round(value * scale);
   if (kind === 'between')
@@ -114,7 +112,6 @@ interface Estimate {
   deviation: number;
 }
 
-/** Combines two independent estimates, weighted by precision. */
 function weigh(a: Estimate, b: Estimate): Estimate {
   const [ofA, ofB] = [1 / a.deviation ** 2, 1 / b.deviation ** 2];
   return { mean: (a.mean * ofA + b.mean * ofB) / (ofA + ofB), deviation: 1 / Math.sqrt(ofA + ofB) };

@@ -47,13 +47,13 @@ export function gridBiasF({
   station,
   span,
 }: Pick<SimulatedSubject, 'kind' | 'station' | 'span'>): number {
-  const ofMaximum = maximumBiasF[cityStationOf(station).id] ?? 0;
-  if (kind === 'daily_maximum') return ofMaximum;
-  if (kind === 'daily_minimum') return MINIMUM_BIAS * ofMaximum;
+  const maximumBias = maximumBiasF[cityStationOf(station).id] ?? 0;
+  if (kind === 'daily_maximum') return maximumBias;
+  if (kind === 'daily_minimum') return MINIMUM_BIAS * maximumBias;
   const hour = (span.end.getTime() / HOUR_MS + station.standardOffsetHours) % 24;
   // 1 at 16:00, 0 at 4:00.
   const day = (1 - Math.cos(((hour - 4) / 12) * Math.PI)) / 2;
-  return ofMaximum * (day + MINIMUM_BIAS * (1 - day));
+  return maximumBias * (day + MINIMUM_BIAS * (1 - day));
 }
 
 /** Members are expensive and requested at every refresh, so this many subject days stay cached. */
@@ -89,10 +89,9 @@ function lastRunMs({ start, end }: Span): number {
     : (Math.ceil(end.getTime() / RUN_MS) - 1) * RUN_MS;
 }
 
-/** Start of the newest available run that covers the target. */
 export function newestRunAt(span: Span, at: Date): Date {
-  const there = Math.floor((at.getTime() - RUN_TAKES_MS) / RUN_MS) * RUN_MS;
-  return new Date(Math.min(there, lastRunMs(span)));
+  const newestAvailable = Math.floor((at.getTime() - RUN_TAKES_MS) / RUN_MS) * RUN_MS;
+  return new Date(Math.min(newestAvailable, lastRunMs(span)));
 }
 
 export const firstRunAt = (span: Span): Date =>

@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { normalQuantile } from '../../../core/statistics/distributions.js';
 
-/** Approximate longest delay for other work. */
 const SLICE_MS = 10;
 
 /**

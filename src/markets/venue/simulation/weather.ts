@@ -102,7 +102,6 @@ function reachedAt(turns: readonly Turn[], hour: number): number[] {
 const MAX_KEPT = 1_000;
 
 export interface SimulatedWeather extends Ensembles {
-  /** °F at any time. */
   temperature(place: Place, at: Date): number;
   /** Extremes of a climate day, °F, unrounded. */
   maximum(station: Place, date: string): number;
@@ -251,7 +250,6 @@ function makeDay(seed: string, id: string, date: string): Day {
     (usual - usualF(climate.minimum, date)) * (1 + 0.25 * within(2.5, gaussian(seed, id, date, 'range')));
   return {
     maximum,
-    // Around 15:00.
     peakHour: 15 + within(2, 0.8 * gaussian(seed, id, date, 'peak')),
     morning: maximum - range,
     // About sunrise: later in winter.

@@ -11,7 +11,6 @@ import {
 import { indexAreas, isStation, stations, type Place, type Station } from '../../market/stations.js';
 import type { SimulatedWeather } from './weather.js';
 
-/** Inputs of the simulated sources. The same seed and clock give every process the same world. */
 export interface SimulatedWorld {
   clock: Clock;
   seed: string;
@@ -95,7 +94,6 @@ export function subjectsOn(date: string, { stations, kinds }: Selection): Simula
 const areasOf = ({ stations, kinds }: Selection): readonly Place[] =>
   kinds.includes('hourly') ? indexAreas.filter((area) => stations.includes(cityStationOf(area))) : [];
 
-/** Yesterday, today and tomorrow at each station. */
 export function stationDaysAround(at: Date, of: readonly Station[] = stations): StationDay[] {
   return of.flatMap((station) =>
     [-1, 0, 1].map((offset) => ({

@@ -3,7 +3,6 @@ import { fromHundredths } from '../../market/contracts.js';
 import type { Micros } from '../../market/money.js';
 import type { DeltaFrame, Frame, SnapshotFrame } from './frames.js';
 
-/** Reason why a kept book may differ from the venue's. */
 export type Doubt =
   // A frame is missing.
   | 'gap'
@@ -87,12 +86,12 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
       if (subscription.isBroken) return undefined;
       const why = advance(subscription, frame.seq, frame.type);
       if (why) doubt(subscription.tickers);
-      const ofAll: BookProblem | undefined = why && { doubt: why, isOfAll: true };
+      const sharedProblem: BookProblem | undefined = why && { doubt: why, isOfAll: true };
       if (subscription.isBroken || !market || (frame.type !== 'snapshot' && frame.type !== 'delta'))
-        return ofAll;
-      if (market.sid !== frame.sid) return ofAll ?? doubtOne(ticker!, 'foreign');
+        return sharedProblem;
+      if (market.sid !== frame.sid) return sharedProblem ?? doubtOne(ticker!, 'foreign');
       const problem = takeChange(frame, market);
-      return ofAll ?? problem;
+      return sharedProblem ?? problem;
     },
     doubt,
     /** Undefined while in doubt or not kept. */

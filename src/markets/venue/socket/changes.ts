@@ -40,10 +40,10 @@ export async function compareBooks(
   try {
     await sleep(settleMs, undefined, { signal });
     if (seen.size === 0) return [];
-    const again = await readAgain([...seen.keys()], signal);
+    const secondRead = await readAgain([...seen.keys()], signal);
     await sleep(settleMs, undefined, { signal });
     const refuted = [...seen].flatMap(([ticker, books]) => {
-      const found = again.get(ticker);
+      const found = secondRead.get(ticker);
       return found && !books.some((book) => isSameBook(book, found)) ? [ticker] : [];
     });
     if (refuted.length > 0) kept.refute(refuted);
@@ -71,7 +71,7 @@ interface Life {
   closeTime?: Date;
   /** Its price steps or text changed; the next listing has them. */
   isUnsure?: true;
-  saidAt: number;
+  receivedAt: number;
 }
 
 /**
@@ -95,8 +95,8 @@ export function createKalshiChanges({
 
   function open(): KeptBooks {
     const opened = keepBooks();
-    opened.subscribe((tickers, told) => {
-      for (const frame of told) noteLife(lives, frame, clock.now());
+    opened.subscribe((tickers, frames) => {
+      for (const frame of frames) noteLife(lives, frame, clock.now());
       for (const ticker of tickers) noteTrust(ticker);
       for (const listener of listeners) listener(tickers);
     });
@@ -138,7 +138,7 @@ export function createKalshiChanges({
       followed = new Set(active);
       for (const [ticker, since] of doubts)
         if (since < beganAt || !followed.has(ticker)) doubts.delete(ticker);
-      for (const [ticker, { saidAt }] of lives) if (saidAt < beganAt) lives.delete(ticker);
+      for (const [ticker, { receivedAt }] of lives) if (receivedAt < beganAt) lives.delete(ticker);
       kept.follow(active);
       const signal = stopping.signal;
       comparing ??= compareBooks(kept, books, readAgain, signal)
@@ -157,18 +157,18 @@ export function createKalshiChanges({
 function noteLife(
   lives: Map<string, Life>,
   { ticker, event, closeSeconds }: LifecycleFrame,
-  saidAt: number,
+  receivedAt: number,
 ): void {
   const known = lives.get(ticker);
-  if (event === 'deactivated') lives.set(ticker, { ...known, status: 'inactive', saidAt });
-  else if (event === 'activated') lives.set(ticker, { ...known, status: 'active', saidAt });
+  if (event === 'deactivated') lives.set(ticker, { ...known, status: 'inactive', receivedAt });
+  else if (event === 'activated') lives.set(ticker, { ...known, status: 'active', receivedAt });
   // The payout comes with the next listing.
   else if (event === 'determined' || event === 'settled')
-    lives.set(ticker, { ...known, status: 'closed', saidAt });
+    lives.set(ticker, { ...known, status: 'closed', receivedAt });
   else if (event === 'close_date_updated' && closeSeconds !== undefined)
-    lives.set(ticker, { ...known, closeTime: new Date(closeSeconds * 1000), saidAt });
+    lives.set(ticker, { ...known, closeTime: new Date(closeSeconds * 1000), receivedAt });
   else if (event === 'price_level_structure_updated' || event === 'metadata_updated')
-    lives.set(ticker, { ...known, isUnsure: true, saidAt });
+    lives.set(ticker, { ...known, isUnsure: true, receivedAt });
 }
 
 function findChanged(

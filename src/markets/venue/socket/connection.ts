@@ -122,11 +122,11 @@ export function createConnection(options: ConnectionOptions) {
     own.on('error', (error) => log.warn({ err: error }, "the venue's stream failed"));
     own.on('close', () => {
       clearInterval(watch);
-      if (own === socket) again(performance.now() - openedAt >= STEADY_MS);
+      if (own === socket) reconnect(performance.now() - openedAt >= STEADY_MS);
     });
   }
 
-  function again(wasSteady: boolean): void {
+  function reconnect(wasSteady: boolean): void {
     socket = undefined;
     if (isStopped) return;
     options.onClose();

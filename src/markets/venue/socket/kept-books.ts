@@ -41,7 +41,6 @@ export interface KeptBooksOptions extends Pick<ConnectionOptions, 'url' | 'heade
 }
 
 export interface KeptBooks {
-  /** Keeps exactly these markets' books. */
   follow(tickers: readonly string[]): void;
   book(ticker: string): OrderBook | undefined;
   /** Reports markets with a changed book, trust or lifecycle until the returned function is called. */
@@ -182,25 +181,25 @@ function createReceiver(options: ReceiverOptions): (text: string) => void {
 
 type Listener = Parameters<KeptBooks['subscribe']>[0];
 
-function createNews(gatherMs: number, onTell: () => void) {
+function createNews(gatherMs: number, beforeNotify: () => void) {
   const listeners = new Set<Listener>();
   const watchers = new Set<(ticker: string) => void>();
   const changed = new Set<string>();
   const lives: LifecycleFrame[] = [];
-  let telling: NodeJS.Timeout | undefined;
+  let timer: NodeJS.Timeout | undefined;
 
   function tell(): void {
-    telling = undefined;
+    timer = undefined;
     const tickers = new Set(changed);
-    const told = lives.splice(0);
+    const frames = lives.splice(0);
     changed.clear();
-    onTell();
-    for (const listener of listeners) listener(tickers, told);
+    beforeNotify();
+    for (const listener of listeners) listener(tickers, frames);
   }
 
   function noteChange(ticker: string): void {
     changed.add(ticker);
-    telling ??= setTimeout(tell, gatherMs);
+    timer ??= setTimeout(tell, gatherMs);
     for (const watcher of watchers) watcher(ticker);
   }
 
@@ -218,6 +217,6 @@ function createNews(gatherMs: number, onTell: () => void) {
       watchers.add(listener);
       return () => void watchers.delete(listener);
     },
-    stop: () => clearTimeout(telling),
+    stop: () => clearTimeout(timer),
   };
 }
