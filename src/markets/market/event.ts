@@ -53,7 +53,7 @@ interface EventEnd {
  * of an hour's thresholds, all that are passed pay. For an unlisted event only daily series are known to have brackets:
  * markets of any other series may pay together.
  * @param event if the venue lists it
- * @param tickers more markets of the event
+ * @param tickers further markets of the event
  */
 export function endsOf(
   eventTicker: string,

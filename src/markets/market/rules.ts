@@ -87,7 +87,7 @@ function readBracket(text: string, step: 1 | 0.01): Bracket | undefined {
   return bracketOf(Number(from), Number(to), step);
 }
 
-/** Synoptic's stations feed only the index, and only with the index's method do they define it. */
+/** Synoptic's data means the index only if the rules also name the index's method. */
 function readSource(text: string, secondary: string): SettlementSource | null {
   if (/\bNWS\b|National Weather Service/.test(text)) return 'National Weather Service';
   if (/Weather Company/.test(text)) return 'The Weather Company';

@@ -135,7 +135,7 @@ const BELOW_MAXIMUM_F = 0.5;
 /** The temperature is constant from this hour to midnight, so that the day's last report covers the whole day. */
 const LAST_TURN_HOUR = 23.75;
 
-/** Deviation of an area's index from the city's station in °F: constant part and hourly noise. */
+/** Deviation of an area's index from the city's station in °F: a constant part, and noise over a few hours. */
 const AREA_OFFSET_F = 0.8;
 const AREA_NOISE_F = 0.5;
 
