@@ -25,10 +25,7 @@ export const contractsColumn = (name: string) => numeric(name, { precision: 12, 
 
 export const liveAccounts = pgTable('live_accounts', {
   orgId: uuid('org_id').primaryKey(),
-  /**
-   * Signed contract counts that this service did not trade, by market, in hundredths; negative for NO. They were held
-   * when the account was opened or accepted later.
-   */
+  /** By market, signed hundredths of contracts (negative: NO) that were held at opening or accepted later. */
   foreignPositions: jsonb('foreign_positions').$type<Record<string, number>>().notNull(),
   /** Accepted order differences, as `venue order id ours venue's`. They are not reported again. */
   accepted: jsonb('accepted').$type<string[]>().notNull(),
@@ -65,10 +62,7 @@ export const isOpen = (status: OrderStatus): boolean => status === 'pending' || 
 export const cancelCauses = ['observation', 'stale', 'gate_closed'] as const;
 export type CancelCause = (typeof cancelCauses)[number];
 
-/**
- * Progress of a resting paper order through the venue's prints: everything before `at` is done; `counted` lists the
- * later ones already used.
- */
+/** Progress through the venue's prints: all before `at` are done; `counted` lists later ones already used. */
 export interface PrintsSeen {
   at: string;
   /** Print id to time in milliseconds. */

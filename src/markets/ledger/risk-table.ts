@@ -34,10 +34,7 @@ export type SwitchState = (typeof switchStates)[number];
 
 const state = (name: string) => text(name, { enum: switchStates }).notNull().default('open');
 
-/**
- * Kill switches of an Organization: its own and the operator's. The strictest of these and the service's applies. Times
- * are null for a switch that was never set.
- */
+/** The strictest of these two and the service's applies. Times are null for a switch that was never set. */
 export const tradingSwitches = pgTable(
   'trading_switches',
   {

@@ -109,10 +109,7 @@ export function bracketLabel(bracket: Bracket): string {
   return highest === null ? `${lowest}° or above` : `${lowest}° to ${highest}°`;
 }
 
-/**
- * True if the brackets, in any order, cover every value exactly once. The venue offers no ladder with gaps or overlaps,
- * so one means a misread market.
- */
+/** True if the brackets cover every value exactly once, in any order. A gap or overlap means a misread market. */
 export function isWholeLadder(brackets: readonly Bracket[]): boolean {
   const step = brackets[0]?.step ?? 1;
   if (brackets.some((bracket) => (bracket.step ?? 1) !== step)) return false;

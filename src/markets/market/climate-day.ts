@@ -80,10 +80,7 @@ function readClock(timeZone: string, at: Date): ClockTime {
   return { date: `${parts.year}-${parts.month}-${parts.day}`, hour: Number(parts.hour) };
 }
 
-/**
- * Time at which the local clock shows a whole hour. When clocks go back, the first of the two; an hour skipped in
- * spring is the next one.
- */
+/** Start of a local clock hour: the first of two in autumn; for an hour skipped in spring, the next one. */
 export function hourOf(
   place: Pick<Place, 'timeZone' | 'standardOffsetHours'>,
   date: string,

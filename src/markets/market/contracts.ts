@@ -16,10 +16,7 @@ export const contractsText = z
 export const contractsField = (description: string) =>
   z.number().meta({ description: `${description} With at most two decimals.` });
 
-/**
- * The venue trades hundredths of a contract. A count is the double nearest to a multiple of 0.01, and arithmetic goes
- * through whole hundredths because floats drift.
- */
+/** Counts are doubles nearest to multiples of 0.01; arithmetic uses whole hundredths because floats drift. */
 
 const HUNDREDTHS = 100;
 

@@ -34,10 +34,7 @@ export interface TemperatureDistribution {
   shape?: DistributionShape;
 }
 
-/**
- * Lowest degree that the report of a maximum can show once `extremeF` was measured. A half rounds down, so that the
- * bound always holds.
- */
+/** Lowest degree that a maximum's report can show after `extremeF`. A half rounds down, so the bound holds. */
 export const sureDegree = (extremeF: number): number => Math.ceil(extremeF - 0.5);
 
 /** Highest degree that the report of a minimum can show. */

@@ -27,10 +27,7 @@ export type DailyKind = (typeof dailyKinds)[number];
 export const marketKinds = [...temperatureKinds, 'rain', 'other'] as const;
 export type MarketKind = (typeof marketKinds)[number];
 
-/**
- * The venue's exchange shard for weather. An order's cash must be on its market's shard, so live orders and cash use
- * this one only.
- */
+/** Exchange shard for weather. An order is paid on its market's shard, so live cash is on this one only. */
 export const WEATHER_SHARD = 0;
 
 /** Inclusive price range and its tick size. */

@@ -1,7 +1,4 @@
-/**
- * Dollars as whole millionths (`bigint`), the venue's finest unit. Amounts are never floats, so sums are exact and text
- * is converted digit by digit.
- */
+/** Dollars as whole millionths, the venue's finest unit. Never floats, so sums are exact. */
 export type Micros = bigint;
 
 export const DOLLAR: Micros = 1_000_000n;

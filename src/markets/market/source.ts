@@ -119,10 +119,7 @@ export interface MarketSource {
   readonly name: string;
   /** Reads everything. Rejects if the answer cannot be trusted; the caller keeps its previous data. */
   read(signal: AbortSignal): Promise<MarketData>;
-  /**
-   * Reads markets by ticker, including those that `read` no longer returns. Leaves out unknown and contradictory
-   * markets. Rejects like `read`.
-   */
+  /** Finds markets, also ones gone from `read`; skips unknown and contradictory ones. Rejects like `read`. */
   find(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]>;
   /**
    * Order book prints from `since` until now, at most `PRINTS_SPAN_MS` later, oldest first. Absent if the source has

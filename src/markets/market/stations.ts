@@ -106,10 +106,7 @@ export interface Place {
 /** How many compared days had the station's report in the winning bracket. */
 type Evidence = { matched: number; compared: number } | 'rules text only';
 
-/**
- * A station whose daily climate report settles markets. A nearby airport differs on half of the days, so the station
- * comes from the rules' text only.
- */
+/** Settles by its daily climate report. Taken from the rules only: a nearby airport differs on half of the days. */
 export interface Station extends Place {
   /** Product of the National Weather Service: `CLINYC`. Named in the rules in parentheses since 2026-08-15. */
   report: string;

@@ -16,10 +16,7 @@ import {
 import { toCandidate } from './exposure.js';
 import { readRiskFacts, type RiskFacts } from './facts.js';
 
-/**
- * Returns the first refusal, or undefined if the order passes. Fails closed: a value that is unknown or cannot be
- * computed is a refusal.
- */
+/** First refusal, or undefined. Fails closed: a value that is unknown or cannot be computed is a refusal. */
 export function assessRisk(input: RiskInput, facts: RiskFacts): RiskRefusal | undefined {
   try {
     const candidate = toCandidate(input, facts);

@@ -30,10 +30,7 @@ interface Known {
   notes: readonly VenueNote[];
 }
 
-/**
- * Parses listed markets and caches them: most are unchanged between listings. Returning the same object lets callers
- * keep derived results, and parsing again would cost ten times as much.
- */
+/** Caches parsed markets: reparsing costs ten times more, and identical objects keep derived results valid. */
 function createMarketReader() {
   let known = new Map<string, Known>();
 

@@ -14,10 +14,7 @@ import { HOUR_OPENS_BEFORE_MS, type SimulatedWorld, type SimulatedSubject } from
 const BOOK_MS = 15_000;
 const LEVELS = 5;
 
-/**
- * Last change of an event's books. Events change at different offsets, not all at once; between changes nothing about
- * an event moves.
- */
+/** Last change of an event's books, at an offset per event; between changes nothing about an event moves. */
 function bookTimeOf(seed: string, eventTicker: string, at: Date): Date {
   const offsetMs = Math.floor(uniform(seed, eventTicker, 'rhythm') * BOOK_MS);
   return new Date(Math.floor((at.getTime() - offsetMs) / BOOK_MS) * BOOK_MS + offsetMs);

@@ -42,10 +42,7 @@ export interface Belief {
   probabilityOf(bracket: Bracket): number;
 }
 
-/**
- * Beliefs of the simulated traders about a temperature. They combine the public ensemble with their own view of the
- * day, which sharpens as the peak nears, and read the thermometer.
- */
+/** Combines the ensemble, an own view that sharpens as the peak nears, and the thermometer so far. */
 export function believe(
   seed: string,
   weather: SimulatedWeather,

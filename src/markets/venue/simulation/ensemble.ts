@@ -64,10 +64,7 @@ const LATE_MS = 40 * MINUTE_MS;
 const CURVE_NOISE_F = 0.8;
 const CURVE_NOISE_HOURS = 3;
 
-/**
- * The other model has a finer grid with different biases. Its errors are slightly smaller and half shared with the
- * first model, since models start from the same measurements.
- */
+/** Finer grid, other biases, slightly smaller errors; half shared, since models start from the same data. */
 const other = { biasShare: -0.5, errorShare: 0.9, inCommon: Math.SQRT1_2 };
 
 /** Correlation time of the error: runs of the same day share most of it. */
@@ -123,10 +120,7 @@ export const nameOf = ({ kind, station, date, hour }: SimulatedSubject): (string
   ...(hour === undefined ? [] : [hour]),
 ];
 
-/**
- * Simulated ensembles: truth, plus station bias, plus an error shared by all members that drifts from run to run, plus
- * each member's own error.
- */
+/** Truth, station bias, an error shared by all members that drifts between runs, and each member's own error. */
 export function simulateEnsembles(
   seed: string,
   weather: {

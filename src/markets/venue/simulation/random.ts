@@ -18,10 +18,7 @@ export function createPace(share = 1): () => Promise<void> {
   };
 }
 
-/**
- * Deterministic uniform number in (0, 1) for a name: the same in every process, whatever was requested before. A
- * simulation therefore needs only a seed and the clock.
- */
+/** Uniform in (0, 1), determined by the name alone: a simulation needs only a seed and the clock. */
 export function uniform(...name: (string | number)[]): number {
   const bits = Number.parseInt(hash('sha256', name.join('|'), 'hex').slice(0, 12), 16);
   return (bits + 0.5) / 2 ** 48;
