@@ -3,7 +3,7 @@ import { urlField, wholeNumber, type ServiceConfig } from '../core/config.js';
 import type { Context } from '../core/http/context.js';
 import { parseDollars } from './market/money.js';
 
-/** Open-Meteo's hosts for non-commercial use. Those of a subscription have `customer-` before these names. */
+/** Open-Meteo's hosts for non-commercial use. A subscription's hosts prefix these names with `customer-`. */
 const FREE_ENSEMBLES = 'https://ensemble-api.open-meteo.com';
 const FREE_RUNS = 'https://previous-runs-api.open-meteo.com';
 
@@ -38,7 +38,7 @@ export const tradingEnvironment = {
   FORECAST_SOURCE: z.enum(['simulated', 'openmeteo', 'http']).optional(),
   OPEN_METEO_BASE_URL: urlField(/^https?:$/, FREE_ENSEMBLES).optional(),
   OPEN_METEO_HISTORY_BASE_URL: urlField(/^https?:$/, FREE_RUNS).optional(),
-  // Only characters that a query never encodes: masking looks for the key as it is written here.
+  // Only characters that URL encoding leaves alone: masking looks for the key exactly as written here.
   OPEN_METEO_API_KEY: z
     .string()
     .regex(
@@ -72,7 +72,7 @@ export type TradingConfig = ReturnType<typeof readTradingConfig>;
 type Environment = z.output<z.ZodObject<typeof tradingEnvironment>>;
 
 export function readTradingConfig(e: Environment) {
-  // A forecast of an invented world says nothing about real markets, and the other way round.
+  // Forecasts of a simulated world say nothing about real markets, and vice versa.
   const forecastSource =
     e.FORECAST_SOURCE ?? (e.MARKET_SOURCE === 'kalshi' ? ('openmeteo' as const) : ('simulated' as const));
   const openMeteoUrls = [
@@ -83,32 +83,30 @@ export function readTradingConfig(e: Environment) {
     marketSource: e.MARKET_SOURCE ?? ('simulated' as const),
     kalshi: {
       baseUrl: e.KALSHI_BASE_URL.replace(/\/+$/, ''),
-      /** Of the venue's stream; asked only with a key. */
+      /** URL of the venue's stream; used only with a key. */
       wsUrl: e.KALSHI_WS_URL ?? streamUrlOf(e.KALSHI_BASE_URL),
-      /** Both or none: without them only what is public at the venue is read. */
+      /** Set together with the key file, or not at all. Without them only public data is read. */
       keyId: e.KALSHI_KEY_ID,
       privateKeyFile: e.KALSHI_PRIVATE_KEY_FILE,
-      /** Only these; undefined: every series of the venue's climate category. */
+      /** Default: every series of the venue's climate category. */
       series: e.KALSHI_SERIES,
     },
     forecastSource,
     /** Serves ensembles. */
     openMeteoBaseUrl: openMeteoUrls[0],
-    /** Serves single runs, present and past. */
+    /** Serves single runs, current and past. */
     openMeteoHistoryBaseUrl: openMeteoUrls[1],
-    /** The key of a subscription. */
     openMeteoApiKey: e.OPEN_METEO_API_KEY,
-    /** Forecasts come from a service that is free for non-commercial use only. */
+    /** True if forecasts come from a host that is free for non-commercial use only. */
     hasFreeForecasts: forecastSource === 'openmeteo' && openMeteoUrls.some(isFreeHost),
-    /** Where the operator's own model answers; always there if it is the forecast source. */
+    /** URL of the operator's model; set whenever the model is the forecast source. */
     modelUrl: e.MODEL_URL,
     nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
     paperCash: parseDollars(e.PAPER_CASH),
-    /** How long a paper order is on its way before it is matched. */
     paperLatencyMs: e.PAPER_LATENCY_MS,
-    /** Each refresh's inputs are written here; undefined: nowhere. */
+    /** Records each refresh's inputs; undefined disables the tape. */
     tapeFile: e.TAPE_FILE,
-    /** Slug of the only Organization that may trade live; undefined: none may. */
+    /** Slug of the only Organization allowed to trade live; undefined if none is. */
     liveOrg: e.LIVE_TRADING === 'on' ? e.LIVE_TRADING_ORG : undefined,
     refreshSeconds: e.REFRESH_SECONDS,
   };
@@ -119,20 +117,20 @@ function toOpenMeteoUrl(e: Environment, given: string | undefined, free: string)
   return chosen.replace(/\/+$/, '');
 }
 
-/** The venue's newer hosts have one of their own for it; the shared ones do not. */
+/** The venue's newer hosts have a separate name for streams; the shared hosts do not. */
 function streamUrlOf(baseUrl: string): string {
   const { protocol, host } = new URL(baseUrl);
   const name = host.replace(/^external-api\./, 'external-api-ws.');
   return `${protocol === 'https:' ? 'wss' : 'ws'}://${name}/trade-api/ws/v2`;
 }
 
-/** What does not go together, whatever each variable says by itself. */
+/** Conflicts between variables that are each valid on their own. */
 export function tradingProblems(env: Record<string, string | undefined>): string[] {
   const problems: string[] = [];
   const isKalshi = env.MARKET_SOURCE === 'kalshi';
   if ((env.KALSHI_KEY_ID === undefined) !== (env.KALSHI_PRIVATE_KEY_FILE === undefined))
     problems.push('KALSHI_KEY_ID, KALSHI_PRIVATE_KEY_FILE: must be set together');
-  // A model of the operator's own knows which world it is about.
+  // The operator's own model knows which world it covers.
   if (env.FORECAST_SOURCE === 'http' && env.MODEL_URL === undefined)
     problems.push('MODEL_URL: is required while FORECAST_SOURCE is http: where the model answers');
   if (env.FORECAST_SOURCE === (isKalshi ? 'simulated' : 'openmeteo'))

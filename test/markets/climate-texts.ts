@@ -1,13 +1,13 @@
 interface ClimateText {
   report: string;
-  /** `DDHHMM` and what may stand behind it. */
+  /** `DDHHMM` and any suffix. */
   issued: string;
   /** `AUGUST 19 2026` */
   date: string;
   maximum?: string;
   minimum?: string;
   place?: string;
-  /** The line that marks values of the day so far. */
+  /** Line marking values of an incomplete day. */
   valid?: string;
   period?: 'YESTERDAY' | 'TODAY';
 }

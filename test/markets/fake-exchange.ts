@@ -18,20 +18,19 @@ export interface FakeOrder {
   client_order_id: string;
   ticker: string;
   book_side: 'bid' | 'ask';
-  /** Of YES, in cents. */
+  /** YES price in cents. */
   price: number;
   count: number;
   filled: number;
-  /** What still stands in the book. */
   remaining: number;
   status: 'resting' | 'canceled' | 'executed';
   created_time: string;
-  /** In milliseconds; undefined: none. */
+  /** Milliseconds. */
   expiresAt?: number | undefined;
   group?: string | undefined;
-  /** Contracts of others that stand before it at its price. */
+  /** Contracts of others ahead of it at its price. */
   ahead: number;
-  /** Its fees so far, in hundredths of a cent: exact, and as charged. */
+  /** Fees so far in hundredths of a cent: exact, and as charged. */
   fees: { exact: number; charged: number };
 }
 
@@ -40,7 +39,7 @@ export interface FakeFill {
   order_id: string;
   ticker: string;
   book_side: 'bid' | 'ask';
-  /** Of YES, in cents. */
+  /** YES price in cents. */
   price: number;
   count: number;
   feeCents: number;
@@ -54,29 +53,29 @@ export interface FakeTransfer {
   to: number;
   cents: number;
   status: 'pending' | 'complete';
-  /** In seconds. */
+  /** Seconds. */
   created_ts: number;
 }
 
 /**
- * The member's part of the venue: one account, its orders, fills, positions and settlements. Contracts have hundredths, prices
- * are whole cents, and money is in cents with hundredths, as a direct member's is. Written from the documentation (OpenAPI 3.32, fee rounding of
- * October 2026) and from nothing of the service.
+ * The venue's member side: one account with its orders, fills, positions and settlements. Contracts have hundredths,
+ * prices are whole cents, and money is in cents with hundredths, as for a direct member. Written from the documentation
+ * (OpenAPI 3.32, fee rounding of October 2026), not from the service.
  */
 export interface FakeExchange {
-  /** Who may ask; undefined: anybody, without a signature. */
+  /** Accepted signer; undefined accepts unsigned requests. */
   member: { keyId: string; publicKey: KeyObject } | undefined;
   now: () => number;
-  /** Of the first shard, which trades the weather. */
+  /** Balance of the first shard, which trades the weather. */
   balanceCents: number;
-  /** Of the other shards. An order is paid from the balance of its market's shard alone. */
+  /** Other shards' balances. An order is paid only from its market's shard. */
   otherBalances: Map<number, number>;
   shardOf: (ticker: string) => number;
   /** Oldest first. */
   transfers: FakeTransfer[];
-  /** Its key is of a subaccount: the balance is not broken down by shard. */
+  /** The key belongs to a subaccount, so the balance is not broken down by shard. */
   isSubaccountKey: boolean;
-  /** Writes that did not name their shard: slower, and billed to every shard's budget. */
+  /** Writes without a shard: slower, and charged to every shard's budget. */
   autoRouted: number;
   /** Contracts by market, negative for NO. */
   positions: Map<string, number>;
@@ -84,16 +83,16 @@ export interface FakeExchange {
   fills: FakeFill[];
   settlements: Json[];
   groups: Map<string, { limit: number; isTriggered: boolean; shard: number }>;
-  /** The balance that is shown is without the cash that resting orders may take. */
+  /** The shown balance excludes cash held for resting orders. */
   showsHolds: boolean;
-  /** The list of orders is as it was, for so many looks at it. */
+  /** Outdated order list, shown for this many reads. */
   stale: { orders: FakeOrder[]; looks: number } | undefined;
-  /** Every body of an order that arrived and was well signed. */
+  /** Every order body that arrived with a valid signature. */
   received: Json[];
-  /** Fills are listed only from the so-many-th look at them on. */
+  /** Fills are listed only from this read on. */
   fillsLag: number;
   archiveBefore: number;
-  /** Left out: as orders. */
+  /** Default: as for orders. */
   fillsArchivedBefore?: number;
 }
 
@@ -127,7 +126,7 @@ export const answer = (status: number, body?: Json): FakeAnswer => ({ status, bo
 export const refuse = (status: number, code: string, details?: string): FakeAnswer =>
   answer(status, { error: { code, message: code.replaceAll('_', ' '), ...(details ? { details } : {}) } });
 
-/** The venue's own addresses of a member; undefined for an address that is none of them. */
+/** Answers member endpoints; undefined for any other path. */
 export function answerMember(
   exchange: FakeExchange,
   books: Map<string, WireBook>,
@@ -157,7 +156,7 @@ export function answerMember(
   }
 }
 
-/** RSA-PSS over time, method and path without the query; the time must be the present. */
+/** RSA-PSS over time, method and path without the query; the time must be current. */
 function isSigned({ member, now }: FakeExchange, req: IncomingMessage): boolean {
   if (!member) return true;
   const time = String(req.headers['kalshi-access-timestamp']);
@@ -176,7 +175,7 @@ function isSigned({ member, now }: FakeExchange, req: IncomingMessage): boolean 
 export const cents = (dollars: string) => Math.round(Number(dollars) * 100);
 const dollars = (amount: number) => (amount / 100).toFixed(4);
 export const count = (contracts: number) => contracts.toFixed(2);
-/** To hundredths, which is all that counts and cents have here. */
+/** Rounds to hundredths, the precision of contracts and cents here. */
 export const hundredths = (amount: number) => Math.round(amount * 100) / 100;
 
 function read(exchange: FakeExchange, path: string, query: URLSearchParams): FakeAnswer | undefined {
@@ -250,7 +249,7 @@ export function addToBalance(exchange: FakeExchange, shard: number, change: numb
   else exchange.otherBalances.set(shard, next);
 }
 
-/** Of one shard, or of all of them together and by shard. */
+/** Balance of one shard, or of all in total and by shard. */
 function showBalance(exchange: FakeExchange, shard: number | undefined): FakeAnswer {
   const shown = (of: number) =>
     hundredths(balanceOf(exchange, of) - (exchange.showsHolds ? heldCents(exchange, of) : 0));
@@ -267,7 +266,7 @@ function showBalance(exchange: FakeExchange, shard: number | undefined): FakeAns
   });
 }
 
-/** Money goes from one shard to another: it leaves the one at once, and comes to the other when the transfer is complete. */
+/** Moves money between shards: debited at once, credited when the transfer completes. */
 export function beginTransfer(
   exchange: FakeExchange,
   { from, to, cents }: Pick<FakeTransfer, 'from' | 'to' | 'cents'>,
@@ -299,7 +298,7 @@ const showTransfer = ({ from, to, cents, ...transfer }: FakeTransfer): Json => (
   amount: dollars(cents),
 });
 
-/** As the venue lists them: for a while it may show what was. */
+/** Order list, which may lag for a while. */
 function listed({ orders, stale }: FakeExchange): FakeOrder[] {
   return stale && stale.looks-- > 0 ? stale.orders : orders;
 }

@@ -27,7 +27,7 @@ const required = [
 const isCount = (text: unknown): text is string =>
   typeof text === 'string' && /^\d+(\.\d{1,2})?$/.test(text) && Number(text) > 0;
 
-/** The shard that a write goes to: the one it names, that of the market it names, or the first. */
+/** Shard of a write: the one named, its market's, or the first. */
 function routeTo(exchange: FakeExchange, index: unknown, market: unknown): number {
   if (typeof index === 'number' && index >= 0) return index;
   if (typeof market !== 'string') return 0;
@@ -35,7 +35,7 @@ function routeTo(exchange: FakeExchange, index: unknown, market: unknown): numbe
   return exchange.shardOf(market);
 }
 
-/** What is wrong with the body of an order; undefined if nothing is. */
+/** Error in an order's body; undefined if it is valid. */
 function findFault(exchange: FakeExchange, body: Json): FakeAnswer | undefined {
   const missing = required.find((name) => typeof body[name] !== 'string');
   if (missing !== undefined) return refuse(400, 'missing_parameters', missing);
@@ -96,7 +96,7 @@ export function createOrder(exchange: FakeExchange, books: Map<string, WireBook>
   if (asked.time_in_force === 'fill_or_kill' && filled < wanted)
     return refuse(409, 'fill_or_kill_insufficient_resting_volume');
   const rests = asked.time_in_force === 'good_till_canceled' && filled < order.count && !meetsOwn;
-  // What is taken costs at most its limit, with the fee of a taker; what rests is held at the limit.
+  // A fill costs at most its limit plus the taker fee; the resting part is held at the limit.
   const needed = needOf(exchange, order, taken);
   if (balanceOf(exchange, shard) - heldCents(exchange, shard) < needed)
     return refuse(400, 'insufficient_balance');
@@ -146,8 +146,9 @@ function fill(
 }
 
 /**
- * In cents: 7% of contracts × price × (1 − price), up to $0.000001, and the sum of an order's fees up to $0.0001 once: what an
- * earlier fill was charged too much is missing from the later one's fee. Prices are cents, so nothing else is rounded. A maker pays none.
+ * In cents: 7% of contracts × price × (1 − price), rounded up to $0.000001, and an order's total rounded up to $0.0001
+ * once, so an earlier overcharge reduces a later fee. Prices are whole cents, so nothing else is rounded. Makers pay
+ * nothing.
  */
 function chargeFee({ fees }: FakeOrder, price: number, contracts: number): number {
   const before = fees.charged;
@@ -156,14 +157,14 @@ function chargeFee({ fees }: FakeOrder, price: number, contracts: number): numbe
   return (fees.charged - before) / 100;
 }
 
-/** A purchase of YES pays its price, one of NO the rest of the dollar; whoever closes gets the same back. */
+/** Buying YES pays its price, buying NO the rest of the dollar; closing returns the same. */
 function cashOf(position: number, isBid: boolean, price: number, contracts: number): number {
   const closing = Math.min(contracts, Math.max(0, isBid ? -position : position));
   const opening = contracts - closing;
   return isBid ? closing * (100 - price) - opening * price : closing * price - opening * (100 - price);
 }
 
-/** What an order may take from the balance: its fills with their fees, and what rests of it at its limit. */
+/** Largest debit of an order: its fills with fees, and its resting part at the limit. */
 function needOf(
   exchange: FakeExchange,
   order: FakeOrder,
@@ -182,7 +183,7 @@ function needOf(
   return needed + Math.max(0, -cashOf(position, isBid, order.price, left));
 }
 
-/** Cash of a shard that resting orders may still take. What closes a position takes none. */
+/** Cash of a shard held for resting orders. Closing orders need none. */
 export const heldCents = (exchange: FakeExchange, shard: number): number =>
   hundredths(
     exchange.orders
@@ -194,7 +195,7 @@ export const heldCents = (exchange: FakeExchange, shard: number): number =>
       }, 0),
   );
 
-/** What stands within the limit, best first, up to where an order of the member's own stands. Prices are those of YES. */
+/** Levels within the limit, best first, up to the member's own orders. YES prices. */
 function match(
   { orders }: FakeExchange,
   book: WireBook,
@@ -223,7 +224,7 @@ function match(
   return { taken, meetsOwn: own !== undefined && left > 0 };
 }
 
-/** What was taken stands there no more. */
+/** Removes taken levels. */
 function take(book: WireBook, isBid: boolean, taken: [number, number][]): void {
   const name = isBid ? 'no_dollars' : 'yes_dollars';
   const by = new Map(taken.map(([price, contracts]) => [isBid ? 100 - price : price, contracts]));
@@ -233,7 +234,7 @@ function take(book: WireBook, isBid: boolean, taken: [number, number][]): void {
   });
 }
 
-/** What others have standing at an order's price, on its side. */
+/** Contracts of others at an order's price, on its side. */
 function standingAt(book: WireBook, { book_side: side, price }: FakeOrder): number {
   const [levels, own] =
     side === 'bid' ? [book.yes_dollars, price] : ([book.no_dollars, 100 - price] as const);
@@ -241,9 +242,9 @@ function standingAt(book: WireBook, { book_side: side, price }: FakeOrder): numb
 }
 
 /**
- * Somebody trades with what stands in the book: by price, then by time. `side` is the taker's in the one book of YES, `price` the
- * worst that is taken.
- * @returns contracts that orders of the member's were filled with
+ * Another trader takes from the book, by price, then by time. `side` is the taker's in the single YES book, `price` the
+ * worst accepted.
+ * @returns contracts filled for the member's orders
  */
 export function takeFromBook(
   exchange: FakeExchange,
@@ -300,7 +301,7 @@ export function expireOrders({ orders, now }: FakeExchange): void {
     if (order.status === 'resting' && order.expiresAt !== undefined && order.expiresAt <= now()) end(order);
 }
 
-/** An id does not say which shard has the order. */
+/** Searches all shards: an id does not name its shard. */
 function findResting(
   exchange: FakeExchange,
   orderId: string,
@@ -313,7 +314,7 @@ function findResting(
   );
 }
 
-/** Undefined where the address does not name one. */
+/** Undefined if the query names none. */
 const indexOf = (query: URLSearchParams): number | undefined =>
   query.has('exchange_index') ? Number(query.get('exchange_index')) : undefined;
 
@@ -331,7 +332,7 @@ export function cancelOrder(exchange: FakeExchange, orderId: string, query: URLS
   });
 }
 
-/** To less, one of both ways. */
+/** Reduces an order by or to a number of contracts. */
 export function decreaseOrder(exchange: FakeExchange, orderId: string, body: Json): FakeAnswer {
   const order = findResting(exchange, orderId, {
     index: body.exchange_index,
@@ -353,7 +354,7 @@ export function decreaseOrder(exchange: FakeExchange, orderId: string, body: Jso
   });
 }
 
-/** `count` is what was filled and what shall stand. A crossing price ends it without a fill. */
+/** `count` is filled plus resting contracts. A crossing price ends the order without a fill. */
 export function amendOrder(
   exchange: FakeExchange,
   books: Map<string, WireBook>,
@@ -383,7 +384,7 @@ export function amendOrder(
   });
 }
 
-/** A triggered group cancels its orders and takes none until it is reset; one that is deleted is gone with its orders. */
+/** A triggered group cancels its orders and accepts none until reset; a deleted group is gone with its orders. */
 export function changeGroup(
   exchange: FakeExchange,
   request: string,

@@ -28,29 +28,29 @@ interface Client {
   subscriptions: Map<number, Subscription>;
 }
 
-/** The venue's WebSocket: subscriptions, snapshots and deltas as documented in October 2026, and faults at will. */
+/** The venue's WebSocket: subscriptions, snapshots and deltas as documented in October 2026, with injectable faults. */
 export interface FakeStream {
-  /** Instead of sending a frame: `send` sends it, or something else, once, twice, later or not at all. */
+  /** Replaces the sending of a frame: call `send` with it or another, once, twice, later or never. */
   fault: ((frame: StreamFrame, send: (frame: StreamFrame) => void) => void) | undefined;
-  /** Commands that arrived, in their order. */
+  /** Received commands, in order. */
   commands: { cmd: string; params: Json }[];
-  /** Answers instead of carrying a command out. */
+  /** Refuses a command with an error. */
   refuse: ((command: { cmd: string; params: Json }) => { code: number; msg: string } | undefined) | undefined;
   handshakes: IncomingMessage[];
-  /** What frames say about when they were sent; undefined: nothing, as before October 2026. */
+  /** Sending time in frames; undefined for none, as before October 2026. */
   sendingTime: () => number | undefined;
   readonly connections: number;
-  /** Changes a book and tells those who subscribe to it; `delta` in contracts, `price` in dollars of the side. */
+  /** Changes a book and notifies its subscribers; `delta` in contracts, `price` in dollars of the side. */
   change(ticker: string, side: 'yes' | 'no', price: string, delta: string): void;
-  /** Sends a frame that no change of a book stands behind. */
+  /** Sends a frame without changing a book. */
   say(frame: StreamFrame, isNumbered?: boolean): void;
-  /** To all who subscribe to a channel. */
+  /** Sends to all subscribers of a channel. */
   announce(msg: Json): void;
-  /** The venue drops a subscription whose frames were not taken in time. */
+  /** Drops a subscription because its frames were not consumed in time. */
   overflow(): void;
-  /** Numbers of all subscriptions begin anew. */
+  /** Restarts the sequences of all subscriptions. */
   restartSequences(): void;
-  /** Connections stay open, and nothing comes or goes on them any more. */
+  /** Keeps connections open, but sends and reads nothing. */
   goSilent(): void;
   disconnect(): void;
   sids(): number[];
@@ -97,7 +97,7 @@ export function startFakeStream(
     else send(frame);
   }
 
-  /** A frame of a subscription takes its next number. */
+  /** Assigns the subscription's next number to a frame. */
   function number(client: Client, sid: number, frame: StreamFrame): void {
     const subscription = client.subscriptions.get(sid)!;
     transmit(client, { ...frame, sid, seq: ++subscription.seq });
@@ -229,7 +229,7 @@ export function startFakeStream(
   return stream;
 }
 
-/** Bids at a price become more or fewer; levels stand in ascending order. */
+/** Adds or removes bids at a price; levels are in ascending order. */
 export function changeBook(
   books: Map<string, WireBook>,
   ticker: string,

@@ -7,33 +7,33 @@ import { startFakeStream, type FakeStream, type WireBook } from './fake-stream.j
 
 type Json = Record<string, unknown>;
 
-/** Answers instead of the venue's own; true if it did. */
+/** Answers in place of the venue; returns true if it did. */
 type Fault = (req: IncomingMessage, res: ServerResponse, path: string) => boolean | Promise<boolean>;
 
 export interface FakeVenue {
   url: string;
-  /** As the venue sends them, in the order it lists them. */
+  /** In the venue's format and order. */
   markets: Json[];
-  /** Settled before the venue's cutoff: `/markets` does not know them any more. */
+  /** Settled before the cutoff, so unknown to `/markets`. */
   historical: Json[];
-  /** `/historical/cutoff` says that markets settled before this have moved. */
+  /** The answer of `/historical/cutoff`. */
   cutoff: string;
   /** By market: bids as `[price, contracts]`. */
   books: Map<string, WireBook>;
-  /** Of each caller; undefined: as much as anybody asks. A read costs 10 tokens. */
+  /** Per caller; undefined for no limit. A read costs 10 tokens. */
   tokens: { refillPerSecond: number; capacity: number } | undefined;
-  /** As the venue lists them, newest first. */
+  /** Newest first. */
   trades: Json[];
   status: { exchange_active: boolean; trading_active: boolean };
-  /** Of its climate category. */
+  /** The climate category. */
   series: Json[];
   pageSize: number;
   /** Every request, `/path?query`. */
   requests: string[];
   fault: Fault | undefined;
-  /** Comes between what was carried out and its answer. */
+  /** Acts after a request was carried out, before its answer. */
   answerFault: Fault | undefined;
-  /** The account of the member who asks. */
+  /** The requesting member's account. */
   exchange: FakeExchange;
   stream: FakeStream;
   stop(): Promise<void>;
@@ -41,7 +41,7 @@ export interface FakeVenue {
 
 const READ_COST = 10;
 
-/** A venue of our own that speaks the documented protocol (OpenAPI 3.32), with faults at will. */
+/** A fake venue that speaks the documented protocol (OpenAPI 3.32), with injectable faults. */
 export async function startFakeVenue(): Promise<FakeVenue> {
   const buckets = new Map<string, { tokens: number; at: number }>();
 
@@ -165,7 +165,7 @@ const findMarkets = (markets: Json[], names: string[]): Json => ({
   cursor: '',
 });
 
-/** What `status` lets through, by the status that the market itself shows. */
+/** Market statuses selected by each value of `status`. */
 const statusFilters: Record<string, string[]> = {
   unopened: ['initialized'],
   open: ['active'],
@@ -179,7 +179,7 @@ function listMarkets(venue: FakeVenue, query: URLSearchParams): Json {
   const minClose = seconds('min_close_ts', 0);
   const maxClose = seconds('max_close_ts', Infinity);
   const minUpdated = seconds('min_updated_ts', -Infinity);
-  // Old events keep their names, and belong to the series by its new one.
+  // Old events keep their names but belong to the series under its new one.
   const names = series == null ? [''] : series.startsWith('KX') ? [`${series}-`, `${series.slice(2)}-`] : [];
   const found = venue.markets.filter((market) => {
     const name = String(market.event_ticker);
@@ -199,7 +199,7 @@ function listMarkets(venue: FakeVenue, query: URLSearchParams): Json {
   return { markets: found.slice(start, end), cursor: end < found.length ? String(end) : '' };
 }
 
-/** "After" and "before" a time: a trade at the bound itself is none of them. */
+/** Bounds are exclusive: a trade at a bound is not listed. */
 function listTrades({ trades, pageSize }: FakeVenue, query: URLSearchParams): Json {
   const [min, max] = [Number(query.get('min_ts') ?? 0), Number(query.get('max_ts') ?? Infinity)];
   const found = trades.filter((trade) => {
@@ -213,7 +213,6 @@ function listTrades({ trades, pageSize }: FakeVenue, query: URLSearchParams): Js
 
 let traded = 0;
 
-/** A trade as the venue lists it. */
 export const wireTrade = (ticker: string, more: Json = {}): Json => ({
   trade_id: `trade-${++traded}`,
   ticker,
@@ -228,7 +227,6 @@ export const wireTrade = (ticker: string, more: Json = {}): Json => ({
   ...more,
 });
 
-/** A series as the venue lists it. */
 export const wireSeries = (ticker: string): Json => ({
   ticker,
   frequency: 'daily',
@@ -238,7 +236,7 @@ export const wireSeries = (ticker: string): Json => ({
   fee_multiplier: 1,
 });
 
-/** A market as the venue sends it; the numbers are invented. */
+/** A market in the venue's format; the numbers are invented. */
 export function wireMarket(
   eventTicker: string,
   strike: { floor?: number; cap?: number },
@@ -299,7 +297,7 @@ export function wireMarket(
 
 const dayFormat = new Intl.DateTimeFormat('en-US', { timeZone: 'UTC', dateStyle: 'medium' });
 
-/** In the words of its day: the venue changed them in August 2026, and its source with them. */
+/** Rules in the wording of the day: wording and source changed in August 2026. */
 export function rulesOf(eventTicker: string, { floor, cap }: { floor?: number; cap?: number }): string {
   const { seriesTicker = '', date = '2026-07-04' } = readEventTicker(eventTicker) ?? {};
   const { station, kind } = findSeries(seriesTicker) ?? {
@@ -329,7 +327,7 @@ const oldPlaces: Record<string, string> = {
   KPHL: 'Philadelphia, PA',
 };
 
-/** The markets of New York's day, settled at a temperature; a ladder of three. */
+/** New York's markets of a day, settled at a temperature; a ladder of three. */
 export function settledLadder(date: string, temperatureF = 86): Json[] {
   const name = writeEventTicker('KXHIGHNY', date);
   const brackets = [

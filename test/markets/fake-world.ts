@@ -22,8 +22,8 @@ const inWords = (date: string): string => {
 };
 
 /**
- * Fills a venue as it is in the autumn of 2026: 48 daily series with two open days and one that was settled, hours and
- * rain, in today's wording, about 1,500 markets. The temperatures and the books are invented.
+ * Fills a venue as in autumn 2026: 48 daily series with two open days and a settled one, hours and rain, in current
+ * wording, about 1,500 markets. Temperatures and books are invented.
  */
 export function fillVenue(venue: FakeVenue, at = '2026-11-22T15:30:00Z'): void {
   const today = at.slice(0, 10);
@@ -125,7 +125,7 @@ function rainMarket({ rulesCity, report, id }: Station, date: string): Json {
   );
 }
 
-/** Twenty levels a side, some of them with parts of a contract. */
+/** Twenty levels per side, some with fractional contracts. */
 function inventBook(seed: number): WireBook {
   const middle = 25 + ((seed * 7) % 50);
   const levels = (best: number): [string, string][] =>
@@ -136,7 +136,7 @@ function inventBook(seed: number): WireBook {
   return { yes_dollars: levels(middle), no_dollars: levels(100 - middle - 2) };
 }
 
-/** What the listing says of a book. */
+/** A book's listing fields. */
 export function topOf({ yes_dollars: yes, no_dollars: no }: WireBook): Json {
   const [bid, size] = yes?.at(-1) ?? ['0.0000', '0.00'];
   const [noBid, noSize] = no?.at(-1) ?? ['0.0000', '0.00'];

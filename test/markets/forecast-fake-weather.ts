@@ -3,7 +3,7 @@ import { places as allPlaces } from '../../src/markets/market/stations.js';
 
 type Json = Record<string, unknown>;
 
-/** Answers instead of the services' own; true if it did. */
+/** Answers in place of the services; returns true if it did. */
 type Fault = (req: IncomingMessage, res: ServerResponse, path: string) => boolean;
 
 export interface Report {
@@ -14,7 +14,7 @@ export interface Report {
   qualityControl?: string;
 }
 
-/** A text product as the NWS keeps it. */
+/** A text product in the NWS format. */
 export interface Product {
   id: string;
   /** RFC 3339. */
@@ -24,18 +24,18 @@ export interface Product {
 
 export interface FakeWeather {
   url: string;
-  /** °F by station, member and hour since the first one asked for, of a model as it is asked for. */
+  /** °F by station, member, time and model. */
   temperature: (stationId: string, member: number, timeMs: number, model: string) => number | null;
-  /** °F by station, hour, and the days before that hour that the forecast was made. */
+  /** °F by station, time, lead in days and model. */
   previous: (stationId: string, timeMs: number, days: number, model: string) => number | null;
-  /** Seconds; undefined: the service does not tell. */
+  /** Seconds; undefined if the service gives none. */
   lastRun: number | undefined;
   reports: Map<string, Report[]>;
   /** Climate reports by location (`NYC`), in any order. */
   products: Map<string, Product[]>;
-  /** The answers are about 00:00Z of this day. */
+  /** Answers start at 00:00Z of this day. */
   today: string;
-  /** Changes what Open-Meteo answers. */
+  /** Alters Open-Meteo's answers. */
   spoil: ((locations: Json[]) => unknown) | undefined;
   fault: Fault | undefined;
   /** `/path?query`, with the User-Agent. */
@@ -45,7 +45,10 @@ export interface FakeWeather {
 
 const HOUR_MS = 3_600_000;
 
-/** Open-Meteo's ensemble API and the NWS observations in one server, in their documented formats, with faults at will. */
+/**
+ * Open-Meteo's ensemble API and the NWS observations in one server, in their documented formats, with injectable
+ * faults.
+ */
 export async function startFakeWeather(): Promise<FakeWeather> {
   const server = createServer((req, res) => {
     const url = new URL(req.url!, 'http://weather');
@@ -117,7 +120,7 @@ const productList = ({ products, url }: FakeWeather, location: string): Json => 
     })),
 });
 
-/** The control run counted; a model that is none of these has one run. */
+/** Includes the control run; other models have one run. */
 const memberCounts: Record<string, number> = { gfs025: 31, ecmwf_ifs025: 51 };
 
 function ensembles(fake: FakeWeather, query: URLSearchParams): Json[] {
@@ -148,7 +151,7 @@ function previousRuns(fake: FakeWeather, query: URLSearchParams): Json[] {
   );
 }
 
-/** The frame that all answers of Open-Meteo have. */
+/** Common structure of Open-Meteo's answers. */
 function places(
   query: URLSearchParams,
   times: number[],
@@ -157,10 +160,10 @@ function places(
   const [latitudes, longitudes] = ['latitude', 'longitude'].map((name) => query.get(name)!.split(','));
   const unit = query.get('temperature_unit') === 'fahrenheit' ? '°F' : '°C';
   return latitudes!.map((latitude, i) => {
-    // Some areas lie where a station is: the order tells them apart.
+    // Some areas share a station's location; the order distinguishes them.
     const columns = Object.fromEntries<unknown>(columnsOf(allPlaces[i]!.id));
     return {
-      // The nearest point of the grid.
+      // Nearest grid point.
       latitude: Math.round(Number(latitude) * 4) / 4,
       longitude: Math.round(Number(longitudes![i]) * 4) / 4,
       generationtime_ms: 1.5,

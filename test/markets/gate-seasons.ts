@@ -9,18 +9,18 @@ import { ladderFrom } from '../fixtures/market.js';
 import { costOf } from '../fixtures/scores-page.js';
 import type { BracketCost } from '../../src/markets/learning/table.js';
 
-/** Two forecasters of the same days. Each says normal with its deviation around what it believes, which misses the truth. */
+/** Two forecasters of the same days. Each states a normal distribution around a belief that misses the truth. */
 export interface Rivals {
-  /** °F: of each one's errors. */
+  /** Standard deviation of each one's errors, °F. */
   market: number;
   model: number;
-  /** What the model says its deviation is; left out: what it is. */
+  /** The model's stated deviation. Default: its true one. */
   claimed?: number;
-  /** Between the errors of one day and the next. */
+  /** Correlation between the errors of consecutive days. */
   memory?: number;
-  /** Between the two's errors of a day. */
+  /** Correlation between both forecasters' errors of a day. */
   alike?: number;
-  /** °F: of a bias that each has on its own and keeps for about a week; it is in neither's deviation. */
+  /** °F: deviation of each one's own bias, which lasts about a week and is in neither's stated deviation. */
   drift?: number;
 }
 
@@ -30,7 +30,7 @@ export const endOf = (days: number): Date => new Date(start + days * DAY_MS);
 
 export type Random = () => number;
 
-/** Xorshift: another generator than that of the code under test. */
+/** Xorshift, a different generator than in the code under test. */
 export function randomOf(seed: number): Random {
   let x = (seed * 2654435761) >>> 0 || 1;
   const next = () => {
@@ -43,10 +43,10 @@ export function randomOf(seed: number): Random {
   return next;
 }
 
-/** As many as the rule was judged by. */
+/** As many as the rule was evaluated with. */
 export const seasonStations = stations.slice(0, 7);
 
-/** What each of two said of a day: probabilities of the outcomes, the market's as mid prices. */
+/** Both forecasts of a day: outcome probabilities, the market's as mid prices. */
 interface Said {
   brackets: readonly Pick<Bracket, 'floor' | 'cap'>[];
   model: readonly number[];
@@ -62,8 +62,8 @@ export interface SeasonRecord extends JudgedRecord {
 }
 
 /**
- * The records of `days` days of 28 gates, each settled when the next has begun, scored as the service does. Cities of one lead share a
- * part of what their forecasts miss.
+ * Records of `days` days of 28 gates, each settled after the next has begun, scored as by the service. Cities with the
+ * same lead share part of their errors.
  */
 export function makeSeasons(days: number, season: Season, seed: number, cost = costOf): SeasonRecord[] {
   return LEAD_HOURS.flatMap((leadHours, j) => {
@@ -101,14 +101,14 @@ export function makeSeasons(days: number, season: Season, seed: number, cost = c
 }
 
 interface Advantages {
-  /** Nats: of each day's advantage over the prices that could be paid. */
+  /** Mean daily advantage over the payable prices, in nats. */
   mean: number;
   deviation: number;
-  /** The share of the variance that all cities of a lead have in common. */
+  /** Share of variance common to all cities of a lead. */
   common: number;
 }
 
-/** The records of 28 gates whose advantages are drawn from a normal distribution, each day anew. */
+/** Records of 28 gates with normal advantages, independent by day. */
 export function makeAdvantages(days: number, { mean, deviation, common }: Advantages, seed: number) {
   const worst = -1.5;
   return LEAD_HOURS.flatMap((leadHours, j) => {
@@ -133,7 +133,7 @@ export function makeAdvantages(days: number, { mean, deviation, common }: Advant
   });
 }
 
-/** The same normal numbers for each city. */
+/** Shares the same normal numbers between cities. */
 function drawnOnce(random: Random): () => () => number {
   const drawn: number[] = [];
   return () => {
@@ -142,10 +142,10 @@ function drawnOnce(random: Random): () => () => number {
   };
 }
 
-/** The share of what is missed that all cities miss alike. */
+/** Share of the errors common to all cities. */
 const COMMON = 0.3;
 
-/** Actual forecasts of an actual ladder: six brackets around what was expected when it was listed. */
+/** Full forecasts of a full ladder: six brackets around the expectation at listing. */
 export const rivals =
   ({ market, model, claimed = model, memory = 0.3, alike = 0.5, drift = 0 }: Rivals): Season =>
   (random, shared) => {
@@ -174,12 +174,12 @@ export const rivals =
     });
   };
 
-/** No spread and no fee: what is paid is the mid price. */
+/** No spread and no fee: the price paid is the mid. */
 export const costless = (mid: number): BracketCost => ({ yes: mid, no: 1 - mid });
 
 /**
- * The boundary of what is promised: forecasts and prices are those of two rivals, and each day's outcome is drawn from the market's
- * probabilities, tilted towards the model until the model's expected advantage over the costs is zero.
+ * The boundary case of the guarantee: outcomes are drawn from the market's probabilities, tilted towards the model
+ * until its expected advantage over the costs is zero.
  */
 export const breakingEven =
   (both: Rivals): Season =>
@@ -194,7 +194,7 @@ export const breakingEven =
     });
   };
 
-/** Shares in proportion to share × e^(t × advantage) by which the mean advantage is zero, or as near to it as can be. */
+/** Reweights shares by e^(t × advantage) so that the mean advantage is as close to zero as possible. */
 function tiltToZero(shares: readonly number[], advantages: readonly number[]): number[] {
   const tilt = (t: number) => toShares(shares.map((share, i) => share * Math.exp(t * advantages[i]!)));
   let [low, high] = [0, 30];
@@ -217,8 +217,8 @@ function drawFrom(shares: readonly number[], drawn: number): number {
 }
 
 /**
- * A model without any weather in it: the market's own prices to a power. They favour what is unlikely, as those of real markets do, so that
- * sharpened they are better than they were.
+ * A model without weather data: the market's prices to a power. Real prices overrate unlikely outcomes, so sharpening
+ * improves them.
  */
 export const sharpened =
   (power: number): Season =>
@@ -239,10 +239,7 @@ function toShares(values: readonly number[]): number[] {
   return values.map((value) => value / sum);
 }
 
-/**
- * A market that is right, and a model that is surer than it of what is likely: it wins a little on most days, and loses
- * much on the others.
- */
+/** A correct market against an overconfident model, which wins a little on most days and loses much on the others. */
 export const tooSure =
   (chance: number): Season =>
   (random, shared) =>

@@ -1,6 +1,6 @@
 import type { JointProblem, Leg, Limit } from '../../src/markets/sizing/joint.js';
 
-/** Numbers from 0 to 1 from a seed, so that a thousand events are the same ones every time. */
+/** Seeded numbers from 0 to 1, so that a thousand events are identical on every run. */
 export function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -14,18 +14,18 @@ const withFee = (price: number): number => price + 0.07 * price * (1 - price);
 interface Kind {
   outcomes: number;
   levels: number;
-  /** How far prices are from the probabilities. */
+  /** Distance of prices from the probabilities. */
   noise: number;
   isYesOnly?: boolean;
-  /** The markets are thresholds between the outcomes, each of which pays in all above it. */
+  /** Markets are thresholds between the outcomes; each pays in all outcomes above it. */
   isNested?: boolean;
   hasHeld?: boolean;
   hasCaps?: boolean;
-  /** All asks are so much lower: below some value the ladder can be bought for less than it pays. */
+  /** Lowers all asks by this much; with enough, the ladder costs less than it pays. */
   discount?: number;
 }
 
-/** An event with a ladder of asks for YES and NO of each outcome. */
+/** An event with asks for YES and NO of each outcome. */
 export function randomProblem(random: () => number, kind: Kind): JointProblem {
   const { outcomes, levels, noise, isYesOnly, isNested = false, hasHeld, hasCaps, discount = 0 } = kind;
   const raw = Array.from({ length: outcomes }, () =>

@@ -37,7 +37,7 @@ const defaults = {
 const none = Object.fromEntries(Object.keys(defaults).map((name) => [name, null]));
 
 describe('the limits of an Organization', () => {
-  it('are the defaults until some are declared, and again when they are withdrawn', async () => {
+  it('are the defaults until declared, and again after withdrawal', async () => {
     const { limits } = await setUp();
     const untouched = { effective: defaults, declared: none, updatedAt: null };
     expect(await call('GET', limits)).toMatchObject({ status: 200, body: untouched });
@@ -48,7 +48,7 @@ describe('the limits of an Organization', () => {
     expect((await call('GET', limits)).body).toEqual(untouched);
   });
 
-  it('are replaced in full, and what is left out or null is the default', async () => {
+  it('are replaced in full, with defaults for omitted and null values', async () => {
     const { limits } = await setUp();
     const all = {
       maxOrderContracts: 0,
@@ -80,7 +80,7 @@ describe('the limits of an Organization', () => {
     expect((await call('PUT', limits, {})).body.effective).toEqual(defaults);
   });
 
-  it('change nothing and leave no trace when they are declared again', async () => {
+  it('change nothing and leave no audit entry when declared again unchanged', async () => {
     const { slug, limits } = await setUp();
     const first = await call('PUT', limits, { maxDailyLoss: '50' });
     service.clock.advance(1000);
@@ -136,7 +136,7 @@ describe('the limits of an Organization', () => {
 describe('the switch of an Organization', () => {
   const untouched = { state: 'open', reason: null, changedAt: null };
 
-  it('is open until it is set, says why it is not, and opens again', async () => {
+  it('is open until set, gives the reason while closed, and opens again', async () => {
     const { slug, own } = await setUp();
     expect((await call('GET', own)).body).toEqual({
       state: 'open',
@@ -172,7 +172,7 @@ describe('the switch of an Organization', () => {
 });
 
 describe('the switch of the service', () => {
-  it('stands above those of all Organizations, and leaves its trace in the operator’s log', async () => {
+  it('overrides those of all Organizations, and is recorded in the operator’s log', async () => {
     const { own } = await setUp();
     expect((await call('GET', '/trading/switch')).body).toEqual({
       state: 'open',
@@ -191,7 +191,7 @@ describe('the switch of the service', () => {
       service: reduce,
       operator: { state: 'open' },
     });
-    // The stricter one counts.
+    // The strictest switch applies.
     expect((await call('PUT', own, { state: 'halt', reason: 'r' })).body.state).toBe('halt');
     await call('PUT', '/trading/switch', { state: 'open' });
     const { auditLog } = (await call('GET', '/audit-log')).body;
@@ -202,7 +202,7 @@ describe('the switch of the service', () => {
   });
 });
 
-describe('every one of these routes', () => {
+describe('each of these routes', () => {
   const switchBodies: unknown[] = [
     {},
     { state: 'closed', reason: 'r' },
@@ -217,20 +217,20 @@ describe('every one of these routes', () => {
     [],
   ];
 
-  it('refuses a switch that makes no sense, and leaves it as it was', async () => {
+  it('refuses an invalid switch and leaves it unchanged', async () => {
     const { own } = await setUp();
     for (const path of [own, '/trading/switch'])
       for (const body of switchBodies) expect((await call('PUT', path, body)).status).toBe(400);
     expect((await call('GET', own)).body).toMatchObject({ state: 'open', operator: { changedAt: null } });
   });
 
-  it('keeps a reason in any script word by word', async () => {
+  it('keeps a reason in any script verbatim', async () => {
     const { own } = await setUp();
     for (const reason of ['<script>alert(1)</script>', 'שלום ‮evil', '👩‍👩‍👧', "'; drop table x; --"])
       expect((await call('PUT', own, { state: 'halt', reason })).body.operator.reason).toBe(reason);
   });
 
-  it('is closed without the operator’s token', async () => {
+  it('refuses requests without the operator’s token', async () => {
     const { limits, own } = await setUp();
     for (const path of [limits, own, '/trading/switch'])
       for (const [authorization, code] of [
@@ -248,7 +248,7 @@ describe('every one of these routes', () => {
     expect((await call('GET', own)).body.state).toBe('open');
   });
 
-  it('knows only Organizations that there are', async () => {
+  it('answers 404 for an unknown Organization', async () => {
     const halt = { state: 'halt', reason: 'r' };
     for (const part of ['limits', 'switch'] as const) {
       const body = part === 'limits' ? {} : halt;
@@ -263,7 +263,7 @@ describe('every one of these routes', () => {
     expect((await call('DELETE', `/organizations/${unique('org')}/trading/limits`)).status).toBe(404);
   });
 
-  it('lets many who set the same switch at once end in one state, with one chain of changes', async () => {
+  it('serialises concurrent changes of a switch into one state and one chain of audit entries', async () => {
     const { slug, own } = await setUp();
     const reasons = ['a', 'b', 'c', 'd', 'e', 'f'];
     const answers = await Promise.all(reasons.map((reason) => call('PUT', own, { state: 'halt', reason })));

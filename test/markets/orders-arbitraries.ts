@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { isCrossed, toLevels, type MarketableOrder, type OrderBook } from '../../src/markets/market/book.js';
 import { CENT } from '../../src/markets/market/money.js';
 
-/** Hundredths of contracts, whole ones among them. */
+/** Hundredths of contracts, including whole contracts. */
 const counts = (max: number) =>
   fc
     .oneof(
@@ -15,7 +15,7 @@ const levels = fc.array(fc.tuple(fc.integer({ min: 1, max: 99 }), counts(400)), 
   maxLength: 5,
 });
 
-/** Books that are not crossed, in whole cents. */
+/** Uncrossed books in whole cents. */
 export const books: fc.Arbitrary<OrderBook> = fc
   .tuple(levels, levels)
   .map(([yes, no]) => ({ yes: toCents(yes), no: toCents(no) }))

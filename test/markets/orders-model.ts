@@ -1,16 +1,16 @@
 import type { MarketableOrder, OrderBook, Side } from '../../src/markets/market/book.js';
 
-/** What follows from an order by the plainest reading of the rules, one hundredth of a contract at a time: what the real thing is held against. */
+/** A naive reference model of orders, one hundredth of a contract at a time, to compare the implementation with. */
 
 const DOLLAR = 1_000_000n;
-/** What balances move in. */
+/** Step of balances. */
 const STEP = 100n;
 
 export interface ModelAccount {
   cash: bigint;
-  /** In hundredths of contracts: above nothing YES, below nothing NO. */
+  /** Hundredths of contracts: positive is YES, negative NO. */
   net: number;
-  /** What is left of the present book: one entry for each hundredth of a contract that somebody bids for. */
+  /** Rest of the current book: one entry per hundredth of a contract bid for. */
   bids: { side: Side; price: bigint }[];
 }
 
@@ -32,7 +32,7 @@ export const bidsOfBook = (book: OrderBook): ModelAccount['bids'] =>
     ),
   );
 
-/** 7% of contracts · p · (1 − p), up to a millionth. */
+/** 7% of contracts · p · (1 − p), rounded up to a millionth. */
 const feeOf = ({ price, contracts }: ModelFill): bigint => {
   const exact = 7n * BigInt(unitsOf(contracts)) * price * (DOLLAR - price);
   const unit = 100n * 100n * DOLLAR;
@@ -44,7 +44,7 @@ const floorToStep = (amount: bigint): bigint => {
   return amount - rest;
 };
 
-/** What an order's fills change the balance by: their exact sum, down to $0.0001, once. */
+/** Balance change of an order's fills: their exact sum, rounded down to $0.0001 once. */
 export function chargeOf(
   action: 'buy' | 'sell',
   fills: readonly ModelFill[],
@@ -59,7 +59,7 @@ export function chargeOf(
   return { change, fees: gross - change };
 }
 
-/** What can be had by an order, one after the other, the best first. */
+/** Contracts available to an order, best first. */
 export function offersOf(bids: ModelAccount['bids'], { side, action, limitPrice }: MarketableOrder) {
   const isWanted = (bid: { side: Side }) => (action === 'sell') === (bid.side === side);
   return bids

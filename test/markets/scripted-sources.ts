@@ -9,10 +9,10 @@ import type { Clock } from '../../src/core/time.js';
 /** °F, with a mean of 40. */
 export const members = [37, 38, 38, 39, 39, 41, 41, 42, 42, 43];
 
-/** What a scripted source does when it is asked: answers, fails, or never says anything. */
+/** A scripted source answers, fails or hangs. */
 type Behaviour = 'answer' | 'hang' | Error | Promise<void>;
 
-/** Two brackets of a day in New York and one in Denver, made by hand. */
+/** Two brackets of a day in New York and one in Denver. */
 export function makeMarkets(): Market[] {
   const common = {
     lastPrice: 41n * CENT,
@@ -55,7 +55,7 @@ export function makeMarkets(): Market[] {
       noBid: null,
       noAsk: null,
       lastPrice: null,
-      // Finer steps below ten cents.
+      // Finer ticks below ten cents.
       priceRanges: [
         { start: 0n, end: 10n * CENT, step: CENT / 10n },
         { start: 10n * CENT, end: DOLLAR, step: CENT },
@@ -87,7 +87,7 @@ export const makeBooks = (): Map<string, OrderBook> =>
     ['KXHIGHDEN-26JAN31-B50.5', { yes: [], no: [{ price: 99n * CENT, contracts: 3 }] }],
   ]);
 
-/** A venue that does as it is told. */
+/** A scripted venue. */
 export class ScriptedMarkets implements MarketSource {
   readonly name = 'scripted';
   behaviour: Behaviour = 'answer';
@@ -121,7 +121,7 @@ export class ScriptedMarkets implements MarketSource {
   }
 }
 
-/** A weather service that does as it is told. */
+/** A scripted weather service. */
 export class ScriptedWeather implements WeatherSource {
   readonly name = 'scripted weather';
   freshMs = 0;

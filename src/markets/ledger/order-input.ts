@@ -6,29 +6,27 @@ import type { KeyAuthority } from '../../accounts/api-keys/authority.js';
 
 export type Action = 'buy' | 'sell';
 
-/** How an order stands in the book. */
 export interface RestTerms {
-  /** Null: until it is cancelled. */
+  /** Null: good until cancelled. */
   expiresAt: Date | null;
-  /** Never to take what stands in the book already. */
+  /** Maker only: never takes liquidity already in the book. */
   postOnly: boolean;
-  /** What takes it out of the book without being asked. */
   cancelOn: readonly CancelCause[];
 }
 
 export interface OrderInput {
   orgId: string;
   mode: TradeMode;
-  /** Who asks: a key of the Organization, or a person on its pages. Read again in the order's transaction. */
+  /** The key or member placing the order. Its authority is read again in the order's transaction. */
   by: KeyAuthority | MemberAuthority;
   idempotencyKey: string;
   ticker: string;
   side: Side;
   action: Action;
   contracts: number;
-  /** The worst price to trade at, of a contract of `side`. */
+  /** Worst acceptable price, for a contract of `side`. */
   limitPrice: Micros;
   timeInForce: TimeInForce;
-  /** Of an order that may rest, and of no other. */
+  /** Set only for an order that may rest. */
   rest?: RestTerms | undefined;
 }

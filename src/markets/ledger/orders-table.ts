@@ -20,22 +20,18 @@ import { timesInForce } from '../market/book.js';
 /** Millionths of a dollar. */
 export const micros = (name: string) => bigint(name, { mode: 'bigint' });
 
-/** Contracts, in hundredths; see `contracts.ts`. Postgres reckons with them exactly. Raw SQL reads them `::float8`, which is the nearest number. */
+/** Contracts to two decimals; see `contracts.ts`. Exact in Postgres; raw SQL reads `::float8`, the nearest double. */
 export const contractsColumn = (name: string) => numeric(name, { precision: 12, scale: 2, mode: 'number' });
 
-/** What is known about the venue's account of an Organization that trades live, besides its money. */
 export const liveAccounts = pgTable('live_accounts', {
   orgId: uuid('org_id').primaryKey(),
-  /**
-   * Contracts at the venue that are not ours, by market, in hundredths; negative for NO. Those that were there when the
-   * account was opened, and those that were accepted since.
-   */
+  /** By market, signed hundredths of contracts (negative: NO) that were held at opening or accepted later. */
   foreignPositions: jsonb('foreign_positions').$type<Record<string, number>>().notNull(),
-  /** Differences in orders that were accepted, as `venue order id ours venue's`: they are not told again. */
+  /** Accepted order differences, as `venue order id ours venue's`. They are not reported again. */
   accepted: jsonb('accepted').$type<string[]>().notNull(),
-  /** The venue said something that is not understood: no instance sends orders until that is accepted. */
+  /** Set when a venue answer was not understood. No instance sends orders until it is accepted. */
   problem: text('problem'),
-  /** The venue's group of the orders that rest: one request takes all of them out of the book. Null where there is none. */
+  /** Venue order group of the resting orders, so that one request cancels all of them. */
   orderGroupId: text('order_group_id'),
   openedAt: time('opened_at').notNull(),
   updatedAt: time('updated_at').notNull(),
@@ -45,9 +41,9 @@ export const tradeModes = ['paper', 'live'] as const;
 export type TradeMode = (typeof tradeModes)[number];
 
 /**
- * `pending`: persisted, and its outcome is not known yet (only live orders stay so: on their way to the venue, or its
- * answer was lost). `resting`: what was not filled yet stands in the book. The others are final: `filled` whole,
- * `partially_filled` (the rest was cancelled), `cancelled` (nothing was filled), `rejected` (the venue would not take it).
+ * `pending`: stored, outcome unknown (only live orders stay pending: on their way to the venue, or the answer was
+ * lost). `resting`: the unfilled part is in the book. Final: `filled`, `partially_filled` (the rest was cancelled),
+ * `cancelled` (nothing filled), `rejected` (refused by the venue).
  */
 export const orderStatuses = [
   'pending',
@@ -59,21 +55,21 @@ export const orderStatuses = [
 ] as const;
 export type OrderStatus = (typeof orderStatuses)[number];
 
-/** May yet be filled, and keeps back what it takes for that. */
+/** An open order can still be filled, so it keeps its reservation. */
 export const isOpen = (status: OrderStatus): boolean => status === 'pending' || status === 'resting';
 
-/** What takes a resting order out of the book: news of the weather, data that cannot be trusted, a signal's gate that is closed. */
+/** Automatic cancellation triggers: a new observation, untrusted data, or a signal whose gate closed. */
 export const cancelCauses = ['observation', 'stale', 'gate_closed'] as const;
 export type CancelCause = (typeof cancelCauses)[number];
 
-/** How far a resting paper order has seen the venue's prints: those from before `at` are done with, and of those since which ones were counted. */
+/** Progress through the venue's prints: all before `at` are done; `counted` lists later ones already used. */
 export interface PrintsSeen {
   at: string;
-  /** Times in milliseconds, by print. */
+  /** Print id to time in milliseconds. */
   counted: Record<string, number>;
 }
 
-/** Every order that passed the risk gate, once per idempotency key. Written before anything is sent to a venue. */
+/** Orders that passed the risk gate, one per idempotency key. Written before anything is sent to a venue. */
 export const tradingOrders = pgTable(
   'trading_orders',
   {
@@ -81,15 +77,15 @@ export const tradingOrders = pgTable(
     id: uuid().notNull(),
     mode: text({ enum: tradeModes }).notNull(),
     idempotencyKey: text('idempotency_key').notNull(),
-    /** SHA-256 of the order's fields, hex: the same key with another order is a conflict. */
+    /** SHA-256 of the order's fields, hex. The same key with another hash is a conflict. */
     requestHash: text('request_hash').notNull(),
-    /** What the venue knows the order by; follows from Organization and idempotency key. */
+    /** Id sent to the venue; derived from Organization and idempotency key. */
     clientOrderId: text('client_order_id').notNull(),
     venueOrderId: text('venue_order_id'),
     ticker: text().notNull(),
     eventTicker: text('event_ticker').notNull(),
     seriesTicker: text('series_ticker').notNull(),
-    /** The bracket in words: a ticker alone does not say which tail it is, and markets leave the listing. */
+    /** The bracket in words. A ticker alone does not say which tail it is, and markets leave the listing. */
     label: text().notNull(),
     side: text({ enum: ['yes', 'no'] }).notNull(),
     action: text({ enum: ['buy', 'sell'] }).notNull(),
@@ -97,7 +93,6 @@ export const tradingOrders = pgTable(
     limitPrice: micros('limit_price').notNull(),
     timeInForce: text('time_in_force', { enum: timesInForce }).notNull(),
     status: text({ enum: orderStatuses }).notNull(),
-    /** Why it was cancelled or rejected, or what is known about one that is open. */
     reason: text(),
     filledContracts: contractsColumn('filled_contracts').notNull().default(0),
     /** The fee accumulator, see `OrderAccount`. */
@@ -110,26 +105,24 @@ export const tradingOrders = pgTable(
     fees: micros('fees')
       .notNull()
       .default(sql`0`),
-    /** Cash that an open purchase may still take: not to be spent twice. */
+    /** Cash reserved for the unfilled part of a purchase. */
     reserved: micros('reserved')
       .notNull()
       .default(sql`0`),
-    /** Of a `good_till_time` order. */
+    /** Set for `good_till_time` only. */
     expiresAt: time('expires_at'),
     postOnly: boolean('post_only').notNull().default(false),
     cancelOn: text('cancel_on', { enum: cancelCauses }).array().notNull().default([]),
-    /** Somebody, or something that it was to be cancelled on, wants it out of the book: the venue's word on that is awaited. */
+    /** Cancellation was requested, and the venue has not confirmed it yet. */
     cancelRequestedAt: time('cancel_requested_at'),
     cancelReason: text('cancel_reason'),
-    /** Contracts that stand before a resting paper order at its price; null while that is not known, and for all others. */
+    /** Contracts ahead of a resting paper order at its price. Null while unknown and for other orders. */
     queueAhead: contractsColumn('queue_ahead'),
-    /** Null until a print was counted; prints from before it came to rest never are. */
+    /** Null until the first print is counted. Prints from before the order rested never are. */
     printsSeen: jsonb('prints_seen').$type<PrintsSeen>(),
-    /** `multiplier` and `type` of the series' fees when the order was accepted. */
     feeRule: jsonb('fee_rule').$type<{ type: string; multiplier: string }>().notNull(),
-    /** When the order book that was matched or checked against was fetched. */
     bookFetchedAt: time('book_fetched_at').notNull(),
-    /** The API key or the User that placed it: one of both. */
+    /** Exactly one of `apiKeyId` and `userId` is set. */
     apiKeyId: uuid('api_key_id'),
     userId: uuid('user_id'),
     createdAt: time('created_at').notNull(),
@@ -145,7 +138,7 @@ export const tradingOrders = pgTable(
     index('trading_orders_open')
       .on(t.orgId, t.mode)
       .where(sql`${t.status} in ('pending', 'resting')`),
-    // Across Organizations: what stands in the book, market by market.
+    // Serves reads of resting orders by market, across Organizations.
     index('trading_orders_resting')
       .on(t.mode, t.ticker, t.orgId)
       .where(sql`${t.status} = 'resting'`),
@@ -169,13 +162,11 @@ export const tradingOrders = pgTable(
   ],
 );
 
-/** What was taken from the book, level by level. */
 export const tradingFills = pgTable(
   'trading_fills',
   {
     orgId: uuid('org_id').notNull(),
     orderId: uuid('order_id').notNull(),
-    /** 1, 2, 3 … within the order. */
     n: integer().notNull(),
     price: micros('price').notNull(),
     contracts: contractsColumn('contracts').notNull(),
@@ -186,20 +177,20 @@ export const tradingFills = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.orderId, t.n] }),
-    // The venue's fill is booked once, however often it is told.
+    // A venue fill is booked once, even if the venue reports it again.
     uniqueIndex('trading_fills_venue')
       .on(t.orgId, t.venueFillId)
       .where(sql`${t.venueFillId} is not null`),
-    // Serves the marks of fills, across Organizations.
+    // Serves the fill marks, across Organizations.
     index('trading_fills_time').on(t.filledAt),
     check('trading_fills_contracts', sql`${t.contracts} > 0`),
   ],
 );
 
 /**
- * What paper orders have taken from a market's book: the same contract is not sold twice. Holds for the book with this
- * hash; the venue's next book starts anew. Instances may have different books for a moment, so each has its row until
- * no order is matched on it any more.
+ * Liquidity that paper orders have taken from a market's book, so that the same contract is not sold twice. Valid for
+ * the book with this hash; the next book starts fresh. Instances may briefly hold different books, so a row stays until
+ * no order is matched against its book.
  */
 export const paperBooks = pgTable(
   'paper_books',
@@ -207,7 +198,7 @@ export const paperBooks = pgTable(
     orgId: uuid('org_id').notNull(),
     ticker: text().notNull(),
     bookHash: text('book_hash').notNull(),
-    /** Bids that were hit: `[side of the bid, price in millionths, contracts]`. */
+    /** Bids taken: `[side of the bid, price in millionths, contracts]`. */
     taken: jsonb().$type<[side: 'yes' | 'no', price: string, contracts: number][]>().notNull(),
     updatedAt: time('updated_at').notNull(),
   },

@@ -13,15 +13,15 @@ import {
 import { time } from '../../core/db/sql.js';
 import { contractsColumn, micros, tradeModes } from './orders-table.js';
 
-/** An Organization's money in one mode. Its row is the lock under which cash is checked and spent. */
+/** An Organization's cash in one mode. Cash is checked and spent under this row's lock. */
 export const tradingAccounts = pgTable(
   'trading_accounts',
   {
     orgId: uuid('org_id').notNull(),
     mode: text({ enum: tradeModes }).notNull(),
-    /** Always the sum of the ledger's `cash`. */
+    /** Invariant: equals the sum of the ledger's `cash`. */
     cash: micros('cash').notNull(),
-    /** How far below nothing cash was when a market was last settled: a corrected payout may have been spent already. */
+    /** Deficit at the last settlement: a corrected payout may already have been spent. */
     overdrawn: micros('overdrawn')
       .notNull()
       .default(sql`0`),
@@ -30,15 +30,15 @@ export const tradingAccounts = pgTable(
   (t) => [
     primaryKey({ columns: [t.orgId, t.mode] }),
     check('trading_accounts_mode', sql`${t.mode} in ('paper', 'live')`),
-    // Paper money is never lent: no order takes more than there is. A live account follows the venue, whose word is final.
+    // Paper orders cannot overdraw cash. A live account follows the venue's balance.
     check('trading_accounts_cash', sql`${t.mode} = 'live' or ${t.cash} + ${t.overdrawn} >= 0`),
     check('trading_accounts_overdrawn', sql`${t.overdrawn} >= 0`),
   ],
 );
 
 /**
- * What is held of a market. A market is held on one side: a purchase of the other side closes pairs at a dollar each, as
- * the venue does. Rows stay when everything is sold, with what was earned.
+ * A market is held on one side: buying the other side closes pairs at a dollar each, as at the venue. The row of a
+ * closed position stays, with its realised profit.
  */
 export const tradingPositions = pgTable(
   'trading_positions',
@@ -47,12 +47,11 @@ export const tradingPositions = pgTable(
     mode: text({ enum: tradeModes }).notNull(),
     ticker: text().notNull(),
     eventTicker: text('event_ticker').notNull(),
-    /** The side that is held, or was last. */
     side: text({ enum: ['yes', 'no'] }).notNull(),
     contracts: contractsColumn('contracts').notNull(),
-    /** What the held contracts were bought for, without fees: average cost. */
+    /** Cost of the held contracts at average cost, without fees. */
     cost: micros('cost').notNull(),
-    /** Over the whole life of the position. Profit is positive; fees apart. */
+    /** Lifetime profit, before fees; losses are negative. */
     realised: micros('realised').notNull(),
     fees: micros('fees').notNull(),
     openedAt: time('opened_at').notNull(),
@@ -60,13 +59,13 @@ export const tradingPositions = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.mode, t.ticker] }),
-    // Serves the worst case of an event.
+    // Serves the worst-case loss of an event.
     index('trading_positions_event').on(t.orgId, t.mode, t.eventTicker),
-    // Serves the portfolio, and the walk through all accounts that hold something.
+    // Serves the portfolio and the scan of accounts with open positions.
     index('trading_positions_open')
       .on(t.orgId, t.mode, t.ticker)
       .where(sql`${t.contracts} > 0`),
-    // Serves the settlement, which reads by market across Organizations.
+    // Serves settlement, which reads by market across Organizations.
     index('trading_positions_to_settle')
       .on(t.ticker, t.orgId, t.mode)
       .where(sql`${t.contracts} > 0`),
@@ -76,18 +75,18 @@ export const tradingPositions = pgTable(
 );
 
 /**
- * `adjustment`: cash of a live account as the venue has it, where that differed. `transfer`: between the venue's exchange shards, of
- * which an account's cash is on one.
+ * `adjustment`: a live account's cash brought in line with the venue. `transfer`: cash moved between the venue's
+ * exchange shards; an account's cash is on one of them.
  */
 export const ledgerKinds = ['deposit', 'fill', 'settlement', 'correction', 'adjustment', 'transfer'] as const;
 export type LedgerKind = (typeof ledgerKinds)[number];
 
 /**
- * Double entry: each row is one event with its posting to each of five accounts, in millionths of a dollar, what flows in
- * positive; together they are nothing. Rows are added and never changed.
+ * Double entry: each row posts one event to five accounts in millionths of a dollar, inflows positive, summing to zero.
+ * Append-only.
  *
- * `cash` and `positions` (at cost) are what the Organization has; `fees` is what it paid; `realised` and `capital` are where
- * money came from, so a profit, a deposit and a transfer from another shard are negative here.
+ * `cash` and `positions` (at cost) are assets, `fees` are expenses; `realised` and `capital` are sources, so profits,
+ * deposits and transfers in are negative there.
  */
 export const ledgerEntries = pgTable(
   'ledger_entries',
@@ -100,28 +99,26 @@ export const ledgerEntries = pgTable(
     ticker: text(),
     orderId: uuid('order_id'),
     fillN: integer('fill_n'),
-    /** The settlement of the market that this is a part of, see `trading_settlements`. */
+    /** Row number in `trading_settlements`. */
     settlementN: integer('settlement_n'),
-    /** The venue's id of a transfer between its shards. */
     transferId: text('transfer_id'),
     cash: micros('cash').notNull(),
     positions: micros('positions').notNull(),
     fees: micros('fees').notNull(),
     realised: micros('realised').notNull(),
     capital: micros('capital').notNull(),
-    /** Why, for what no order or settlement explains. */
     memo: text(),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
-    // Ids are UUIDv7, so this is the order in time. Serves the day's loss and the curve of profit and loss.
+    // UUIDv7 ids sort by time. Serves the daily loss and the profit curve.
     index('ledger_entries_list').on(t.orgId, t.mode, t.id),
-    // Serves the day's loss of every order: money that was put in or taken out is no part of it, and such entries are few.
+    // Serves the daily loss check of every order, which excludes deposits and withdrawals; few rows have capital.
     index('ledger_entries_capital')
       .on(t.orgId, t.mode, t.at)
       .where(sql`${t.capital} <> 0`),
     index('ledger_entries_at').on(t.orgId, t.mode, t.at),
-    // A fill is booked once, and so is each word of the venue about a market.
+    // Fills, settlement reports and transfers are each booked once.
     uniqueIndex('ledger_entries_fill')
       .on(t.orgId, t.orderId, t.fillN)
       .where(sql`${t.orderId} is not null`),
@@ -153,8 +150,8 @@ export const settlementStates = [
 export type SettlementState = (typeof settlementStates)[number];
 
 /**
- * What the venue said about a market that an Organization held at its end, word by word: a new row for each change. Money
- * moves with `finalized` and `void`, and with what changes them afterwards.
+ * Settlement reports of the venue for markets that the Organization held at the close: one row per change. Money moves
+ * with `finalized` and `void`, and with later corrections of them.
  */
 export const tradingSettlements = pgTable(
   'trading_settlements',
@@ -162,33 +159,32 @@ export const tradingSettlements = pgTable(
     orgId: uuid('org_id').notNull(),
     mode: text({ enum: tradeModes }).notNull(),
     ticker: text().notNull(),
-    /** 1, 2, 3 … within the market. */
     n: integer().notNull(),
     state: text({ enum: settlementStates }).notNull(),
-    /** What a YES contract pays; null while it is not known, and for a void market. Part of a dollar: a last fair price. */
+    /** Payout of a YES contract; null while unknown and for void markets. A fraction of a dollar is a last fair price. */
     value: micros('value'),
-    /** What the market settled by, °F: whole degrees of a report, hundredths of an index, where it is known. */
+    /** Settlement temperature in °F if known: whole degrees from a report, hundredths from an index. */
     temperature: doublePrecision(),
     eventTicker: text('event_ticker').notNull(),
     side: text({ enum: ['yes', 'no'] }).notNull(),
     contracts: contractsColumn('contracts').notNull(),
-    /** What the contracts had cost: corrections need it after the position is closed. */
+    /** Cost at settlement. Corrections need it after the position is closed. */
     cost: micros('cost').notNull(),
-    /** What this row moved: the payout, or the difference to the payout before it. 0 for what is only a word. */
+    /** Cash moved by this row: the payout, or its difference from the previous payout. 0 for a report that moves no money. */
     cashChange: micros('cash_change').notNull(),
     at: time('at').notNull(),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.mode, t.ticker, t.n] }),
     index('trading_settlements_at').on(t.orgId, t.mode, t.at),
-    // Serve the read of what was settled a few days ago and may be amended.
+    // Serve reads of recent settlements, which the venue may still amend.
     index('trading_settlements_recent').on(t.at),
     index('trading_settlements_ticker').on(t.ticker, t.orgId, t.mode, t.n),
     check('trading_settlements_contracts', sql`${t.contracts} > 0`),
   ],
 );
 
-/** What an account was worth at a time: written every quarter of an hour that it holds something, and when it changed. */
+/** Account valuations: every quarter of an hour while a position is open, and at each change. */
 export const portfolioHistory = pgTable(
   'portfolio_history',
   {
@@ -196,9 +192,8 @@ export const portfolioHistory = pgTable(
     mode: text({ enum: tradeModes }).notNull(),
     at: time('at').notNull(),
     cash: micros('cash').notNull(),
-    /** What the open positions could be sold for, after fees. */
+    /** Proceeds of selling all open positions, after fees. */
     liquidation: micros('liquidation').notNull(),
-    /** Since the account was opened. */
     realised: micros('realised').notNull(),
     unrealised: micros('unrealised').notNull(),
     fees: micros('fees').notNull(),

@@ -2,26 +2,19 @@ import { otherSide, type Side } from '../market/book.js';
 import { addCounts, partOf, subtractCounts, valueOf } from '../market/contracts.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 
-/** What is held of one market, with what it has earned and cost so far. */
 export interface Position extends Holding {
-  /** Profit is positive; fees apart. */
+  /** Before fees; losses are negative. */
   realised: Micros;
   fees: Micros;
 }
 
 interface BookedFills {
-  /** Undefined where nothing was booked and nothing was there. */
   position: Position | undefined;
-  /** One for each fill, in their order. */
   postings: Postings[];
-  /** By how much the balance changes with all of them. */
   cashChange: Micros;
 }
 
-/**
- * Books fills one after the other.
- * @throws RangeError for a sale of more than is held
- */
+/** @throws RangeError if more is sold than held */
 export function bookFills(
   held: Position | undefined,
   fills: readonly BookedFill[],
@@ -43,8 +36,8 @@ export function bookFills(
 }
 
 /**
- * Like `applyFill`, for a fill that has happened whatever our books say: who sells more than is held has bought the
- * other side for what is left of the dollar.
+ * Like `applyFill`, for a fill that the venue has already made, whatever the ledger holds: selling more than is held
+ * buys the other side at its complementary price.
  */
 export function applyVenueFill(held: Holding | undefined, fill: BookedFill): Booking {
   const own = held?.side === fill.side ? held.contracts : 0;
@@ -70,19 +63,19 @@ const addPostings = (a: Postings, b: Postings): Postings => ({
   capital: a.capital + b.capital,
 });
 
-/** What is held of one market. `cost` is what the held contracts were bought for, without fees. */
+/** Contracts held in one market. `cost` is their purchase price without fees. */
 export interface Holding {
   side: Side;
   contracts: number;
   cost: Micros;
 }
 
-/** One event's postings, in millionths of a dollar: they sum to nothing. See `ledgerEntries`. */
+/** Postings of one event in millionths of a dollar, summing to zero. See `ledgerEntries`. */
 export interface Postings {
   cash: Micros;
   positions: Micros;
   fees: Micros;
-  /** A profit is negative here: it is where the money came from. */
+  /** Negative for a profit: `realised` is a source account. */
   realised: Micros;
   capital: Micros;
 }
@@ -95,18 +88,15 @@ export interface Booking {
 export interface BookedFill {
   side: Side;
   action: 'buy' | 'sell';
-  /** Of a contract of `side`. */
   price: Micros;
   contracts: number;
   fee: Micros;
 }
 
 /**
- * What a fill makes of what is held, and its postings.
- *
- * Cost is the average. A purchase of the side that is not held closes pairs: one YES and one NO pay a dollar together,
- * whatever happens, and the venue pays it at once.
- * @throws RangeError for a sale of more than is held
+ * Applies a fill to a holding at average cost. Buying the side that is not held closes pairs: one YES and one NO
+ * together pay a dollar, which the venue pays at once.
+ * @throws RangeError if more is sold than held
  */
 export function applyFill(held: Holding | undefined, fill: BookedFill): Booking {
   const value = valueOf(fill.price, fill.contracts);
@@ -118,12 +108,12 @@ export function applyFill(held: Holding | undefined, fill: BookedFill): Booking 
   }
   const closed = own.side === fill.side ? 0 : Math.min(own.contracts, fill.contracts);
   const opened = subtractCounts(fill.contracts, closed);
-  // A purchase of NO at 40 cents that closes YES is a sale of YES at 60.
+  // Buying NO at 40 cents to close YES equals selling YES at 60.
   const proceeds = valueOf(DOLLAR - fill.price, closed);
   return book(own, { ...fill, closed, proceeds, opened, paid: valueOf(fill.price, opened) });
 }
 
-/** What is held, by ticker, once purchases that wait are filled at their limits. */
+/** Holdings by ticker, assuming that the pending purchases fill at their limits. */
 export function withPurchases(
   holdings: ReadonlyMap<string, Holding>,
   purchases: readonly (Pick<BookedFill, 'side' | 'contracts'> & { ticker: string; limitPrice: Micros })[],
@@ -164,17 +154,16 @@ function book(
   };
 }
 
-/** The part of the cost that belongs to some of the contracts; the last ones take what rounding has left. */
+/** Cost share of some of the contracts. The last ones take the rounding remainder. */
 const shareOfCost = ({ contracts, cost }: Holding, some: number): Micros =>
   some === contracts ? cost : partOf(cost, some, contracts);
 
-/** What a market's end makes of what was held: every contract pays `valueOfYes` or what is left of the dollar. */
 export function applySettlement(held: Holding, valueOfYes: Micros): Booking {
   const each = held.side === 'yes' ? valueOfYes : DOLLAR - valueOfYes;
   return close(held, valueOf(each, held.contracts));
 }
 
-/** A void market gives back what the contracts were bought for. */
+/** A void market refunds the cost. */
 export const applyVoid = (held: Holding): Booking => close(held, held.cost);
 
 const close = (held: Holding, payout: Micros): Booking => ({

@@ -9,14 +9,12 @@ import { tradingOrders, type TradeMode } from './orders-table.js';
 import { tradingAccounts, tradingPositions } from './portfolio-table.js';
 import type { Holding, Position } from './positions.js';
 
-/** More than the venue lists of all cities and days at a time. */
+/** More than the venue lists at any time over all cities and days. */
 const MAX_HOLDINGS = 500;
 
-/** What the paper account has to spend; undefined before it was opened. */
 export const findPaperCash = async (orm: Orm, orgId: string): Promise<Micros | undefined> =>
   (await findAccount(orm, { orgId, mode: 'paper' }))?.cash;
 
-/** What the paper account holds, by ticker: of an event's markets, or of all. */
 export async function listPaperHoldings(
   orm: Orm,
   orgId: string,
@@ -26,7 +24,6 @@ export async function listPaperHoldings(
   return new Map(rows.map(({ ticker, ...holding }) => [ticker, holding]));
 }
 
-/** Purchases on paper that may yet be filled, with what each keeps back of the cash. Oldest first. */
 export const listPaperPurchases = (orm: Orm, orgId: string) =>
   orm
     .select({
@@ -41,29 +38,25 @@ export const listPaperPurchases = (orm: Orm, orgId: string) =>
       and(
         ofAccount(tradingOrders, { orgId, mode: 'paper' }),
         eq(tradingOrders.action, 'buy'),
-        // Written out, because only so it is seen to be the condition of the index.
+        // Spelled out so that the planner matches the partial index.
         sql`${tradingOrders.status} in ('pending', 'resting')`,
       ),
     )
     .orderBy(asc(tradingOrders.id));
 
-/** An Organization's money in one mode. */
 export interface Account {
   orgId: string;
   mode: TradeMode;
 }
 
-/** The rows of an account. */
 export const ofAccount = (table: Record<'orgId' | 'mode', AnyPgColumn>, { orgId, mode }: Account) =>
   and(eq(table.orgId, orgId), eq(table.mode, mode))!;
 
-/** A walk through accounts begins after this one. */
 export const beforeAll: Account = { orgId: '00000000-0000-0000-0000-000000000000', mode: 'live' };
 
 /**
- * Makes other transactions that are about to spend this account's money wait until this one ends, and says how much
- * there is; undefined if the account was never opened. What may be read under this lock must be read after it: a
- * statement that waits for a lock sees the other tables as they were before it waited.
+ * Locks the account until the transaction ends, and returns its cash; undefined if it was never opened. Read whatever
+ * the lock protects after this call: a statement that waits for a lock sees other tables as of before the wait.
  */
 export async function lockAccount(tx: Orm, { orgId, mode }: Account): Promise<Micros | undefined> {
   const [row] = await selectRows<{ cash: string }>(
@@ -73,7 +66,7 @@ export async function lockAccount(tx: Orm, { orgId, mode }: Account): Promise<Mi
   return row && BigInt(row.cash);
 }
 
-/** Opens an Organization's paper account with play money, unless it is open: two that do it at once open one. */
+/** Opens the paper account with play money, once even under concurrent calls. */
 export async function openPaperAccount(
   orm: Orm,
   { orgId, cash, at }: { orgId: string; cash: Micros; at: Date },
@@ -99,7 +92,7 @@ export async function findAccount(orm: Orm, account: Account) {
   return found;
 }
 
-/** A position, also one of which everything is sold. */
+/** Includes closed positions. */
 export async function findPosition(
   orm: Orm,
   { orgId, mode }: Account,
@@ -115,7 +108,6 @@ export async function findPosition(
   return row && { ...row, cost: BigInt(row.cost), realised: BigInt(row.realised), fees: BigInt(row.fees) };
 }
 
-/** What an account holds, by ticker: of an event's markets, or of all. */
 export function listHoldings(
   orm: Orm,
   { eventTicker, ...account }: Account & { eventTicker?: string | undefined },
@@ -136,7 +128,7 @@ export function listHoldings(
     .limit(limit);
 }
 
-/** Markets in which an account holds something, by ticker: the index is read once per market, however many hold it. */
+/** Tickers held by any account, in order. Reads the index once per market, however many accounts hold it. */
 export async function listHeldTickers(orm: Orm, after: string, limit: number): Promise<{ ticker: string }[]> {
   const found: { ticker: string }[] = [];
   for (let last = after; found.length < limit; last = found.at(-1)!.ticker) {
@@ -150,7 +142,6 @@ export async function listHeldTickers(orm: Orm, after: string, limit: number): P
   return found;
 }
 
-/** Markets in whose book an order stands, by ticker. */
 export const listRestingTickers = (orm: Orm, limit: number) =>
   selectRows<{ ticker: string }>(
     orm,

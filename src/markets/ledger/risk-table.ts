@@ -3,22 +3,21 @@ import { boolean, check, integer, pgTable, text, uuid } from 'drizzle-orm/pg-cor
 import { time } from '../../core/db/sql.js';
 import { contractsColumn, micros } from './orders-table.js';
 
-/** An Organization's own limits. A column that is null, or a row that is missing, means the service's default. */
+/** Limits declared for an Organization. Null, or no row, means the service's default. */
 export const riskLimits = pgTable(
   'risk_limits',
   {
     orgId: uuid('org_id').primaryKey(),
     maxOrderContracts: contractsColumn('max_order_contracts'),
-    /** What one purchase may cost at its limit price, fee included. */
+    /** Highest cost of one purchase at its limit price, fee included. */
     maxOrderCost: micros('max_order_cost'),
-    /** Contracts held of one market, after the order. */
     maxPositionContracts: contractsColumn('max_position_contracts'),
-    /** What one event may lose in its worst outcome, after the order. */
+    /** Loss of one event in its worst outcome, after the order. */
     maxEventLoss: micros('max_event_loss'),
-    /** What may be lost since midnight UTC, realised and marked, fees included. */
+    /** Loss since midnight UTC, realised and marked, fees included. */
     maxDailyLoss: micros('max_daily_loss'),
     maxOpenOrders: integer('max_open_orders'),
-    /** How far a limit price may go beyond the best price in the book. */
+    /** Distance of a limit price beyond the best price in the book. */
     priceCollar: micros('price_collar'),
     updatedAt: time('updated_at').notNull(),
   },
@@ -35,17 +34,14 @@ export type SwitchState = (typeof switchStates)[number];
 
 const state = (name: string) => text(name, { enum: switchStates }).notNull().default('open');
 
-/**
- * The kill switch of an Organization: its own and the operator's. The stricter one counts, and the service's beside them.
- * The times are null for a switch that was never touched.
- */
+/** The strictest of these two and the service's applies. Times are null for a switch that was never set. */
 export const tradingSwitches = pgTable(
   'trading_switches',
   {
     orgId: uuid('org_id').primaryKey(),
     ownState: state('own_state'),
     ownReason: text('own_reason'),
-    /** The User who set it; stays when their account goes. */
+    /** User who set it; kept after the account is deleted. */
     ownBy: uuid('own_by'),
     ownAt: time('own_at'),
     operatorState: state('operator_state'),
@@ -58,7 +54,6 @@ export const tradingSwitches = pgTable(
   ],
 );
 
-/** The kill switch of the whole service: one row. */
 export const serviceSwitch = pgTable(
   'service_switch',
   {
@@ -73,7 +68,6 @@ export const serviceSwitch = pgTable(
   ],
 );
 
-/** Work that one instance does for all: the holder of the lease. */
 export const jobLeases = pgTable('job_leases', {
   name: text().primaryKey(),
   holder: uuid().notNull(),

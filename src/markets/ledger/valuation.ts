@@ -6,21 +6,17 @@ import type { Market, MarketStatus } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { Holding } from './positions.js';
 
-/** A position among the others of its event. */
 export type HeldBracket = Pick<Holding, 'side' | 'contracts' | 'cost'> & { ticker: string };
 
-/** One way for an event to end, and what the positions then make. */
 interface EventOutcome {
-  /** The bracket that wins, or the highest threshold that is passed; null for every one that is not listed by name. */
+  /** Winning bracket, or the highest threshold passed; null for any outcome not listed by name. */
   ticker: string | null;
   payout: Micros;
-  /** Payout less cost. Fees are apart: they are paid already. */
   result: Micros;
 }
 
 export interface EventOutcomes {
   eventTicker: string;
-  /** What the positions cost together. */
   cost: Micros;
   outcomes: EventOutcome[];
   worstCase: Micros;
@@ -28,10 +24,9 @@ export interface EventOutcomes {
 }
 
 /**
- * What the positions of one event pay in each way that it can end, netted as `endsOf` says: YES on one bracket of a day covers NO on
- * another. A void market, which gives the cost back, is not among them. Where it is not known how the markets go together, only the
- * worst and the best way are listed.
- *
+ * Payout of one event's positions in each outcome, netted as `endsOf` says: YES on one bracket of a day covers NO on
+ * another. Excludes void markets, which refund the cost. If the relation between the markets is unknown, only the worst
+ * and best outcomes are listed.
  * @param event its brackets from cold to warm, if the venue lists it
  */
 export function eventOutcomes(
@@ -44,7 +39,7 @@ export function eventOutcomes(
   const cost = held.reduce((sum, position) => sum + position.cost, 0n);
   const bound = held.filter(({ ticker }) => !free.has(ticker));
   const loose = held.filter(({ ticker }) => free.has(ticker));
-  // Of each either all of its contracts are paid or none.
+  // Each of these pays for all of its contracts or for none.
   const most = loose.reduce((sum, position) => sum + valueOf(DOLLAR, position.contracts), 0n);
   const toOutcome = (ticker: string | null, payout: Micros): EventOutcome => ({
     ticker,
@@ -74,35 +69,31 @@ const lower = (a: Micros, b: Micros): Micros => (a < b ? a : b);
 const higher = (a: Micros, b: Micros): Micros => (a > b ? a : b);
 
 /**
- * What a position's value rests on. `book`: sold into the present bids. `expected`: the venue has named a result that is not
- * final or not booked yet, and it stands. `closed`: the market takes no orders and has no result. `not_listed`: the venue
- * no longer shows the market, and nothing is known of its result. `unknown`: there are no market data at all.
+ * Basis of a valuation. `book`: sold into the current bids. `expected`: at the venue's result, which is not final or
+ * not booked yet. `closed`: no orders and no result. `not_listed`: no longer shown by the venue, result unknown.
+ * `unknown`: no market data.
  */
 type Valuation = 'book' | 'expected' | 'closed' | 'not_listed' | 'unknown';
 
-/** What a position is worth at this moment. */
 export interface Mark {
   valuation: Valuation;
-  /** After fees. Null only for `unknown`: nothing is claimed about what cannot be seen. */
+  /** After fees. Null only for `unknown`. */
   value: Micros | null;
-  /** What of the sale the venue would keep. 0 for what is not sold. */
+  /** Fees of the sale; 0 if the position is not sold. */
   fees: Micros;
-  /** Contracts without a bid now; they count as worth nothing. */
   unsellableContracts: number;
   status: MarketStatus | null;
 }
 
-/** What is known about a market at the moment of valuation. */
 export interface Quotes {
-  /** Undefined: the venue does not show the market. */
+  /** Undefined if the venue does not list the market. */
   market: Pick<Market, 'status' | 'settlementValue'> | undefined;
   book: OrderBook | undefined;
   feeRule: FeeRule | undefined;
-  /** What YES pays by the venue's last word that is on record; null if there is none. */
+  /** YES payout in the venue's latest recorded report; null if there is none. */
   knownValue: Micros | null;
 }
 
-/** The sale of everything at once, which takes every bid there is: no price is lower than its limit. */
 export const quoteSale = (
   book: OrderBook,
   feeRule: FeeRule,
@@ -116,11 +107,11 @@ export const quoteSale = (
   });
 
 /**
- * A position at what it could be turned into now: sold into the whole depth of the bids of its side, after the taker's
- * fee with its roundings. What finds no bid is worth nothing.
+ * Liquidation value: sold into the full depth of its side's bids, after the rounded taker fee. Contracts without a bid
+ * are worth nothing.
  *
- * It is the venue's book as it stands. What the Organization's own paper orders have taken from it is not deducted here: that
- * is forgotten with the venue's next book, a few seconds later, and a mark that jumps with it would say nothing.
+ * Uses the venue's book without deducting what the Organization's paper orders took: that is forgotten with the next
+ * book seconds later, and would only make the mark jump.
  */
 export function markPosition(held: Pick<Holding, 'side' | 'contracts'>, quotes: Quotes | undefined): Mark {
   if (!quotes) return mark('unknown', { value: null, status: null });
@@ -140,7 +131,7 @@ function markOnBook(
   { book, feeRule }: Quotes,
 ): Mark {
   const status = 'active';
-  // Without a rule for its fee, what a sale brings cannot be told, and neither can it be placed.
+  // Without a fee rule the proceeds are unknown, and the order could not be placed.
   if (!book || !isSupported(feeRule))
     return mark('book', { value: 0n, status, unsellableContracts: contracts });
   const quote = quoteSale(book, feeRule, { side, contracts });
@@ -159,6 +150,6 @@ const mark = (valuation: Valuation, rest: Pick<Mark, 'value' | 'status'> & Parti
   ...rest,
 });
 
-/** The sum of amounts, or null if one of them is not known. */
+/** Null if any amount is null. */
 export const sumKnown = (amounts: readonly (Micros | null)[]): Micros | null =>
   amounts.reduce<Micros | null>((sum, next) => (sum === null || next === null ? null : sum + next), 0n);

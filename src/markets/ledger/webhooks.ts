@@ -4,7 +4,7 @@ import type { WebhookType } from '../../accounts/webhooks/types.js';
 import type { TradeMode } from './orders-table.js';
 
 /**
- * Tells of a paper account at live and test endpoints, of a live one at live endpoints alone: as keys see them.
+ * Sends paper events to live and test endpoints, live events to live endpoints only, matching what keys can see.
  * @param listeners as `tellModes` takes them
  */
 export const tellOfMode = <T extends WebhookType>(

@@ -2,7 +2,6 @@ import { addCounts, perContract, subtractCounts, valueOf } from './contracts.js'
 import { chargeFill, newOrderAccount, type FeeRule } from './fees.js';
 import { DOLLAR, type Micros } from './money.js';
 
-/** How long an order waits for what does not fill at once: not at all, or in the book, until it is cancelled or its time is over. */
 export const timesInForce = [
   'immediate_or_cancel',
   'fill_or_kill',
@@ -18,20 +17,18 @@ export interface MarketableOrder {
   side: Side;
   action: 'buy' | 'sell';
   contracts: number;
-  /** The worst price to trade at, of the order's own side. */
   limitPrice: Micros;
   timeInForce: TimeInForce;
 }
 
 interface Match {
-  /** What is taken, level by level, the best first. Empty if nothing is. */
   fills: Level[];
   filledContracts: number;
 }
 
 /**
- * What an order takes from a book at once: level by level from the best price on, never beyond its limit, never more than
- * stands there. What becomes of the rest is not said here; fill-or-kill takes all or nothing.
+ * Fills an order against a book, level by level from the best price, within its limit and the depth. Fill-or-kill fills
+ * completely or not at all; otherwise the caller handles the rest.
  */
 export function matchOrder(book: OrderBook, order: MarketableOrder): Match {
   const levels = order.action === 'buy' ? asksOf(book, order.side) : bidsOf(book, order.side);
@@ -48,7 +45,7 @@ export function matchOrder(book: OrderBook, order: MarketableOrder): Match {
   return { fills, filledContracts: subtractCounts(order.contracts, open) };
 }
 
-/** The book without what fills have taken from it: the same contract is not taken twice. */
+/** Removes fills from the book, so that the same contract is not taken twice. */
 export function consume(
   book: OrderBook,
   order: Pick<MarketableOrder, 'side' | 'action'>,
@@ -70,20 +67,19 @@ interface QuotedFill extends Level {
   balanceChange: Micros;
 }
 
-/** What an order would do to a book at this moment, as it would be charged. */
 export interface Quote {
   fills: QuotedFill[];
   filledContracts: number;
-  /** Of what is filled, rounded to the millionth; null if nothing is. */
+  /** Rounded to the millionth; null if nothing is filled. */
   averagePrice: Micros | null;
   fees: Micros;
-  /** What the balance changes by: negative for a purchase. */
+  /** Negative for a purchase. */
   balanceChange: Micros;
-  /** What the filled contracts may pay at the most. For a purchase: one dollar each. */
+  /** Highest possible payout of the filled contracts: a dollar each for a purchase. */
   maximumPayout: Micros;
-  /** For a purchase: the probability from which on it is worth its price and fee; null if nothing is filled. */
+  /** Probability at which a purchase breaks even after fees; null if nothing is filled. */
   breakEven: number | null;
-  /** The balance change before its rounding, see `OrderAccount`. */
+  /** Unrounded balance change, see `OrderAccount`. */
   exact: Micros;
 }
 
@@ -113,9 +109,9 @@ export function quoteOrder(book: OrderBook, feeRule: FeeRule, order: MarketableO
 }
 
 /**
- * What a purchase may cost at the most: everything at its limit price, with the fee of that. The fee is largest at 50
- * cents, so a purchase that is filled below its limit could pay more fee than at the limit, but not more in sum: only where prices have parts of
- * a cent each of many small fills may be rounded by up to $0.0001 that is not given back.
+ * Highest cost of a purchase: every contract at the limit price, with its fee. The fee peaks at 50 cents, so a fill
+ * below the limit can pay more fee but not more in total. Exception: with sub-cent prices, each of many small fills may
+ * round up by at most $0.0001 that is not refunded.
  */
 export function worstCost(
   feeRule: FeeRule,
@@ -126,13 +122,12 @@ export function worstCost(
 
 export type Side = 'yes' | 'no';
 
-/** Contracts that are bid for at a price. */
 export interface Level {
   price: Micros;
   contracts: number;
 }
 
-/** Bids of both sides, best first. There are no asks: who sells YES at 60 cents is who bids 40 for NO. */
+/** Bids of both sides, best first. There are no asks: selling YES at 60 cents is bidding 40 for NO. */
 export interface OrderBook {
   yes: readonly Level[];
   no: readonly Level[];
@@ -142,16 +137,16 @@ export const emptyBook: OrderBook = { yes: [], no: [] };
 
 export const otherSide = { yes: 'no', no: 'yes' } as const;
 
-/** What can be bought of a side, cheapest first: the other side's bids, turned around. */
+/** Offers for a side, cheapest first: the other side's bids at complementary prices. */
 export const asksOf = (book: OrderBook, side: Side): Level[] =>
   book[otherSide[side]].map(({ price, contracts }) => ({ price: DOLLAR - price, contracts }));
 
-/** What the side can be sold for, dearest first. */
+/** Bids for a side, highest first. */
 export const bidsOf = (book: OrderBook, side: Side): readonly Level[] => book[side];
 
 /**
- * Bids as an order book has them: best first, one level per price, none that is empty or outside of the dollar.
- * A price of nothing or of a whole dollar is how the venue writes that there is no bid.
+ * Normalises bids: best first, one level per price, no empty levels and no price outside the dollar. The venue writes
+ * "no bid" as a price of zero or a whole dollar.
  */
 export function toLevels(levels: Iterable<Level>): Level[] {
   const byPrice = new Map<Micros, number>();
@@ -164,7 +159,7 @@ export function toLevels(levels: Iterable<Level>): Level[] {
     .sort((a, b) => (a.price > b.price ? -1 : 1));
 }
 
-/** True if the best bid for YES is at the best ask or above: such a book is about to change, or wrong. */
+/** True if the best YES bid meets or exceeds the best ask: such a book is about to change, or wrong. */
 export function isCrossed({ yes, no }: OrderBook): boolean {
   const [bid, otherBid] = [yes[0], no[0]];
   return bid !== undefined && otherBid !== undefined && bid.price + otherBid.price >= DOLLAR;

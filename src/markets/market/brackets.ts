@@ -1,32 +1,29 @@
-/** Reported temperatures, both ends included; null where there is none. */
+/** Reported temperatures, inclusive; null is open-ended. */
 export interface DegreeRange {
   lowest: number | null;
   highest: number | null;
 }
 
-/** The outcomes in which a market's YES pays: from one to another, both included. */
 export interface Payout {
   from: number;
   to: number;
 }
 
 /**
- * The ways for an event to end that its markets tell apart, from cold to warm; one of them comes. Of a ladder of brackets they are
- * the brackets, of n thresholds the n + 1 intervals between them, the first of which pays none.
+ * Mutually exclusive outcomes that an event's markets distinguish, from cold to warm: the brackets of a ladder, or the
+ * n + 1 intervals between n thresholds, of which the first pays no market.
  */
 export interface Outcomes {
   ranges: readonly DegreeRange[];
-  /** By market, in the order that was given. */
   pays: readonly Payout[];
-  /** °F: what temperatures are rounded to. */
+  /** Rounding step of temperatures, °F. */
   step: number;
 }
 
-/** True if it is certain how the markets of an event go together: one of them wins, or each by itself above its threshold. */
 export const areOutcomesKnown = (brackets: readonly Bracket[]): boolean =>
   isWholeLadder(brackets) || areThresholds(brackets);
 
-/** @param brackets of one event; `areOutcomesKnown` */
+/** @param brackets of one event, for which `areOutcomesKnown` holds */
 export function outcomesOf(brackets: readonly Bracket[]): Outcomes {
   const step = brackets[0]?.step ?? 1;
   const ranges = brackets.map(bracketRange);
@@ -46,9 +43,8 @@ export function outcomesOf(brackets: readonly Bracket[]): Outcomes {
 
 export const isPaid = ({ from, to }: Payout, outcome: number): boolean => outcome >= from && outcome <= to;
 
-/** The probability of each outcome, by those of the markets' YES. */
 export function outcomeProbabilities({ ranges, pays }: Outcomes, ofYes: readonly number[]): number[] {
-  // Each threshold's is what it and all above it have together.
+  // A threshold's probability includes all higher ones.
   const isNested = ranges.length > pays.length;
   if (!isNested) return [...ofYes];
   const above = Array.from({ length: ranges.length + 1 }, () => 0);
@@ -57,7 +53,6 @@ export function outcomeProbabilities({ ranges, pays }: Outcomes, ofYes: readonly
   return ranges.map((_, outcome) => Math.max(0, above[outcome]! - above[outcome + 1]!));
 }
 
-/** The probability of each market's YES, by those of the outcomes. */
 export const yesProbabilities = ({ pays }: Outcomes, ofOutcomes: readonly number[]): number[] =>
   pays.map(({ from, to }) => {
     let sum = 0;
@@ -65,26 +60,25 @@ export const yesProbabilities = ({ pays }: Outcomes, ofOutcomes: readonly number
     return sum;
   });
 
-/** Which of the outcomes a reported temperature is; −1 for none. */
+/** Index of the outcome for a reported temperature; −1 for none. */
 export function outcomeAt(brackets: readonly Bracket[], temperatureF: number): number {
   if (areThresholds(brackets)) return brackets.filter((bracket) => bracketPays(bracket, temperatureF)).length;
   return brackets.findIndex((bracket) => bracketPays(bracket, temperatureF));
 }
 
 /**
- * What a market pays for. `between` includes both of its ends; the tails are strict: `less` than 84 is 83 and below,
- * `greater` than 91 is 92 and above, and in hundredths 90.00 and above is `greater` than 89.99.
+ * `between` includes both ends; the tails are strict: `less` than 84 is 83 and below, `greater` than 91 is 92 and
+ * above, and in hundredths 90.00 and above is `greater` than 89.99.
  */
 export type Bracket = (
   | { kind: 'less'; floor: null; cap: number }
   | { kind: 'between'; floor: number; cap: number }
   | { kind: 'greater'; floor: number; cap: null }
 ) & {
-  /** What the value that decides is rounded to, °F: whole degrees of a report, hundredths of an index. Left out: 1. */
+  /** Rounding of the settlement value, °F: whole degrees of a report or hundredths of an index. Default: 1. */
   step?: 1 | 0.01;
 };
 
-/** The bracket between two strikes; null: there is none on that side. */
 export function bracketOf(floor: number | null, cap: number | null, step: 1 | 0.01 = 1): Bracket {
   const rounding = step === 1 ? {} : { step };
   if (floor === null) return { kind: 'less', floor, cap: cap!, ...rounding };
@@ -93,7 +87,7 @@ export function bracketOf(floor: number | null, cap: number | null, step: 1 | 0.
     : { kind: 'between', floor, cap, ...rounding };
 }
 
-/** The values that pay, both ends included; null where there is none. */
+/** Values that pay, inclusive; null is open-ended. */
 export function bracketRange({ kind, floor, cap, step = 1 }: Bracket): DegreeRange {
   if (kind === 'less') return { lowest: null, highest: toHundredths(cap - step) };
   if (kind === 'greater') return { lowest: toHundredths(floor + step), highest: null };
@@ -102,7 +96,6 @@ export function bracketRange({ kind, floor, cap, step = 1 }: Bracket): DegreeRan
 
 const toHundredths = (value: number): number => Math.round(value * 100) / 100;
 
-/** True if this value, rounded as the bracket's step says, pays the bracket's YES. */
 export function bracketPays(bracket: Bracket, value: number): boolean {
   if (bracket.kind === 'less') return value < bracket.cap;
   if (bracket.kind === 'greater') return value > bracket.floor;
@@ -116,10 +109,7 @@ export function bracketLabel(bracket: Bracket): string {
   return highest === null ? `${lowest}° or above` : `${lowest}° to ${highest}°`;
 }
 
-/**
- * True if the brackets cover every value exactly once, in some order: one of them wins, whatever the day brings.
- * A ladder with a hole or an overlap is not what the venue offers, so something was misread.
- */
+/** True if the brackets cover every value exactly once, in any order. A gap or overlap means a misread market. */
 export function isWholeLadder(brackets: readonly Bracket[]): boolean {
   const step = brackets[0]?.step ?? 1;
   if (brackets.some((bracket) => (bracket.step ?? 1) !== step)) return false;
@@ -132,16 +122,12 @@ export function isWholeLadder(brackets: readonly Bracket[]): boolean {
   });
 }
 
-/**
- * True if the brackets are thresholds of one value, each another one: `90° or above`, `91° or above`, … Several of them pay
- * together, and each by itself.
- */
+/** True if the brackets are distinct thresholds of one value: `90° or above`, `91° or above`, … Several can pay together. */
 export const areThresholds = (brackets: readonly Bracket[]): boolean =>
   brackets.length > 0 &&
   brackets.every(({ kind }) => kind === 'greater') &&
   new Set(brackets.map(({ floor }) => floor)).size === brackets.length;
 
-/** What the venue's market says about its bracket. Fields may be missing: see `parseBracket`. */
 interface BracketFields {
   ticker: string;
   strikeType?: string | undefined;
@@ -153,10 +139,10 @@ interface BracketFields {
 }
 
 /**
- * The bracket of a market, or undefined if that cannot be told for certain.
+ * Parses a market's bracket; undefined if it is not certain.
  *
- * The strike fields say it, but some markets have lost theirs (winners of early 2025). The label says the same in words
- * and the end of the ticker repeats it in numbers, so each is checked against the others, and two must agree.
+ * Some markets lack strike fields (winners of early 2025). The label repeats them in words and the ticker's suffix in
+ * numbers, so each source is checked against the others, and two must agree.
  */
 export function parseBracket(fields: BracketFields): Bracket | undefined {
   const readings = [fromStrikes(fields), fromLabel(fields)].filter((reading) => reading !== undefined);
@@ -193,7 +179,7 @@ function fromLabel({ label, step = 1 }: BracketFields): Bracket | undefined {
   return undefined;
 }
 
-/** `-T84` holds the strike of a tail, `-B84.5` the middle of a bracket. */
+/** `-T84` holds the strike of a tail, `-B84.5` the midpoint of a bracket. */
 function agreesWithTicker(bracket: Bracket, ticker: string): boolean {
   const [, letter, digits] = /-([TB])(-?\d+(?:\.\d+)?)$/.exec(ticker) ?? [];
   const strike = Number(digits);

@@ -2,14 +2,14 @@ import { createRecall } from '../../core/collections.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Place } from './stations.js';
 
-/** The days from one to another, both included: `YYYY-MM-DD`. None if the last is before the first. */
+/** Days in the inclusive range, `YYYY-MM-DD`. Empty if `to` is before `from`. */
 export function daysBetween(from: string, to: string): string[] {
   const [first, last] = [Date.parse(from), Date.parse(to)];
   const count = Math.max(0, Math.round((last - first) / DAY_MS) + 1);
   return Array.from({ length: count }, (_, i) => addDays(from, i));
 }
 
-/** Undefined for what is no day: the 31st of a month that has 30, or the 99th. */
+/** Undefined for a date that does not exist, such as April 31. */
 export function dateFrom(year: string, month: number, day: string): string | undefined {
   const date = `${year}-${String(month).padStart(2, '0')}-${day.padStart(2, '0')}`;
   const midnight = Date.parse(`${date}T00:00:00Z`);
@@ -18,18 +18,18 @@ export function dateFrom(year: string, month: number, day: string): string | und
 
 export const addDays = (date: string, days: number): string => dateOf(Date.parse(date) + days * DAY_MS);
 
-/** The same days are asked about by every forecast, report and market: some years of them are kept. */
+/** Forecasts, reports and markets ask for the same days; this keeps several years of them. */
 const MAX_KEPT = 2_000;
 const recallDate = createRecall<string>(MAX_KEPT);
 const recallMidnight = createRecall<number>(MAX_KEPT);
 
-/** The date of a time, UTC. */
+/** UTC date. */
 export function dateOf(ms: number): string {
   const day = Math.floor(ms / DAY_MS);
   return recallDate(day, () => new Date(day * DAY_MS).toISOString().slice(0, 10));
 }
 
-/** A day as climate reports have it: midnight to midnight in local standard time, in summer too (1:00 to 1:00 by the clock). */
+/** Day of a climate report: midnight to midnight in local standard time all year (1:00 to 1:00 by the clock in summer). */
 export interface ClimateDay {
   /** `YYYY-MM-DD` at the station. */
   date: string;
@@ -45,10 +45,7 @@ export function climateDayAt(station: Offset, at: Date): ClimateDay {
   return climateDayOf(station, dateOf(at.getTime() + station.standardOffsetHours * HOUR_MS));
 }
 
-/**
- * The climate day of a station on a date.
- * @throws RangeError for a text that is no date
- */
+/** @throws RangeError for an invalid date */
 export function climateDayOf(station: Offset, date: string): ClimateDay {
   const start = recallMidnight(date, () => midnightOf(date)) - station.standardOffsetHours * HOUR_MS;
   return { date, start: new Date(start), end: new Date(start + DAY_MS) };
@@ -61,7 +58,6 @@ function midnightOf(date: string): number {
   return midnight;
 }
 
-/** As many as there are zones. */
 const recallFormat = createRecall<Intl.DateTimeFormat>(100);
 const recallClock = createRecall<ClockTime>(MAX_KEPT);
 
@@ -70,7 +66,7 @@ interface ClockTime {
   readonly hour: number;
 }
 
-/** What the clock of a place shows: in summer an hour ahead of standard time, where there is summer time. */
+/** Local clock time, including summer time. */
 export const clockAt = ({ timeZone }: Pick<Place, 'timeZone'>, at: Date): ClockTime =>
   recallClock(`${timeZone} ${at.getTime()}`, () => readClock(timeZone, at));
 
@@ -84,10 +80,7 @@ function readClock(timeZone: string, at: Date): ClockTime {
   return { date: `${parts.year}-${parts.month}-${parts.day}`, hour: Number(parts.hour) };
 }
 
-/**
- * The time at which the clock of a place shows a whole hour. In the night when clocks are set back it is the first of
- * the two; an hour that is left out in spring is the one after it.
- */
+/** Start of a local clock hour: the first of two in autumn; for an hour skipped in spring, the next one. */
 export function hourOf(
   place: Pick<Place, 'timeZone' | 'standardOffsetHours'>,
   date: string,

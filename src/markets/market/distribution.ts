@@ -9,47 +9,43 @@ import {
   normalQuantile,
 } from '../../core/statistics/distributions.js';
 
-/** Of a temperature before it is rounded. A logistic one has heavier tails. */
+/** Shape before rounding. `logistic` has heavier tails. */
 export type DistributionShape = 'normal' | 'logistic';
 
 /**
- * A temperature as it will be reported: rounded to the step of the markets' brackets, and a maximum not below, a minimum not above
- * what has been reached already.
+ * Distribution of a reported temperature: rounded to the step of the brackets, and bounded by the extreme already
+ * measured (a maximum from below, a minimum from above).
  */
 export interface TemperatureDistribution {
-  /** °F, before anything is cut off. */
+  /** °F, before truncation. */
   mean: number;
-  /** °F. 0: the temperature is known, and `mean` is what is reported. */
+  /** °F. 0 means that `mean` is the known report. */
   deviation: number;
-  /** A day's maximum cannot be below this whole degree any more; null where nothing is known of the day. */
+  /** Lower bound of a day's maximum in whole degrees; null if nothing was measured yet. */
   atLeast: number | null;
-  /** A day's minimum cannot be above this one any more. At most one of the two bounds is there. */
+  /** Upper bound of a day's minimum. At most one of the two bounds is set. */
   atMost?: number | null;
   /**
-   * The probability that it stays at the bound, which is all of what may still come and would be no more. Null or left out: what is
-   * ruled out is cut off, and the rest made to sum to one.
+   * Probability that the extreme stays at the bound for the rest of the day. Null or absent: the distribution is
+   * truncated at the bound and renormalised.
    */
   stays?: number | null;
-  /** Left out: normal. */
+  /** Default: normal. */
   shape?: DistributionShape;
 }
 
-/**
- * The whole degree that a maximum's report is sure to reach once `extremeF` has been measured. Exactly between two degrees it
- * is the lower one: a bound must hold.
- */
+/** Lowest degree that a maximum's report can show after `extremeF`. A half rounds down, so the bound holds. */
 export const sureDegree = (extremeF: number): number => Math.ceil(extremeF - 0.5);
 
-/** The same of a minimum: the degree that the report cannot be above. */
+/** Highest degree that the report of a minimum can show. */
 export const sureMinimum = (extremeF: number): number => Math.floor(extremeF + 0.5);
 
-/** A standard distribution, symmetric about 0 and with a deviation of 1: normal, or logistic. */
+/** Standard distribution: symmetric about 0, deviation 1. */
 interface Family {
-  /** P(Z < z) */
   cdf: (z: number) => number;
   /** P(Z ≥ z | Z ≥ f), for z ≥ f. */
   survival: (z: number, f: number) => number;
-  /** The z with this survival, of 1 down to 0. */
+  /** Inverse of `survival`, which runs from 1 down to 0. */
   quantile: (survival: number, f: number) => number;
 }
 
@@ -63,7 +59,7 @@ const normal: Family = {
   },
   quantile(survival, f) {
     if (f < 5) return -normalQuantile(survival * normalCdf(-f));
-    // Far out the tail falls almost exponentially: two steps of Newton's method on its logarithm are enough.
+    // Far out, the tail falls almost exponentially: a few Newton steps on its logarithm are enough.
     const target = Math.log(survival);
     let z = Math.sqrt(f * f - 2 * target);
     for (let i = 0; i < 3; i++) z += (Math.log(normal.survival(z, f)) - target) * millsRatio(z);
@@ -83,10 +79,7 @@ const logistic: Family = {
 const familyOf = ({ shape = 'normal' }: Pick<TemperatureDistribution, 'shape'>): Family =>
   shape === 'normal' ? normal : logistic;
 
-/**
- * P(a ≤ Z < b) for a Z that is known to be f or more. Differences are taken on the side where the values are small, and far out as
- * ratios of tails, so that nothing is lost there.
- */
+/** P(a ≤ Z < b | Z ≥ f). Takes differences on the side with small values, and ratios of tails far out, to avoid cancellation. */
 function probabilityBetween({ cdf, survival }: Family, a: number, b: number, f: number): number {
   const from = Math.max(a, f);
   if (!(b > from)) return 0;
@@ -94,12 +87,11 @@ function probabilityBetween({ cdf, survival }: Family, a: number, b: number, f: 
   return Math.min(1, Math.max(0, survival(from, f) - survival(b, f)));
 }
 
-/** The probability that a bracket's YES pays. Over a whole ladder they sum to one; of thresholds each lies within the one below. */
+/** Probability that a bracket's YES pays. A whole ladder sums to one; thresholds are nested. */
 export function probabilityOf(distribution: TemperatureDistribution, bracket: Bracket): number {
   return probabilityWithin(distribution, { ...bracketRange(bracket), step: bracket.step ?? 1 });
 }
 
-/** The probability of a range of reported temperatures, both ends included; null where it has none. */
 export function probabilityWithin(
   distribution: TemperatureDistribution,
   { lowest, highest, step }: DegreeRange & { step: number },
@@ -121,7 +113,6 @@ export function probabilityWithin(
     : probabilityBetween(family, -to, -from, floorOf(mirrored(distribution)));
 }
 
-/** Of a maximum that stays with some probability. */
 function probabilityFromBound(
   distribution: TemperatureDistribution,
   { lowest, highest, step }: DegreeRange & { step: number },
@@ -129,14 +120,13 @@ function probabilityFromBound(
   const { mean, deviation, atLeast, stays } = distribution;
   const bound = (atLeast! + step / 2 - mean) / deviation;
   const { survival } = familyOf(distribution);
-  /** The probability of more than a reported temperature. */
   const above = (temperature: number): number =>
     temperature < atLeast! ? 1 : (1 - stays!) * survival((temperature + step / 2 - mean) / deviation, bound);
   const from = lowest === null ? 1 : above(lowest - step);
   return Math.max(0, from - (highest === null ? 0 : above(highest)));
 }
 
-/** Of the temperature with its sign changed: a bound from above is one from below then. */
+/** Negates the temperature, which turns an upper bound into a lower one. */
 const mirrored = ({ atMost = null, ...rest }: TemperatureDistribution): TemperatureDistribution => ({
   ...rest,
   mean: -rest.mean,
@@ -144,7 +134,7 @@ const mirrored = ({ atMost = null, ...rest }: TemperatureDistribution): Temperat
 });
 
 /**
- * The temperature in °F, before it is rounded, that the report stays below with this probability.
+ * Quantile in °F, before rounding.
  * @param probability above 0 and below 1
  */
 export function quantileOf(distribution: TemperatureDistribution, probability: number): number {
@@ -153,13 +143,13 @@ export function quantileOf(distribution: TemperatureDistribution, probability: n
   if (atMost !== null) return -quantileOf(mirrored(distribution), 1 - probability);
   if (stays !== null) {
     if (probability <= stays) return atLeast!;
-    // Above half a degree more than the bound nothing else has been ruled out.
+    // The temperature is known to exceed the bound by half a degree; nothing else is ruled out.
     const more = { ...rest, mean, deviation, atLeast: atLeast! + 1 };
     return quantileOf(more, (probability - stays) / (1 - stays));
   }
   return mean + deviation * familyOf(distribution).quantile(1 - probability, floorOf(distribution));
 }
 
-/** In deviations from the mean: what lies below has been ruled out. */
+/** Lower bound in deviations from the mean. */
 const floorOf = ({ mean, deviation, atLeast }: TemperatureDistribution): number =>
   atLeast === null ? -Infinity : (atLeast - 0.5 - mean) / deviation;

@@ -12,13 +12,13 @@ export interface NamedEvent {
   seriesTicker: string;
   /** `YYYY-MM-DD` */
   date: string;
-  /** By the clock of the place, 0 to 23; of an hour only. */
+  /** Local clock hour, 0 to 23; set for hourly events only. */
   hour?: number;
 }
 
 /**
- * `KXHIGHNY-25JAN16` is the series KXHIGHNY and the day 2025-01-16, `KXTEMPMIAH-26SEP1312` the hour from 12 on that day's
- * clock. Undefined for what names no series and day.
+ * `KXHIGHNY-25JAN16` is the series KXHIGHNY on 2025-01-16; `KXTEMPMIAH-26SEP1312` is the hour from 12 by the local
+ * clock. Undefined if the ticker names no series and day.
  */
 export function readEventTicker(ticker: string): NamedEvent | undefined {
   const [, seriesTicker, year, name, day, hour] =
@@ -36,25 +36,22 @@ export function writeEventTicker(seriesTicker: string, date: string, hour?: numb
   return `${seriesTicker}-${year.slice(2)}${months[Number(month) - 1]}${day}${clock}`;
 }
 
-/** How an event can end. */
 export interface EventEnds {
-  /** One of these comes. */
   outcomes: readonly EventEnd[];
-  /** Markets of which nothing is known but that each pays or not, whatever the others do. */
+  /** Markets with no known relation to the others: each may pay or not, independently. */
   free: ReadonlySet<string>;
 }
 
 interface EventEnd {
-  /** The market that it is named after: the bracket that wins, the highest threshold that is passed; null: none that is known. */
+  /** The winning bracket, or the highest threshold passed; null if no known market wins. */
   ticker: string | null;
-  /** Everything of which YES pays. */
   paying: ReadonlySet<string>;
 }
 
 /**
- * What can be netted of an event, and what cannot. Of the brackets of a day exactly one wins, and unless all of them are known it
- * may be yet another one; of an hour's thresholds all pay that are passed. Where an event is not listed, only one of a day's series
- * is known to have brackets: the markets of any other may pay together.
+ * Decides which markets of an event can be netted. Exactly one bracket of a day wins, possibly one that is not known;
+ * of an hour's thresholds, all that are passed pay. For an unlisted event only daily series are known to have brackets:
+ * markets of any other series may pay together.
  * @param event if the venue lists it
  * @param tickers further markets of the event
  */
@@ -91,20 +88,18 @@ function isDaily(eventTicker: string): boolean {
   return named !== undefined && findSeries(named.seriesTicker) !== undefined;
 }
 
-/** One temperature: of the brackets of a day exactly one wins, of an hour's thresholds all that it is above. */
+/** The markets on one temperature. Exactly one bracket of a day wins; of an hour's thresholds, all below the temperature pay. */
 export interface MarketEvent {
   eventTicker: string;
   kind: TemperatureKind;
   station: Place;
-  /** The climate day, `YYYY-MM-DD`; of an hour the date by the clock. */
+  /** Climate day, `YYYY-MM-DD`; for an hour the local calendar date. */
   date: string;
-  /** By the clock of the place; of an hour only. */
   hour?: number;
   /** From cold to warm. */
   markets: readonly Market[];
 }
 
-/** The markets that have a place by event, in the order that they come in. */
 export function groupEvents(markets: readonly ListedMarket[]): MarketEvent[] {
   return [...groupBy(markets.filter(isPlaced), ({ eventTicker }) => eventTicker)].map(
     ([eventTicker, ofEvent]) => {
@@ -124,8 +119,8 @@ export function groupEvents(markets: readonly ListedMarket[]): MarketEvent[] {
 export const lowestOf = ({ bracket }: Market): number => bracketRange(bracket).lowest ?? -Infinity;
 
 /**
- * The days and hours that the venue is done with, and whose reported temperature agrees with what it pays. Before that the
- * result may still change; one that was paid in another way (void, split) has no outcome to score by.
+ * Final outcomes whose reported temperature agrees with the payouts. Results before `finalized` may still change; void
+ * and split payouts have no outcome to score.
  */
 export function finalOutcomes(events: readonly MarketEvent[]): Omit<SettledDay, 'knownAt'>[] {
   return events.flatMap((event) => {

@@ -3,7 +3,7 @@ import type { Market } from './market.js';
 import { BALANCE_STEP, DOLLAR, floorTo, type Micros } from './money.js';
 import type { MarketData } from './source.js';
 
-/** What an order of a market is charged by: its event's own rule, or else its series'. Undefined where it is not known: no orders then. */
+/** Fee rule of the event if it has one, otherwise of the series. Undefined if unknown; no orders are taken then. */
 export function feeRuleOf(
   { feeRules }: Pick<MarketData, 'feeRules'>,
   { eventTicker, seriesTicker }: Pick<Market, 'eventTicker' | 'seriesTicker'>,
@@ -20,9 +20,8 @@ export const feeTypes = [
 ] as const;
 type FeeType = (typeof feeTypes)[number];
 
-/** How a market charges. Read from the venue: type and multiplier differ between series, and an event may have its own. */
 export interface FeeRule {
-  /** `unknown`: the venue names one that is not among these. */
+  /** `unknown`: the venue names a type that is not listed here. */
   type: FeeType | 'unknown';
   /** Millionths: 1,000,000 is one. */
   multiplier: bigint;
@@ -30,10 +29,8 @@ export interface FeeRule {
 
 export interface Fill {
   action: 'buy' | 'sell';
-  /** Of a contract of the side that was traded, per dollar it can pay. */
   price: Micros;
   contracts: number;
-  /** True for what had rested in the book; orders of this service never do. */
   isMaker?: boolean;
 }
 
@@ -49,45 +46,49 @@ export const isSupported = (rule: FeeRule | undefined): rule is FeeRule =>
   rule !== undefined && makerShares[rule.type] !== undefined;
 
 /**
- * The fee of one fill: 7% of contracts × price × (1 − price) × the multiplier for the taker, the share of it that the
- * type says for the maker, up to the next $0.000001.
- * Source: the venue's fee schedule of 2026-07-07, its API's text on fee types, and its text on fee rounding of October 2026.
+ * Fee of one fill, rounded up to the next $0.000001. Takers pay 7% × contracts × price × (1 − price) × multiplier,
+ * makers the fee type's share of that.
+ *
+ * Source: the venue's fee schedule of 2026-07-07, its API's text on fee types, and its text on fee rounding of October
+ * 2026.
  * @throws RangeError for a rule that is not supported
  */
 export function tradeFee(
   { type, multiplier }: FeeRule,
   { price, contracts, isMaker = false }: Omit<Fill, 'action'>,
 ): Micros {
-  const ofMaker = makerShares[type];
-  if (ofMaker === undefined) throw new RangeError(`fees of the type ${type} are not supported`);
-  const share = isMaker ? ofMaker : 100n;
-  // 7 / 100 of hundredths of contracts · dollars⁻² · multiplier, all in millionths: one division at the very end keeps it exact.
+  const makerShare = makerShares[type];
+  if (makerShare === undefined) throw new RangeError(`fees of the type ${type} are not supported`);
+  const share = isMaker ? makerShare : 100n;
+  // 7 / 100 of hundredths of contracts · dollars⁻² · multiplier, all in millionths: a single division at the end keeps
+  // the result exact.
   const numerator = 7n * share * BigInt(toHundredths(contracts)) * price * (DOLLAR - price) * multiplier;
   const denominator = 100n * 100n * 100n * DOLLAR * DOLLAR;
   return (numerator + denominator - 1n) / denominator;
 }
 
-/** What an order has cost or brought so far. Both start at 0. What was rounded away and not given back is the difference. */
+/** Running cost of an order. Both start at 0; the difference is rounding not yet refunded. */
 interface OrderAccount {
-  /** Before rounding: minus what was paid, plus what was received, minus fees. */
+  /** Unrounded: amounts received minus amounts paid minus fees. */
   exact: Micros;
-  /** What the balance has changed by: whole steps of the balance. */
+  /** Actual balance change, in whole balance steps. */
   booked: Micros;
 }
 
 export const newOrderAccount: OrderAccount = { exact: 0n, booked: 0n };
 
 interface Charge {
-  /** By how much the balance changes with this fill: negative for a purchase. */
+  /** Negative for a purchase. */
   balanceChange: Micros;
-  /** What of it is the fee: with the rounding, less what is given back of earlier roundings. Never below 0. */
+  /** Fee, including rounding, less refunds of earlier rounding. Never negative. */
   fee: Micros;
   account: OrderAccount;
 }
 
 /**
- * Charges one more fill of an order. Each fill's balance change is rounded down to $0.0001; what an order has overpaid by that is given
- * back in steps of $0.0001, no more of it than the fill's own fee. So in sum an order is charged its exact amount, rounded once.
+ * Charges the next fill of an order. Each balance change is rounded down to $0.0001; accumulated overpayment is
+ * refunded in steps of $0.0001, capped by the fill's own fee. In total an order pays its exact amount, rounded once.
+ *
  * Source: the venue's text on fee rounding of October 2026, steps 1 to 5, for direct members.
  */
 export function chargeFill(rule: FeeRule, account: OrderAccount, fill: Fill): Charge {
@@ -106,7 +107,7 @@ export function chargeFill(rule: FeeRule, account: OrderAccount, fill: Fill): Ch
   };
 }
 
-/** What one more contract costs at a price, fee included, in dollars: the fee's formula before it is rounded. */
+/** Marginal cost of a contract in dollars, with the unrounded fee. */
 export function allInCost({ multiplier }: FeeRule, price: Micros | number): number {
   const dollars = Number(price) / MICROS_PER_DOLLAR;
   return dollars + 0.07 * (Number(multiplier) / 1_000_000) * dollars * (1 - dollars);

@@ -4,37 +4,34 @@ import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from '.
 import { sourceOn, type SettlementSource } from './rules.js';
 import { findAreaOfSeries, findSeries, type Place } from './stations.js';
 
-/** What a market is about, as far as its ticker tells it: old ones are no longer listed anywhere. */
 export interface MarketName {
   ticker: string;
   eventTicker: string;
-  /** Undefined for a series that is not known. */
   station: Place | undefined;
-  /** Of the station; of a market without one what the venue says of it. Null if neither is known. */
+  /** City of the station, or the venue's own if there is no station. Null if neither is known. */
   city: string | null;
-  /** Null for a series that is not known. */
   kind: MarketKind | null;
-  /** The climate day, `YYYY-MM-DD`, of an hour the date by the clock; null if the ticker does not say. */
+  /** Climate day, `YYYY-MM-DD`; for an hour the local calendar date. Null if the ticker does not say. */
   date: string | null;
-  /** By the clock of the place; null but for hours. */
+  /** Local clock hour; set for hourly markets only. */
   hour: number | null;
   /** `84° to 85°`. */
   label: string;
   isListed: boolean;
-  /** Who reports what it settles by, by the rules of its day; null where that is not certain. */
+  /** Settlement source by the rules of the market's day; null if not certain. */
   source: SettlementSource | null;
 }
 
 /**
- * Names a market, from the market itself where it is listed.
- * @param known its bracket in words, as an order wrote it down; without it the ticker has to do
+ * Describes a market, from the listing if possible.
+ * @param known bracket in words as stored with an order; without it, the ticker is parsed
  */
 export function nameMarket(
   ticker: string,
   market: ListedMarket | undefined,
   known?: string | null,
 ): MarketName {
-  // Degrees may be below zero: `-B-3.5`.
+  // Degrees may be negative: `-B-3.5`.
   const eventTicker = market?.eventTicker ?? ticker.replace(/-([TB]-?[\d.]+|[^-]*)$/, '');
   const named = readEventTicker(eventTicker);
   const series = market ? undefined : findNamed(named);
@@ -59,7 +56,6 @@ export function nameMarket(
   };
 }
 
-/** Where the rules themselves are no longer at hand. */
 const sourceOf = (kind: MarketKind, date: string): SettlementSource =>
   kind === 'hourly' ? 'Kalshi Weather Index' : sourceOn(date);
 
@@ -69,7 +65,7 @@ function findNamed(named: NamedEvent | undefined): { station: Place; kind: Marke
   return area ? { station: area, kind: 'hourly' } : findSeries(named.seriesTicker);
 }
 
-/** `-B84.5` is the middle of two degrees. `-T84` is either tail of a day; of an hour it is a threshold: `-T89.99`. */
+/** `-B84.5` is the midpoint of a bracket. `-T84` is either tail of a day, but for an hour `-T89.99` is a threshold. */
 function bracketOf(ticker: string, isHour: boolean): Bracket | undefined {
   const threshold = isHour ? /-T(-?\d+(?:\.\d+)?)$/.exec(ticker)?.[1] : undefined;
   if (threshold !== undefined) return { kind: 'greater', floor: Number(threshold), cap: null, step: 0.01 };

@@ -1,37 +1,35 @@
 import { bracketOf, type Bracket } from './brackets.js';
 import { dateFrom } from './climate-day.js';
 
-/** Who says what a market settles on, as its rules name them. */
 export type SettlementSource =
   | 'National Weather Service'
   | 'The Weather Company'
   | 'Kalshi Weather Index'
   | 'AccuWeather';
 
-/** What the rules of a temperature market say, in its own words and no others: titles and tickers have been wrong. */
+/** Parsed rules of a temperature market. Uses the rules' text only: titles and tickers have been wrong. */
 export interface TemperatureRules {
   measure: 'maximum' | 'minimum' | 'hour';
   /** As written, without the report: `New York City`. */
   place: string;
-  /** `CLINYC`; null in rules before 2026-08-15, and where an index decides. */
+  /** `CLINYC`; null in rules before 2026-08-15 and for index markets. */
   report: string | null;
-  /** `YYYY-MM-DD`. */
   date: string;
-  /** 0 to 23 by the clock of the place; null for a whole day. */
+  /** Local clock hour, 0 to 23; null for a whole day. */
   hour: number | null;
   source: SettlementSource | null;
-  /** What YES pays for: whole degrees of a day, hundredths of an hour. */
+  /** Whole degrees for a day, hundredths for an hour. */
   bracket: Bracket;
 }
 
 const months = 'JanFebMarAprMayJunJulAugSepOctNovDec';
 
 /**
- * The venue's wordings since 2024: `highest temperature recorded in Central Park, New York for August 16, 2024 as reported by the
- * National Weather Service's Daily Climate Report, is less than 84°` and its variant with `is less than 82° according to …`; since
- * 2026-08-14 `maximum temperature recorded at New York City (CLINYC) for Oct 6, 2026, is greater than 70° fahrenheit according to
- * The Weather Company`; of an hour `temperature recorded at Miami, FL for Sep 13, 2026 at 12 PM EDT as reported by Synoptic Data,
- * is above 89.99°`.
+ * The venue's wordings since 2024: `highest temperature recorded in Central Park, New York for August 16, 2024 as
+ * reported by the National Weather Service's Daily Climate Report, is less than 84°`, also as `is less than 82°
+ * according to …`; since 2026-08-14 `maximum temperature recorded at New York City (CLINYC) for Oct 6, 2026, is greater
+ * than 70° fahrenheit according to The Weather Company`; for an hour `temperature recorded at Miami, FL for Sep 13,
+ * 2026 at 12 PM EDT as reported by Synoptic Data, is above 89.99°`.
  */
 const wording = new RegExp(
   [
@@ -45,9 +43,8 @@ const wording = new RegExp(
 );
 
 /**
- * Reads the rules of a market.
- * @param secondary further rules: they name the method of an index
- * @returns undefined for a wording that is not known
+ * @param secondary further rules, which name an index's method
+ * @returns undefined for unknown wording
  */
 export function readTemperatureRules(primary: string, secondary = ''): TemperatureRules | undefined {
   const found = wording.exec(primary.trim())?.groups;
@@ -69,7 +66,6 @@ export function readTemperatureRules(primary: string, secondary = ''): Temperatu
   };
 }
 
-/** True for rules about precipitation, of whatever period. */
 export const isAboutRain = (primary: string): boolean => /\b(?:precipitation|rain|snow)/i.test(primary);
 
 function readDate({ year, month, day }: Record<string, string | undefined>): string | undefined {
@@ -91,7 +87,7 @@ function readBracket(text: string, step: 1 | 0.01): Bracket | undefined {
   return bracketOf(Number(from), Number(to), step);
 }
 
-/** Only the index is read from Synoptic's stations, and only its method makes the index of them. */
+/** Synoptic's data means the index only if the rules also name the index's method. */
 function readSource(text: string, secondary: string): SettlementSource | null {
   if (/\bNWS\b|National Weather Service/.test(text)) return 'National Weather Service';
   if (/Weather Company/.test(text)) return 'The Weather Company';
@@ -101,9 +97,8 @@ function readSource(text: string, secondary: string): SettlementSource | null {
     : null;
 }
 
-/** The first day on which The Weather Company's publication decides; before, the weather service's own report did. */
+/** First day settled by The Weather Company. Earlier days settled by the weather service's own report. */
 const RELAYED_SINCE = '2026-08-14';
 
-/** Who decided about a day's temperature, where the rules themselves are no longer at hand. */
 export const sourceOn = (date: string): SettlementSource =>
   date < RELAYED_SINCE ? 'National Weather Service' : 'The Weather Company';

@@ -2,7 +2,7 @@ import { AppError } from '../../core/errors.js';
 import type { DailyKind, TemperatureKind } from './market.js';
 
 /**
- * The id of a station, as it is written anywhere.
+ * Case-insensitive.
  * @throws AppError unknown_station
  */
 export function readStationId(given: string): string {
@@ -12,7 +12,8 @@ export function readStationId(given: string): string {
 }
 
 /**
- * The id of what there are markets of a kind of: a station, of hours an area, which may be named by the station of its city.
+ * Id of the place that has markets of a kind: a station, or for hours an area, which can also be given by its city's
+ * station.
  * @throws AppError unknown_station
  */
 export function readPlaceId(given: string, kind: TemperatureKind): string {
@@ -25,7 +26,7 @@ export function readPlaceId(given: string, kind: TemperatureKind): string {
 }
 
 /**
- * The id of a station or of an area of the index, as it is written anywhere.
+ * Id of a station or index area; case-insensitive.
  * @throws AppError unknown_station
  */
 export function readAnyPlaceId(given: string): string {
@@ -36,8 +37,8 @@ export function readAnyPlaceId(given: string): string {
 
 const noSuchStation = () => new AppError('unknown_station', 'There is no such station.');
 
-interface More {
-  /** What the rules' place had in it before 2026-08-14, in lower case. */
+interface StationDetails {
+  /** Words in the rules' place name before 2026-08-14, in lower case. */
   formerPlaces: readonly string[];
   evidence?: Evidence;
 }
@@ -54,13 +55,12 @@ type Row = [
   office: string,
   maximum: string,
   minimum: string,
-  more?: More,
+  more?: StationDetails,
 ];
 
 /**
- * Sources: the rules texts of the venue's markets (station, city, former places); the weather service's station metadata
- * (coordinates, zone, office); for the evidence a comparison of the winners of 2024-08 to 2025-05 with the daily highs of
- * the same stations in the ACIS records.
+ * Sources: the venue's rules texts (station, city, former places); the weather service's station metadata (coordinates,
+ * zone, office); for the evidence, winners from 2024-08 to 2025-05 compared with daily highs in the ACIS records.
  */
 // oxfmt-ignore
 const stationRows: readonly Row[] = [
@@ -90,52 +90,47 @@ const stationRows: readonly Row[] = [
   ['KSDF', 'Louisville', 'Louisville', 'Louisville Muhammad Ali International Airport', 38.17406, -85.7365, 'America/Kentucky/Louisville', -5, 'LMK', 'KXHIGHTSDF', 'KXLOWTSDF'],
 ];
 
-/** A point whose temperature markets are about. */
 export interface Place {
-  /** ICAO id of a station, `INDEX-MIAMI` of an area. */
+  /** ICAO id of a station, or `INDEX-MIAMI` for an area. */
   id: string;
   city: string;
   name: string;
   latitude: number;
   longitude: number;
-  /** IANA name, for what the venue says by the clock. */
+  /** IANA name, for venue times given by the local clock. */
   timeZone: string;
-  /** Of local standard time from UTC, all year: climate days know no summer time. */
+  /** Local standard time minus UTC. Applies all year: climate days ignore summer time. */
   standardOffsetHours: number;
 }
 
-/** How well a rule was checked: days on which the station's report is in the winning bracket, of all that were compared. */
+/** How many compared days had the station's report in the winning bracket. */
 type Evidence = { matched: number; compared: number } | 'rules text only';
 
-/**
- * A station whose daily climate report markets settle on. The airport next to it gives another answer on half of the days,
- * so it is taken from the rules' own words and from nowhere else.
- */
+/** Settles by its daily climate report. Taken from the rules only: a nearby airport differs on half of the days. */
 export interface Station extends Place {
-  /** The National Weather Service's product: `CLINYC`. The rules name it in parentheses from 2026-08-15 on. */
+  /** Product of the National Weather Service: `CLINYC`. Named in the rules in parentheses since 2026-08-15. */
   report: string;
-  /** The weather service's office that issues it. */
   office: string;
-  /** The city as the rules have written it since 2026-08-14. */
+  /** City as written in the rules since 2026-08-14. */
   rulesCity: string;
-  /** Words of the place that the rules named before, in lower case; empty where there were no markets then. */
+  /** Words of the place in earlier rules, in lower case; empty if there were no markets then. */
   formerPlaces: readonly string[];
-  /** What the venue calls its series: for asking about them, never as evidence of what they are about. */
+  /** Series tickers, for queries only; never evidence of a market's subject. */
   series: { maximum: string; minimum: string; formerMaximum: string | null };
-  /** Of daily maxima settled before The Weather Company became the source. */
+  /** For daily maxima settled before The Weather Company became the source. */
   evidence: Evidence;
 }
 
 /**
- * An area of the venue's own temperature index: several stations, weighed and corrected as the venue publishes it. The
- * coordinates are the middle of its stations where they are known.
+ * An area of the venue's temperature index: several stations, weighted and corrected by a published method. Coordinates
+ * are their centre if known.
  */
 export interface IndexArea extends Place {
-  /** As `/live_data/weather/:city` takes it. */
+  /** The `:city` of `/live_data/weather/:city`. */
   indexId: string;
-  /** What the venue calls its hours' series: a name for old positions, never evidence of what they are about. */
+  /** Ticker of the hourly series, to name old positions; never evidence of a market's subject. */
   series: string;
-  /** How rules may write it, in lower case. */
+  /** Spellings in the rules, in lower case. */
   rulesPlaces: readonly string[];
 }
 
@@ -157,7 +152,7 @@ export const stations: readonly Station[] = stationRows.map(
   }),
 );
 
-/** Miami's and New York's stations are in the venue's filing; the others' areas are placed at the city's daily station. */
+/** Miami's and New York's stations are in the venue's filing; other areas use the city's daily station. */
 export const indexAreas: readonly IndexArea[] = [
   area('miami', 'KXTEMPMIAH', 'KMIA', ['miami', 'miami, fl'], [26.044, -80.206]),
   area(
@@ -206,7 +201,6 @@ export interface KnownSeries {
   kind: DailyKind;
 }
 
-/** Everything that there may be a forecast of. */
 export const places: readonly Place[] = [...stations, ...indexAreas];
 
 const byId = new Map(stations.map((station) => [station.id, station]));
@@ -215,57 +209,51 @@ const byReport = new Map(stations.map((station) => [station.report, station]));
 const bySeries = new Map<string, KnownSeries>(
   stations.flatMap((station): [string, KnownSeries][] => {
     const { maximum, minimum, formerMaximum } = station.series;
-    const ofMaximum: KnownSeries = { station, kind: 'daily_maximum' };
+    const maximumSeries: KnownSeries = { station, kind: 'daily_maximum' };
     return [
-      [maximum, ofMaximum],
+      [maximum, maximumSeries],
       [minimum, { station, kind: 'daily_minimum' }],
-      ...(formerMaximum === null ? [] : [[formerMaximum, ofMaximum] satisfies [string, KnownSeries]]),
+      ...(formerMaximum === null ? [] : [[formerMaximum, maximumSeries] satisfies [string, KnownSeries]]),
     ];
   }),
 );
 
-/** What the venue calls the series of a station's maxima or minima. */
 export const dailySeriesOf = ({ series }: Station, kind: TemperatureKind): string =>
   kind === 'daily_minimum' ? series.minimum : series.maximum;
 
-/** The station with this ICAO id, in upper case; undefined if none is known. */
+/** ICAO id in upper case. */
 export const findStation = (id: string): Station | undefined => byId.get(id);
 
-/** The station or area with this id, in upper case; undefined if none is known. */
+/** Id in upper case. */
 export const findPlace = (id: string): Place | undefined => placeById.get(id);
 
-/** What there are markets of a kind of. */
 export const placesOf = (kind: TemperatureKind): readonly Place[] =>
   kind === 'hourly' ? indexAreas : stations;
 
-/** The area of a station's city, whose hours are forecast; undefined where there is none. */
 export const findAreaOf = ({ city }: Station): IndexArea | undefined =>
   indexAreas.find((each) => each.city === city);
 
-/** The station of a climate report (`CLINYC`); undefined if none is known. */
 export const findStationOfReport = (report: string): Station | undefined => byReport.get(report);
 
-/** The station whose place the rules named before they named reports; undefined unless exactly one is known by it. */
+/** Station for a place in rules from before reports were named; undefined unless exactly one matches. */
 export function findStationOfPlace(place: string): Station | undefined {
   const text = place.toLowerCase();
   const found = stations.filter(({ formerPlaces }) => formerPlaces.some((name) => text.includes(name)));
   return found.length === 1 ? found[0] : undefined;
 }
 
-/** The station of the city as the rules write it today; undefined if none is known. */
+/** By city as the rules write it today. */
 export const findStationOfCity = (city: string): Station | undefined =>
   stations.find(({ rulesCity }) => rulesCity.toLowerCase() === city.toLowerCase());
 
-/** The area that rules name; undefined if none is known. */
 export const findIndexArea = (place: string): IndexArea | undefined =>
   indexAreas.find(({ rulesPlaces }) => rulesPlaces.includes(place.toLowerCase()));
 
-/** What a series is known to be about, by its present or former ticker: a name for old positions, never evidence. */
+/** By current or former series ticker. Names old positions; never evidence of a market's subject. */
 export const findSeries = (ticker: string): KnownSeries | undefined => bySeries.get(ticker);
 
-/** The area that a series of hours is known to be about: a name for old positions, never evidence. */
+/** Names old positions; never evidence of a market's subject. */
 export const findAreaOfSeries = (ticker: string): IndexArea | undefined =>
   indexAreas.find(({ series }) => series === ticker);
 
-/** True if the place is a station with a climate report, and not an area. */
 export const isStation = (place: Place): place is Station => byId.get(place.id) === place;

@@ -10,7 +10,7 @@ import { dayLossOf, positionAfter, toLeg, worstCaseLoss, type CandidateOrder, ty
 import { switchOwners, type Permissions, type SwitchOwner } from './facts.js';
 import type { RiskInput } from './gate.js';
 
-/** Everything that can stand against an order, in the order in which it is looked at. A `risk_limit` begins with its name. */
+/** Reasons for refusing an order, in the order they are checked. The detail of a `risk_limit` error starts with this name. */
 const riskChecks = [
   'unknown_state',
   'market_access',
@@ -33,11 +33,9 @@ type RiskCheck = (typeof riskChecks)[number];
 
 export interface RiskRefusal {
   check: RiskCheck;
-  /** Which limit, its value and what was asked. */
   detail: string;
-  /** Left out: `risk_limit`. */
+  /** Default: `risk_limit`. */
   code?: ErrorCode;
-  /** Why something could not be computed. */
   cause?: unknown;
 }
 
@@ -46,7 +44,7 @@ export const refuse = (check: RiskCheck, text: string): RiskRefusal => ({
   detail: `${check}: ${text}`,
 });
 
-/** `$250.00`, and more decimals where there are more. */
+/** `$250.00`, with more decimals if needed. */
 export const dollars = (micros: Micros): string =>
   formatDollars(micros)
     .replace(/^(-?)/, '$1$')
@@ -57,8 +55,9 @@ const count = (contracts: number, noun: string): string =>
 const seconds = (ms: number): string => `${Math.round(ms / 100) / 10} s`;
 
 /**
- * How far this clock and the venue's may be apart. Measured without the way of the message, so anything above is a clock
- * that is wrong: ages, the day's begin and signatures would be as well. A machine that keeps its time is within milliseconds.
+ * Highest accepted difference between our clock and the venue's. Network delay is already excluded, so a larger value
+ * means a wrong clock, which would also falsify ages, day boundaries and signatures. A synchronised machine stays
+ * within milliseconds.
  */
 const MAX_CLOCK_SKEW_MS = 2_000;
 
@@ -70,13 +69,12 @@ const ownerNames: Record<SwitchOwner, string> = {
 
 type AskedOrder = Pick<RiskInput['order'], 'action' | 'contracts' | 'side' | 'ticker'>;
 
-/** What access and switches are asked about: also an order that waits to be sent or stands in the book already. */
 interface OrderFacts extends Pick<CandidateOrder, 'isReducing' | 'closable'> {
   input: { order: AskedOrder };
   facts: Permissions;
 }
 
-/** What the operator lets the Organization do: an Organization that may only read still closes what it holds. */
+/** Access granted by the operator. A read-only Organization can still close its positions. */
 export function checkAccess({
   input: { order },
   facts: { access },
@@ -96,7 +94,7 @@ export function checkAccess({
 const describe = ({ action, contracts, side, ticker }: AskedOrder): string =>
   `${action} ${count(contracts, `${side} contract`)} of ${ticker}`;
 
-/** The kill switch: `halt` lets nothing pass, `reduce_only` what gives up contracts that are held. */
+/** Kill switches: `halt` refuses everything, `reduce_only` everything but orders that reduce a position. */
 export function checkSwitches({
   input: { order },
   facts: { switches },
@@ -119,7 +117,6 @@ export function checkSwitches({
   );
 }
 
-/** Are the data that the order is checked on current, from a clock like ours and to be trusted, and does trading go on? */
 export function checkData({ input: { snapshot, at } }: CandidateOrder): RiskRefusal | undefined {
   const ageMs = at.getTime() - snapshot.asOf.getTime();
   if (Number.isNaN(ageMs)) throw new RangeError('the age of the data is not known');
@@ -139,7 +136,7 @@ export function checkData({ input: { snapshot, at } }: CandidateOrder): RiskRefu
       `the venue's clock and ours are ${seconds(Math.abs(clockSkewMs))} apart, the limit is ${seconds(MAX_CLOCK_SKEW_MS)}.`,
     );
   const source = snapshot.sources.find(({ part }) => part === 'markets');
-  // A source that fails counts by the age of what it said last; one that said something unexpected is not believed.
+  // A failing source is judged by the age of its last data; a source with unexpected answers is not trusted.
   if (source?.state !== 'ok' && source?.state !== 'failing')
     return refuse(
       'data_source',
@@ -151,7 +148,6 @@ export function checkData({ input: { snapshot, at } }: CandidateOrder): RiskRefu
 
 const because = (reason: string | null): string => (reason === null ? '' : ` (${reason})`);
 
-/** What every order is held to, also one that only reduces. */
 export function checkOrder({
   input,
   facts: { limits, pending },
@@ -190,12 +186,11 @@ export function checkOrder({
   return undefined;
 }
 
-/** What only orders can break that open or enlarge a position. */
 export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | undefined {
   const { order, market, snapshot, worstCost: spent } = input;
   const { limits, positions, pending } = facts;
   const { ticker, side, contracts } = order;
-  // Null would count as nothing.
+  // A null would compare as zero.
   if (typeof spent !== 'bigint' || spent < 0n) throw new RangeError('what the order may cost is not known');
   if (!(spent <= limits.maxOrderCost))
     return refuse(
@@ -218,7 +213,7 @@ export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | u
   const ends = endsOf(eventTicker, event, tickersOf([...held, ...out, asked]));
   const before = worstCaseLoss(ends, held, out);
   const after = worstCaseLoss(ends, [...held, asked], out);
-  // An order that makes the worst outcome no worse is a hedge: it may pass also where the limit is used up.
+  // A hedge does not worsen the worst outcome, so it passes even if the limit is used up.
   if (!(after <= limits.maxEventLoss || after <= before))
     return refuse(
       'max_event_loss',
@@ -236,14 +231,14 @@ export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | u
 
 const tickersOf = (legs: readonly Leg[]): string[] => legs.map(({ ticker }) => ticker);
 
-/** All that is paid for the contracts at the limit price, fee included, also for those that close pairs. */
+/** Full cost at the limit price, fee included, even for contracts that close pairs. */
 function grossCost({ order, market, snapshot }: RiskInput): Micros {
   const feeRule = feeRuleOf(snapshot.data, market);
   if (!feeRule) throw new RangeError(`the fee of ${market.seriesTicker} is not known`);
   return worstCost(feeRule, order);
 }
 
-/** The best price for the order; the venue's own where the Organization's paper orders have taken all of the book. */
+/** Best price for the order. If paper orders have taken the whole book, the venue's own best price. */
 function bestPrice({ order, book, snapshot }: RiskInput): Micros | undefined {
   for (const candidate of [book, snapshot.data.books.get(order.ticker)]) {
     if (!candidate) continue;

@@ -11,13 +11,13 @@ import type { RiskInput } from './gate.js';
 export interface CandidateOrder {
   input: RiskInput;
   facts: RiskFacts;
-  /** Only gives up what is held: a sale, or a purchase of the other side that closes pairs. */
+  /** True if the order only reduces a position: a sale, or a purchase of the other side that closes pairs. */
   isReducing: boolean;
-  /** Contracts that the order could close, without those that pending orders close already. */
+  /** Contracts that the order could close beyond those that pending orders already close. */
   closable: number;
 }
 
-/** @throws RangeError for an order that is none */
+/** @throws RangeError for an invalid order */
 export function toCandidate(input: RiskInput, facts: RiskFacts): CandidateOrder {
   const { ticker, side, action, contracts, limitPrice } = input.order;
   if (!(isCount(contracts) && contracts > 0 && limitPrice > 0n && limitPrice < DOLLAR))
@@ -30,7 +30,7 @@ export function toCandidate(input: RiskInput, facts: RiskFacts): CandidateOrder 
   return { input, facts, isReducing: contracts <= closable, closable: Math.max(0, closable) };
 }
 
-/** Contracts of the order's side that are held once it and what is pending in its direction are filled. */
+/** Contracts held on the order's side once it and pending orders in the same direction fill. */
 export function positionAfter({ order: { ticker, side, contracts } }: RiskInput, facts: RiskFacts): number {
   const held = heldOf(facts, ticker);
   const own = held === undefined ? 0 : held.side === side ? held.contracts : -held.contracts;
@@ -38,7 +38,6 @@ export function positionAfter({ order: { ticker, side, contracts } }: RiskInput,
   return Math.max(0, sumCounts([own, sumContracts(sameWay), contracts]));
 }
 
-/** The side of which an order takes contracts away, if they are held. */
 export const closedSide = ({ side, action }: Pick<PendingOrder, 'side' | 'action'>) =>
   action === 'sell' ? side : otherSide[side];
 
@@ -48,7 +47,6 @@ const heldOf = ({ positions }: RiskFacts, ticker: string) =>
 const sumContracts = (orders: readonly PendingOrder[]): number =>
   sumCounts(orders.map(({ contracts }) => contracts));
 
-/** A sale gives contracts away and brings its price. */
 export function toLeg({ ticker, side, action, contracts, limitPrice }: PendingOrder): Leg {
   const signed = action === 'buy' ? contracts : -contracts;
   return { ticker, side, contracts: signed, cost: valueOf(limitPrice, signed) };
@@ -57,10 +55,9 @@ export function toLeg({ ticker, side, action, contracts, limitPrice }: PendingOr
 type ListedMarkets = Pick<Snapshot, 'markets' | 'data'>;
 
 /**
- * What a position is worth at this moment: what it could be sold for to those who bid, after fees; nothing for the
- * contracts without a bid, and nothing for a market that the venue no longer shows. A market that is closed for
- * trading is worth what it will pay. Until that is known, there is no bid, which is no loss yet: the lesser of its cost and its last
- * price counts, so that neither the close of a winner looks like a loss nor that of a loser makes one be forgotten.
+ * Current value of a position. Active market: proceeds from the bids after fees; contracts without a bid count as zero.
+ * Unlisted: zero. Closed: its payout. If the payout is still unknown, the lesser of cost and last price, so that a
+ * winner's close does not look like a loss and a loser's close does not hide one.
  * @throws if the book or the fee of an open market is not known
  */
 function markOf({ ticker, side, contracts, cost }: HeldPosition, { markets, data }: ListedMarkets): Micros {
@@ -78,7 +75,7 @@ function markOf({ ticker, side, contracts, cost }: HeldPosition, { markets, data
   return balanceChange > 0n ? balanceChange : 0n;
 }
 
-/** What was lost since midnight UTC: realised, in fees and by the change of the mark. Negative for a profit. */
+/** Loss since midnight UTC: realised losses, fees and changes in marks. Negative for a profit. */
 export function dayLossOf(
   { cash, positions, dayStart }: Pick<RiskFacts, 'cash' | 'positions' | 'dayStart'>,
   view: ListedMarkets,
@@ -89,7 +86,7 @@ export function dayLossOf(
   return dayStart.spent + (cost - marked);
 }
 
-/** Contracts of one market and what was paid for them; both negative for what is sold. */
+/** Contracts of one market and their cost; both negative for a sale. */
 export interface Leg {
   ticker: string;
   side: Side;
@@ -98,9 +95,9 @@ export interface Leg {
 }
 
 /**
- * What an event loses in its worst outcome, 0 if it cannot lose. `possible` are legs that may come or not (orders that are
- * out): of each the worse of both counts, outcome by outcome. Markets that are not known to exclude or include others are not
- * netted with them: each counts by its own worst.
+ * Loss of an event in its worst outcome; 0 if it cannot lose. `possible` legs (open orders) may fill or not, and each
+ * outcome counts the worse case. Markets without a known relation to others are not netted: each counts its own worst
+ * case.
  */
 export function worstCaseLoss(
   { outcomes, free }: EventEnds,

@@ -10,13 +10,12 @@ import { marketAccesses, type MarketAccess } from '../../accounts/organizations/
 import { toEffectiveLimits, type DeclaredLimits, type RiskLimits } from './limits.js';
 import { selectRisk, type StoredPermissions, type StoredRisk, type StoredSwitch } from './queries.js';
 
-/** The beginning of the day in UTC. */
 export const midnightOf = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS);
 
 /**
- * What an order of the account is judged on, with one statement; undefined without an account.
- * @param opensWith what an account that is not open yet begins with, for an order that is only looked at
- * @throws RangeError for what is there and makes no sense
+ * Reads everything that an order is judged on, in one statement; undefined without an account.
+ * @param opensWith starting cash of an account that is not open yet, for previews
+ * @throws RangeError for inconsistent records
  */
 export async function readRiskFacts(
   orm: Orm,
@@ -25,8 +24,10 @@ export async function readRiskFacts(
 ): Promise<RiskFacts | undefined> {
   const found = await selectRisk(orm, { orgId, mode, midnight: midnightOf(at) });
   if (!found.isHere && opensWith === undefined) return undefined;
-  const begun = String(opensWith);
-  const stored = found.isHere ? found : { ...found, cash: begun, deposits: begun, isFromToday: true };
+  const startingCash = String(opensWith);
+  const stored = found.isHere
+    ? found
+    : { ...found, cash: startingCash, deposits: startingCash, isFromToday: true };
   return {
     ...toPermissions(stored),
     limits: toEffectiveLimits(toDeclared(stored.limits)),
@@ -50,7 +51,7 @@ export async function readRiskFacts(
   };
 }
 
-/** @throws RangeError for what makes no sense */
+/** @throws RangeError for inconsistent records */
 export const toPermissions = ({ access, service, switches }: StoredPermissions): Permissions => ({
   access: toAccess(access),
   switches: {
@@ -62,7 +63,7 @@ export const toPermissions = ({ access, service, switches }: StoredPermissions):
 
 function toDayStart({ equity, deposits, isFromToday, spent }: StoredRisk): DayStart {
   if (equity !== null) return { kind: 'equity', equity: toMicros(equity), deposits: toMicros(deposits) };
-  // What was opened today began with nothing.
+  // An account opened today started with nothing.
   if (isFromToday) return { kind: 'equity', equity: 0n, deposits: toMicros(deposits) };
   return { kind: 'cost', spent: toMicros(spent) };
 }
@@ -73,7 +74,6 @@ function toAccess(stored: string | null): MarketAccess {
   return access;
 }
 
-/** A switch that was never set is open. */
 function toSwitch(stored: StoredSwitch | null | undefined): Switch {
   if (!stored) return { state: 'open', reason: null };
   const state = switchStates.find((one) => one === stored.state);
@@ -114,13 +114,12 @@ function toSide(text: string): Side {
   return text;
 }
 
-/** Whose switch it is, the strongest word first. */
+/** Highest authority first. */
 export const switchOwners = ['service', 'operator', 'own'] as const;
 export type SwitchOwner = (typeof switchOwners)[number];
 
 interface Switch {
   state: SwitchState;
-  /** Why it is closed, as the person who closed it has written. */
   reason: string | null;
 }
 
@@ -131,26 +130,22 @@ export type HeldPosition = Pick<
   'ticker' | 'eventTicker' | 'side' | 'contracts' | 'cost'
 >;
 
-/** What of an order is still out: it may yet be filled, whole or in part. */
 export type PendingOrder = Pick<
   typeof tradingOrders.$inferSelect,
   'ticker' | 'eventTicker' | 'side' | 'action' | 'contracts' | 'limitPrice'
 >;
 
-/** What the day's loss is measured against. */
 type DayStart =
-  /** What the account was worth at its last valuation before midnight (nothing, if it was opened since), and what was put in since. */
+  /** Equity at the last valuation before midnight (zero if the account was opened later), and deposits since. */
   | { kind: 'equity'; equity: Micros; deposits: Micros }
-  /** The account was not valued before midnight: what was held then counts at its cost. `spent`: fees and losses booked since. */
+  /** No valuation before midnight: positions held then count at cost. `spent`: fees and losses booked since. */
   | { kind: 'cost'; spent: Micros };
 
-/** What an Organization's orders are allowed by, whatever they are for. */
 export interface Permissions {
   access: MarketAccess;
   switches: Switches;
 }
 
-/** What the database knows about an account, as of one moment. */
 export interface RiskFacts extends Permissions {
   limits: RiskLimits;
   cash: Micros;

@@ -16,10 +16,7 @@ import {
 import { toCandidate } from './exposure.js';
 import { readRiskFacts, type RiskFacts } from './facts.js';
 
-/**
- * What stands against an order, or undefined if it may pass. Fails closed: each check lets an order pass only if what it
- * compares is known, and whatever cannot be computed is a refusal.
- */
+/** First refusal, or undefined. Fails closed: a value that is unknown or cannot be computed is a refusal. */
 export function assessRisk(input: RiskInput, facts: RiskFacts): RiskRefusal | undefined {
   try {
     const candidate = toCandidate(input, facts);
@@ -36,21 +33,21 @@ export function assessRisk(input: RiskInput, facts: RiskFacts): RiskRefusal | un
   }
 }
 
-/** What an order is checked on. Read under the lock of the account's row, so nothing of it changes before the order is written. */
+/** Inputs of the risk gate. Read under the account row's lock, so nothing changes before the order is written. */
 export interface RiskInput {
   order: OrderInput;
   market: ListedMarket;
-  /** Without what the Organization's paper orders have taken already. */
+  /** Without liquidity that the Organization's paper orders have taken. */
   book: OrderBook;
   snapshot: Snapshot;
-  /** What the order may take from the balance at its limit price, fee included; less for one that closes pairs, 0 for a sale. */
+  /** Highest cost at the limit price, fee included; less for an order that closes pairs, 0 for a sale. */
   worstCost: Micros;
-  /** What may be spent: cash without what pending orders have reserved. */
+  /** Cash minus reservations of pending orders. */
   available: Micros;
   at: Date;
 }
 
-/** What an order is checked on; undefined where that cannot be read, or makes no sense. */
+/** Undefined if the facts are missing or inconsistent. */
 export const readKnownFacts = (...asked: Parameters<typeof readRiskFacts>): Promise<RiskFacts | undefined> =>
   readRiskFacts(...asked).catch((error: unknown) => {
     if (error instanceof RangeError) return undefined;
@@ -58,11 +55,11 @@ export const readKnownFacts = (...asked: Parameters<typeof readRiskFacts>): Prom
   });
 
 /**
- * Lets an order pass, or says which limit stands against it, its value and what was asked. What cannot be read or
- * computed counts as a refusal; only a database that does not answer is told as what it is.
+ * Refuses an order with the limit, its value and the order's value. Unreadable or uncomputable facts are refusals; only
+ * a database failure is thrown as such.
  *
- * The facts of an order that is written are read in its transaction, after the account's row was locked: access, switches and limits
- * are among them, so they bind on the next order of every instance.
+ * Facts for an order to be written are read in its transaction, after locking the account's row, so changes of access,
+ * switches and limits bind the next order on every instance.
  * @throws AppError risk_limit, entitlement_required, entitlement_read_only
  */
 export function assertWithinRisk(input: RiskInput, facts: RiskFacts | undefined): void {

@@ -8,7 +8,7 @@ import type { LargestOrders } from './queries.js';
 
 export type LimitUse = ReturnType<typeof toLimitUse>;
 
-/** Computed with what the gate computes with, so that the page never says anything else than a refusal. */
+/** Uses the gate's own computations, so that the page and a refusal never disagree. */
 export function toLimitUse(
   facts: RiskFacts,
   { largestOrder, dearestOrder }: LargestOrders,
@@ -25,18 +25,15 @@ export function toLimitUse(
   });
   return {
     largestOrder,
-    /** The dearest purchase of today at its limit price, without its fee. */
     dearestOrder,
-    /** Undefined if nothing is held. */
     largestPosition: positions.toSorted((a, b) => b.contracts - a.contracts)[0],
-    /** The event that may lose the most, pending orders included. */
     worstEvent: losses.toSorted((a, b) => (a.loss < b.loss ? 1 : -1))[0],
     dayLoss: dayLossOrUndefined(facts, snapshot),
     openOrders: pending.length,
   };
 }
 
-/** Negative for a profit; undefined while it cannot be computed, and nothing new may be bought. */
+/** Negative for a profit; undefined while it cannot be computed, and buying is refused. */
 function dayLossOrUndefined(facts: RiskFacts, snapshot: Snapshot | undefined): Micros | undefined {
   try {
     return snapshot && dayLossOf(facts, snapshot);
@@ -45,27 +42,27 @@ function dayLossOrUndefined(facts: RiskFacts, snapshot: Snapshot | undefined): M
   }
 }
 
-/** As declared; null is the service's default. */
+/** Null means the service's default. */
 export type DeclaredLimits = Omit<typeof riskLimits.$inferSelect, 'orgId' | 'updatedAt'>;
 
-/** What an Organization's orders are held to, in each mode by itself. A limit of 0 lets nothing pass that it limits. */
+/** Limits per mode. A limit of 0 refuses everything that it covers. */
 export type RiskLimits = { [Name in keyof DeclaredLimits]: NonNullable<DeclaredLimits[Name]> };
 
-/** For an account of about a thousand dollars, which is what paper accounts begin with. */
+/** Sized for about a thousand dollars, the starting cash of paper accounts. */
 export const defaultLimits: RiskLimits = {
-  // No good reason to take more at once: the books of weather markets are a few hundred contracts deep.
+  // Weather books are only a few hundred contracts deep.
   maxOrderContracts: 1_000,
-  // A quarter of the account: one mistyped order cannot spend it.
+  // A quarter of the account: one mistyped order cannot spend it all.
   maxOrderCost: 250n * DOLLAR,
-  // As much as one order, so that a loop that repeats an order comes to its end.
+  // Same as one order, which stops a loop that repeats an order.
   maxPositionContracts: 1_000,
-  // Half of the account on one day at one station, whatever the day brings.
+  // Half of the account on one day at one station.
   maxEventLoss: 500n * DOLLAR,
-  // A fifth of the account: after a day like that a person should look before it goes on.
+  // A fifth of the account: after such a day a person should look before trading continues.
   maxDailyLoss: 200n * DOLLAR,
-  // Orders end at once here. Twenty without an answer mean that something is wrong with the venue or the way to it.
+  // Most orders finish at once. Twenty open ones suggest a fault at the venue or on the way to it.
   maxOpenOrders: 20,
-  // Wider than a busy book moves within a minute, and narrow enough for a price with a digit too many.
+  // Wider than a busy book moves in a minute, but catches a price with an extra digit.
   priceCollar: 10n * CENT,
 };
 
@@ -79,7 +76,7 @@ export const noLimitsDeclared: DeclaredLimits = {
   priceCollar: null,
 };
 
-/** True if orders that were refused under one of the limits pass it now. */
+/** True if some previously refused orders would now pass. */
 export function isRaised(before: DeclaredLimits | undefined, after: DeclaredLimits): boolean {
   const [was, is] = [toEffectiveLimits(before ?? noLimitsDeclared), toEffectiveLimits(after)];
   return limitNames.some((name) => is[name] > was[name]);
@@ -87,7 +84,6 @@ export function isRaised(before: DeclaredLimits | undefined, after: DeclaredLimi
 
 const limitNames = Object.keys(defaultLimits) as (keyof RiskLimits)[];
 
-/** What binds: what was declared, and the default for the rest. */
 export const toEffectiveLimits = (declared: DeclaredLimits): RiskLimits => ({
   maxOrderContracts: declared.maxOrderContracts ?? defaultLimits.maxOrderContracts,
   maxOrderCost: declared.maxOrderCost ?? defaultLimits.maxOrderCost,

@@ -11,7 +11,6 @@ export interface LimitsRow extends DeclaredLimits {
   updatedAt: Date;
 }
 
-/** What was declared for an Organization; undefined if nothing was. */
 export async function findLimits(orm: Orm, orgId: string): Promise<LimitsRow | undefined> {
   const [row] = await orm.select().from(riskLimits).where(eq(riskLimits.orgId, orgId));
   if (!row) return undefined;
@@ -30,7 +29,7 @@ export async function deleteLimits(tx: Tx, orgId: string): Promise<void> {
   await tx.delete(riskLimits).where(eq(riskLimits.orgId, orgId));
 }
 
-/** The three switches of an Organization with who set its own; undefined where one was never set. */
+/** The three switches, with who set the Organization's own; undefined for one that was never set. */
 export async function findSwitches(
   orm: Orm,
   orgId: string,
@@ -76,7 +75,7 @@ export async function saveSwitch(
     .onConflictDoUpdate({ target: tradingSwitches.orgId, set });
 }
 
-/** Locked: other changes of it wait until the transaction ends. Orders read it without waiting. */
+/** `isLocked` blocks other changes until the transaction ends; orders still read it without waiting. */
 export async function findServiceSwitch(
   orm: Orm,
   { isLocked = false } = {},
@@ -94,14 +93,12 @@ export async function saveServiceSwitch(
   await tx.insert(serviceSwitch).values(set).onConflictDoUpdate({ target: serviceSwitch.id, set });
 }
 
-/** A switch as it is stored; null if it was never set. */
 export interface StoredSwitch {
   state: string;
   reason: string | null;
 }
 
 export interface StoredPermissions {
-  /** Null for an Organization that is not known. */
   access: string | null;
   service: StoredSwitch | null;
   switches: { operator: StoredSwitch; own: StoredSwitch } | null;
@@ -116,7 +113,7 @@ export const permissions = sql`
           'own', jsonb_build_object('state', own_state, 'reason', own_reason))
         from trading_switches where org_id = given.org_id) as "switches"`;
 
-/** The account as the database has it: amounts are text, since JSON numbers would round them. */
+/** Account as stored. Amounts are text, since JSON numbers would round them. */
 export interface StoredRisk extends StoredPermissions {
   isHere: boolean;
   cash: string | null;
@@ -127,13 +124,13 @@ export interface StoredRisk extends StoredPermissions {
   /** At the last valuation before midnight. */
   equity: string | null;
   deposits: string;
-  /** Fees and losses since midnight; only where nothing was valued before it. */
+  /** Fees and losses since midnight; only without a valuation before it. */
   spent: string | null;
 }
 
 /**
- * Everything that an order is checked on, as of one moment: one statement. Read in the transaction that writes the order,
- * after the account's row was locked, it sees every switch and limit that was set before.
+ * Reads everything that an order is checked on, as of one moment. In the order's transaction, after locking the
+ * account's row, it sees every switch and limit set before.
  */
 export async function selectRisk(
   orm: Orm,
@@ -188,7 +185,7 @@ export interface LargestOrders {
   dearestOrder: bigint;
 }
 
-/** What the account's orders since `midnight` have asked for at the most. Their ids are in the order of time. */
+/** Largest size and cost among orders since `midnight`. Order ids sort by time. */
 export async function selectLargestOrders(
   orm: Orm,
   { orgId, mode, midnight }: { orgId: string; mode: TradeMode; midnight: Date },

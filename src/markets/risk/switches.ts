@@ -7,7 +7,7 @@ import { switchOwners, type SwitchOwner } from './facts.js';
 import { findServiceSwitch, findSwitches, saveServiceSwitch, saveSwitch } from './queries.js';
 import type { SwitchState } from '../ledger/risk-table.js';
 
-/** Live orders that wait to be sent on this instance. They are reviewed after a switch was committed. */
+/** Live orders waiting to be sent on this instance. Reviewed after a switch is committed. */
 export interface WaitingOrders {
   reviewWaiting(): void;
 }
@@ -17,30 +17,26 @@ export interface SwitchInput {
   reason: string | null;
 }
 
-/** One of the three switches, as it stands. */
 export interface SwitchPart extends SwitchInput {
-  /** Null for one that was never set. */
   changedAt: Date | null;
 }
 
-/** What binds the orders of an Organization, and why. */
 export interface TradingSwitch {
   state: SwitchState;
   service: SwitchPart;
   operator: SwitchPart;
-  /** `by`: who of the Organization has set it; null if it was never set, or their account is gone. */
+  /** `by`: the member who set it; null if it was never set or their account is gone. */
   own: SwitchPart & { by: { id: string; name: string } | null };
 }
 
 const strictness: Record<SwitchState, number> = { open: 0, reduce_only: 1, halt: 2 };
 
-/** True if orders pass that did not before. */
+/** True if the change lets more orders pass. */
 export const isOpened = (before: SwitchState, after: SwitchState): boolean =>
   strictness[after] < strictness[before];
 
 const untouched: SwitchPart = { state: 'open', reason: null, changedAt: null };
 
-/** The switches that bind an Organization, as of this moment. */
 export async function readSwitch(orm: Orm, orgId: string): Promise<TradingSwitch> {
   const found = await findSwitches(orm, orgId);
   const parts = {
@@ -55,9 +51,9 @@ export async function readSwitch(orm: Orm, orgId: string): Promise<TradingSwitch
 }
 
 /**
- * Sets one of an Organization's two switches; it takes effect on the next order, on every instance. The Organization's row is
- * locked by the caller, so that two who do this come one after the other.
- * @throws AppError invalid_request if it is closed without a reason
+ * Sets one of an Organization's two switches, effective on the next order on every instance. The caller holds the
+ * Organization's row lock, which serialises changes.
+ * @throws AppError invalid_request if closed without a reason
  */
 export async function setSwitch(
   tx: Tx,
@@ -78,7 +74,7 @@ export async function setSwitch(
   if (data) await tellBothModes(tx, { orgId, type: 'trading.halted', data, at: source.at });
 }
 
-/** Sets the switch of the whole service; it takes effect on the next order of every Organization, on every instance. */
+/** Sets the service's switch, effective on every Organization's next order on every instance. */
 export async function setServiceSwitch(tx: Tx, input: SwitchInput, source: Source): Promise<SwitchPart> {
   requireReason(input);
   const current = (await findServiceSwitch(tx, { isLocked: true })) ?? untouched;
@@ -93,7 +89,6 @@ export async function setServiceSwitch(tx: Tx, input: SwitchInput, source: Sourc
   return part;
 }
 
-/** Undefined unless the switch stops more or less than before, and is not open. */
 function haltOf(owner: SwitchOwner, before: SwitchInput, { state, reason }: SwitchInput, { at }: Source) {
   if (state === 'open' || state === before.state) return undefined;
   return { owner, state, reason: reason!, changedAt: at.toISOString() };

@@ -6,9 +6,7 @@ import { readMarket } from './kalshi-market.js';
 import { isPlaced, marketKinds, type MarketKind } from '../market/market.js';
 import { createNoteBook, type NoteKind, type VenueNote } from '../market/source.js';
 
-/** What was found in all markets of the venue that are not over. */
 export interface VenueReport {
-  /** Series that the venue lists, and of these those that have markets now. */
   series: number;
   seriesWithMarkets: number;
   kinds: {
@@ -23,7 +21,7 @@ export interface VenueReport {
 }
 
 const SERIES_AT_ONCE = 8;
-/** These say that the venue has changed, not that it has markets of other kinds or places than ours. */
+/** Signs that the venue's format changed, as opposed to markets of other kinds or places. */
 const alarming: ReadonlySet<NoteKind> = new Set([
   'contradiction',
   'missing_field',
@@ -32,12 +30,11 @@ const alarming: ReadonlySet<NoteKind> = new Set([
   'unknown_wording',
 ]);
 
-/** True if the notes should be read by a person. */
 export const isAlarming = ({ notes }: VenueReport): boolean => notes.some(({ kind }) => alarming.has(kind));
 
 /**
- * Reads every series of the venue's climate category as the service would, and says what could not be placed. Asks without a
- * key, and for nothing but what is public.
+ * Reads every series of the venue's climate category as the service would, and reports what could not be placed. Uses
+ * public data only, without a key.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function checkVenue(
@@ -99,7 +96,6 @@ const names: Record<MarketKind, string> = {
   other: 'Other',
 };
 
-/** The report for a person. */
 export function venueReportText({ series, seriesWithMarkets, kinds, notes }: VenueReport): string {
   const head = ['', 'series', 'events', 'markets', 'placed', 'places'];
   const rows = kinds.map((row) => [

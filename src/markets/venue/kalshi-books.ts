@@ -12,19 +12,19 @@ import {
 } from './kalshi-market.js';
 import type { KalshiChanges } from './socket/changes.js';
 
-/** A whole book counts for this long; after that the listing's best prices are nearer to the truth. */
+/** A full book is used for this long; after that the listing's best prices are more accurate. */
 const WHOLE_BOOK_MS = 30_000;
 
 type Books = Pick<MarketData, 'books' | 'bookTimes' | 'shallow'>;
 
 /**
- * Which books are read where each costs a call and there are more than calls.
- * @param interest markets in which an account holds something, or something is worth doing
+ * Chooses the books to read when each costs a call and there are too many.
+ * @param interest markets with positions or signals, read first
  */
 export function createBookRotation(interest: () => ReadonlySet<string>) {
   let whole = new Map<string, ReadBook>();
   return {
-    /** In the order in which they should be read: those that matter most, then those that were not read for longest. */
+    /** Reading order: markets of interest first, then the longest unread. */
     order(active: readonly string[]): string[] {
       const matters = interest();
       const rank = (ticker: string): number =>
@@ -39,9 +39,9 @@ export function createBookRotation(interest: () => ReadonlySet<string>) {
       }
     },
     /**
-     * The books of listed markets: whole ones that were read since the listing began, or lately and agree with it; of the
-     * others the best prices as listed.
-     * @param topOf what the listing says of the best prices
+     * Books of listed markets. Full books if read since the listing began, or recently and still consistent with it;
+     * otherwise the listed best prices.
+     * @param topOf best prices from the listing
      */
     booksOf(
       markets: readonly ListedMarket[],
@@ -77,16 +77,15 @@ const isSameTop = (a: OrderBook, b: OrderBook): boolean =>
     { yes: b.yes.slice(0, 1), no: b.no.slice(0, 1) },
   );
 
-/** Where each book costs a call: how long books are read before the listing, and until when with those after it. */
+/** Without a key: time for reading books before the listing, and deadline for the rest after it. */
 const BOOKS_FIRST_MS = 8_000;
 const READ_MS = 16_000;
 
 interface BookReaderOptions {
   client: KalshiClient;
   clock: Clock;
-  /** Markets whose books are read first where not all can be. */
+  /** Markets to read first if not all books can be read. */
   interest: () => ReadonlySet<string>;
-  /** The best prices as last listed. */
   topOf: (ticker: string) => OrderBook | undefined;
   changes: KalshiChanges | undefined;
 }
@@ -96,9 +95,9 @@ type ReadMarkets = Books & { markets: ListedMarket[] };
 /**
  * Reads the books of open markets around a listing of all markets.
  *
- * With a key they come in some calls after it. Without one each costs a call, and a refresh has time for some 250 of 1,500:
- * most of them are read before the listing, which is then the newest of all, and the others have the best prices that it
- * says. A whole book is used for 30 s, and only while the listing agrees with it.
+ * With a key, a few calls after the listing fetch all books. Without one, each book costs a call and a refresh has time
+ * for about 250 of 1,500: most are read before the listing, so that it is the newest data, and the others use its best
+ * prices. A full book is used for 30 s, and only while the listing agrees with it.
  */
 export function createBookReader({ client, clock, interest, topOf, changes }: BookReaderOptions) {
   const rotation = createBookRotation(interest);
@@ -140,7 +139,7 @@ export function createBookReader({ client, clock, interest, topOf, changes }: Bo
     client.isSigned ? readInBulk(list, signal) : readInTurn(list, signal);
 }
 
-/** The books as they were before, where they are still the same: what was made of them need not be made again. */
+/** Reuses unchanged book objects, so that results derived from them stay cached. */
 function reuseBooks(
   before: ReadonlyMap<string, OrderBook>,
   now: ReadonlyMap<string, OrderBook>,
@@ -154,11 +153,11 @@ function reuseBooks(
 }
 
 const BOOKS_PER_CALL = 100;
-/** Books that are asked for at once where each is asked for alone; the budget keeps the pace. */
+/** Parallel single-book calls; the budget limits their rate. */
 const BOOKS_AT_ONCE = 8;
 
 /**
- * Many books in each call: only a caller with a key may ask so.
+ * Reads many books per call, which requires a key.
  * @throws UnexpectedAnswerError if one of them is missing
  */
 async function readKalshiBooks(
@@ -187,7 +186,7 @@ interface ReadBook {
   readAt: Date;
 }
 
-/** One book in each call, in the order of the tickers, until the time is over. A market that is gone has none. */
+/** Reads one book per call, in order, until the deadline. A market that is gone has no book. */
 async function readBooksUntil(
   client: KalshiClient,
   tickers: readonly string[],
@@ -214,7 +213,7 @@ async function readBooksUntil(
   try {
     await Promise.all(Array.from({ length: BOOKS_AT_ONCE }, work));
   } finally {
-    // One that cannot be read spoils the whole answer: the others are not waited for.
+    // One failure invalidates the whole answer, so the other calls are cancelled.
     failed.abort();
   }
   return books;

@@ -5,16 +5,16 @@ import { kalshiMarketsPageSchema } from './kalshi-market.js';
 import { createVenueBudget, type VenueBudget } from './venue-budget.js';
 
 /**
- * How far the clock of the answering server is from ours, in milliseconds, positive if it is ahead: the smallest difference that
- * explains the answer. It was written at some time between asking and having it, and its `Date` names whole seconds,
- * so neither a slow way nor the rounding is taken for a wrong clock. `Age` is how long a cache has kept it.
+ * Clock skew of the answering server in milliseconds, positive if ahead: the smallest difference consistent with the
+ * answer. The server wrote it between request and response, and `Date` has whole seconds, so neither latency nor
+ * rounding counts as skew. `Age` is the time in a cache.
  * @returns undefined if the answer does not tell the time
  */
 export function clockSkewOf(headers: Headers, askedAt: number, answeredAt: number): number | undefined {
   const written = Date.parse(headers.get('date') ?? '');
   const kept = Number(headers.get('age') ?? 0) * 1000;
   if (Number.isNaN(written) || Number.isNaN(kept)) return undefined;
-  // The date leaves out up to a second; the age may be rounded either way.
+  // The date truncates up to a second; the age may round either way.
   const roundingMs = kept > 0 ? 1000 : 0;
   const earliest = written + kept - roundingMs;
   const latest = written + kept + 1000 + roundingMs;
@@ -25,7 +25,6 @@ export function clockSkewOf(headers: Headers, askedAt: number, answeredAt: numbe
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 20;
 
-/** All markets that a filter lets through, page by page, as the venue sends them. */
 export async function readMarketPages(
   client: KalshiClient,
   path: '/markets' | '/historical/markets',
@@ -45,9 +44,8 @@ export async function readMarketPages(
   return found;
 }
 
-/** The venue answered with something else than its documentation says: nothing of it may be believed. */
+/** The answer contradicts the venue's documentation, so none of it is trusted. */
 export class UnexpectedAnswerError extends Error {
-  /** Of the answer, where that was not expected. */
   readonly httpStatus: number | undefined;
   constructor(path: string, what: string, httpStatus?: number) {
     super(`${path}: ${what}`);
@@ -56,7 +54,6 @@ export class UnexpectedAnswerError extends Error {
   }
 }
 
-/** The venue could not be reached, was too busy or failed. */
 export class VenueUnavailableError extends Error {
   constructor(path: string, what: string, options?: ErrorOptions) {
     super(`${path}: ${what}`, options);
@@ -65,31 +62,30 @@ export class VenueUnavailableError extends Error {
 }
 
 export interface KalshiClientOptions {
-  /** With `/trade-api/v2`, without a slash at the end. */
+  /** Includes `/trade-api/v2`, without a trailing slash. */
   baseUrl: string;
-  /** What all that asks with the same key has together; left out: the smallest tier's, for this client alone. */
+  /** Budget shared by all clients with the same key. Default: the smallest tier's, for this client alone. */
   budget?: VenueBudget;
-  /** Its reads come before others of the same budget. */
+  /** Reads are served before others of the same budget. */
   isUrgent?: boolean;
-  /** For one attempt, body included. */
+  /** Per attempt, body included. */
   timeoutMs?: number;
   attempts?: number;
-  /** Of the first pause before a repeat; it doubles. */
+  /** First pause before a retry; doubles each time. */
   backoffMs?: number;
-  /** Made anew for each attempt: what proves who asks. `path` is the whole one, without the query. */
+  /** Authentication headers, created per attempt. `path` is the full path without the query. */
   headers?: ((method: 'GET', path: string) => Record<string, string>) | undefined;
 }
 
 export type Query = [name: string, value: string | number][];
 
 export interface KalshiClient {
-  /** True if the venue is told who asks: some addresses answer no other caller. */
+  /** True if requests are signed, which some endpoints require. */
   readonly isSigned: boolean;
-  /** How far the venue's clock was from ours with the last answer that told the time. */
   readonly clockSkewMs: number | undefined;
   /**
-   * Reads an address until it answers as `schema` says. Busy and failing answers are asked for again, after the pause
-   * that the venue names or a growing, jittered one; an unexpected one is not, it would not change.
+   * Reads an endpoint and validates it against `schema`. Retries busy and failing answers after the venue's stated
+   * pause or a growing, jittered one. Unexpected answers are not retried: they would not change.
    * @throws UnexpectedAnswerError, VenueUnavailableError
    */
   get<T extends z.ZodType>(path: string, query: Query, schema: T, signal: AbortSignal): Promise<z.output<T>>;

@@ -7,23 +7,22 @@ import { stations } from '../market/stations.js';
 import { UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
 import { kalshiSeriesListSchema, kalshiSeriesSchema, time, type KalshiSeries } from './kalshi-market.js';
 
-/** The venue's name of the category; it matches to the letter. */
+/** The venue's category name; must match exactly. */
 const CATEGORY = 'Climate and Weather';
-/** New series come a few times a month; fees change at announced times. */
+/** New series appear a few times a month; fees change at announced times. */
 const CATALOGUE_FRESH_MS = HOUR_MS;
-/** The list has some 400; more than this are not read. */
+/** Upper bound; the list has about 400. */
 const MAX_SERIES = 2_000;
 
 interface CatalogueOptions {
   client: KalshiClient;
   clock: Clock;
-  /** Only these series; undefined: all of the category. */
+  /** Default: the whole category. */
   only: readonly string[] | undefined;
   notes: () => Pick<NoteBook, 'add'>;
   onFailure: (error: unknown) => void;
 }
 
-/** The series of the venue's climate category, found and not listed here. */
 export function createCatalogue({ client, clock, only, notes, onFailure }: CatalogueOptions) {
   let series: readonly KalshiSeries[] = [];
   let readAtMs = -Infinity;
@@ -48,7 +47,7 @@ export function createCatalogue({ client, clock, only, notes, onFailure }: Catal
   }
 
   return {
-    /** All series, read anew once an hour; the last good list is kept while the venue fails. */
+    /** All series, refreshed hourly; keeps the last good list while the venue fails. */
     async read(signal: AbortSignal): Promise<{ series: readonly KalshiSeries[]; readAtMs: number }> {
       if (Math.abs(clock.now() - readAtMs) < CATALOGUE_FRESH_MS) return { series, readAtMs };
       try {
@@ -64,12 +63,12 @@ export function createCatalogue({ client, clock, only, notes, onFailure }: Catal
 
 const stationSeries = new Set(stations.flatMap(({ series: { maximum, minimum } }) => [maximum, minimum]));
 
-/** Those of the stations come first: the others wait where not everything can be asked for at once. */
+/** Stations' series first; the others wait if not all can be read at once. */
 const byImportance = (a: KalshiSeries, b: KalshiSeries): number =>
   Number(stationSeries.has(b.ticker)) - Number(stationSeries.has(a.ticker)) || (a.ticker < b.ticker ? -1 : 1);
 
 const CHANGES_FRESH_MS = 5 * MINUTE_MS;
-/** A change counts for so long beside what the venue says itself, which may follow its own schedule a little late. */
+/** A change overrides the venue's listing for this long, since the listing may lag behind its own schedule. */
 const SETTLED_MS = 5 * MINUTE_MS;
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 10;
@@ -100,13 +99,12 @@ const eventChangesSchema = z.object({
   cursor: z.string().nullish(),
 });
 
-/** What an event has of its own; null for what it leaves to its series. */
+/** Fees of one event; null where its series' value applies. */
 interface EventChange {
   eventTicker: string;
   seriesTicker: string;
   feeType: string | null;
   feeMultiplier: number | null;
-  /** Milliseconds. */
   at: number;
 }
 
@@ -123,20 +121,19 @@ interface FeesOptions extends Pick<CatalogueOptions, 'client' | 'clock' | 'notes
 export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
   const toRule = createRuleReader(log);
   let seriesChanges: SeriesChange[] = [];
-  /** Undefined until they have been read: an event may have fees of its own that nothing else tells. */
+  /** Undefined until read: only this list tells whether an event has its own fees. */
   let eventChanges: EventChange[] | undefined;
   let changesReadAt = -Infinity;
-  /** What was told last of each list. */
   const failures = new Map<string, string>();
 
-  /** Of series it is enough to know their rules as they were last read, which is within the hour. */
+  /** Series rules may be up to an hour old. */
   async function readChanges(series: readonly KalshiSeries[], signal: AbortSignal): Promise<void> {
     const now = clock.now();
     if (eventChanges && now - changesReadAt < CHANGES_FRESH_MS) return;
     changesReadAt = now;
     await readOrWarn('/series/fee_changes', signal, async () => {
       const listed = await client.get('/series/fee_changes', [], seriesChangesSchema, signal);
-      // The list may leave out what has happened: until the series is read anew that is kept.
+      // The list may drop past changes; keep them until the series is read again.
       const past = seriesChanges.filter(({ at }) => at <= now && now - at < CATALOGUE_FRESH_MS + SETTLED_MS);
       seriesChanges = [
         ...past,
@@ -152,7 +149,7 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
       const listed = (await readEventChanges(client, log, signal)).filter(({ seriesTicker }) =>
         known.has(seriesTicker),
       );
-      // This one may, too, and nothing else says what an event has.
+      // This list may drop them too, and nothing else has an event's fees.
       const past = (eventChanges ?? []).filter(
         ({ at, eventTicker }) =>
           at <= now && !listed.some((one) => one.eventTicker === eventTicker && one.at === at),
@@ -161,7 +158,7 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
     });
   }
 
-  /** A failure is logged once until it is another one. */
+  /** Logs a failure once, until the message changes. */
   async function readOrWarn(list: string, signal: AbortSignal, read: () => Promise<void>): Promise<void> {
     try {
       await read();
@@ -177,9 +174,9 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
 
   return {
     /**
-     * The rules of this time, by series and, for events that have their own, by event. Scheduled changes count from their time on.
-     * None while it is not known which events have their own.
-     * @param readAtMs when the venue's list of series said so
+     * Rules in force now, by series, and by event for events with their own. Scheduled changes apply from their time.
+     * Empty until events' own fees are known.
+     * @param readAtMs when the list of series was read
      */
     async read(
       { series, readAtMs }: { series: readonly KalshiSeries[]; readAtMs: number },
@@ -194,17 +191,16 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
   };
 }
 
-interface SaidOfFees {
+interface FeeData {
   series: readonly KalshiSeries[];
   readAtMs: number;
-  /** In the order of time, both. */
   seriesChanges: readonly SeriesChange[];
   eventChanges: readonly EventChange[];
 }
 
 function rulesAt(
   now: number,
-  { series, readAtMs, seriesChanges, eventChanges }: SaidOfFees,
+  { series, readAtMs, seriesChanges, eventChanges }: FeeData,
   toRule: RuleReader,
 ): Map<string, FeeRule> {
   const rules = new Map<string, FeeRule>();
@@ -216,10 +212,10 @@ function rulesAt(
   }
   const last = new Map(eventChanges.filter(({ at }) => at <= now).map((one) => [one.eventTicker, one]));
   for (const own of last.values()) {
-    const ofSeries = rules.get(own.seriesTicker);
-    if (!ofSeries || (own.feeType === null && own.feeMultiplier === null)) continue;
-    const { type } = own.feeType === null ? ofSeries : toRule(own.feeType, 0);
-    const { multiplier: factor } = own.feeMultiplier === null ? ofSeries : toRule(type, own.feeMultiplier);
+    const seriesRule = rules.get(own.seriesTicker);
+    if (!seriesRule || (own.feeType === null && own.feeMultiplier === null)) continue;
+    const { type } = own.feeType === null ? seriesRule : toRule(own.feeType, 0);
+    const { multiplier: factor } = own.feeMultiplier === null ? seriesRule : toRule(type, own.feeMultiplier);
     rules.set(own.eventTicker, { type, multiplier: factor });
   }
   return rules;
@@ -227,7 +223,6 @@ function rulesAt(
 
 type RuleReader = (feeType: string, multiplier: number) => FeeRule;
 
-/** A way to charge that is not known is told once. */
 function createRuleReader(log: Logger): RuleReader {
   const warned = new Set<string>();
   return (feeType, feeMultiplier) => {

@@ -9,22 +9,21 @@ import { dailyKinds, isPlaced, type ListedMarket, type Market } from '../market/
 import { MAX_EARLY_MS } from './place-market.js';
 import type { MarketHistory, SettledDay } from '../market/source.js';
 
-/** Before this day events may have their series' former name. */
+/** Events before this day may have their series' former name. */
 const RENAMED_BEFORE = '2025-01-01';
 
 export interface KalshiHistoryOptions {
   client: KalshiClient;
-  /** Only these series; undefined: those of all stations. */
+  /** Default: the series of all stations. */
   series: readonly string[] | undefined;
   clock: Clock;
-  /** The market in our terms; undefined for one that cannot be used. */
   read: (value: unknown) => ListedMarket | undefined;
 }
 
 /**
- * How past days came out: those that the venue is done with, whose whole ladder is there and was paid as the temperature that
- * it names demands. Recent days come in one question for each series, those before the venue's cutoff (some months ago) in
- * one for each day, at the client's pace: 31 days of 48 series are 48 reads, or up to 1,488, 75 seconds.
+ * Outcomes of past days that are final, have a complete ladder, and were paid in agreement with the stated temperature.
+ * Recent days take one query per series, days before the venue's cutoff (some months ago) one per day, at the client's
+ * pace: 31 days of 48 series are 48 to 1,488 reads, up to 75 seconds.
  */
 export function createKalshiHistory({ client, series, clock, read }: KalshiHistoryOptions): MarketHistory {
   const asked = stations
@@ -60,7 +59,7 @@ export function createKalshiHistory({ client, series, clock, read }: KalshiHisto
           const isPast = climateDayOf(station, date).end <= new Date(cutoff);
           const known = markets.filter((market) => market.date === date);
           if (!isPast || isWholeLadder(known.map(({ bracket }) => bracket))) continue;
-          // All of them, or those of its markets that were settled first.
+          // Some or all markets of the event have moved to the archive.
           const moved = await readMoved(one, date, signal);
           markets.push(...moved.filter(({ ticker }) => !known.some((market) => market.ticker === ticker)));
         }
@@ -73,14 +72,14 @@ export function createKalshiHistory({ client, series, clock, read }: KalshiHisto
 
 const seriesOf = ({ station, kind }: KnownSeries): string => dailySeriesOf(station, kind);
 
-/** What the event of a day may be called: before 2025 series had other names. */
+/** Possible series names of a day's event: series were renamed before 2025. */
 function namesAt(asked: KnownSeries, date: string): string[] {
   const { formerMaximum } = asked.station.series;
   const isRenamed = asked.kind === 'daily_maximum' && formerMaximum !== null && date < RENAMED_BEFORE;
   return isRenamed ? [formerMaximum, seriesOf(asked)] : [seriesOf(asked)];
 }
 
-/** Markets close with their day or some hours before; the bounds themselves may be left out. */
+/** Markets close at the end of their day or some hours earlier. Widened by a second, since the bounds may be exclusive. */
 function closingWithin(asked: KnownSeries, from: string, to: string): [string, string | number][] {
   const seconds = (ms: number) => Math.floor(ms / 1000);
   return [

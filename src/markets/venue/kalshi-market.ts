@@ -14,8 +14,8 @@ import type { NoteBook } from '../market/source.js';
 import { ContradictionError, placeMarket } from './place-market.js';
 
 /**
- * What is read of the venue's answers (OpenAPI 3.13 to 3.32). Fields that are not read may come and go. A market that lacks one
- * of these, or has it in another type, is left out by itself, see `readMarket`.
+ * Fields used from the venue's answers (OpenAPI 3.13 to 3.32); others may come and go. A market with a missing or
+ * mistyped field is left out alone, see `readMarket`.
  */
 export const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
 export const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
@@ -45,7 +45,7 @@ export const kalshiMarketSchema = z.object({
   result: z.string(),
   settlement_value_dollars: dollars.nullish(),
   expiration_value: z.string(),
-  // Winners of some months have lost these three; the rules, the label and the ticker say the same.
+  // Missing for winners of some months; the rules, the label and the ticker repeat them.
   strike_type: z.string().nullish(),
   floor_strike: z.number().nullish(),
   cap_strike: z.number().nullish(),
@@ -59,7 +59,6 @@ export const kalshiMarketSchema = z.object({
 });
 export type KalshiMarket = z.infer<typeof kalshiMarketSchema>;
 
-/** The markets themselves are read one by one. */
 export const kalshiMarketsPageSchema = z.object({ markets: z.array(z.unknown()), cursor: z.string() });
 
 /** `[price, contracts]`, bids only. */
@@ -83,7 +82,6 @@ export const kalshiExchangeStatusSchema = z.object({
   exchange_estimated_resume_time: z.string().nullish(),
 });
 
-/** A series as the catalogue lists it. */
 export const kalshiSeriesSchema = z.object({
   ticker: z.string().min(1),
   title: z.string(),
@@ -94,13 +92,10 @@ export type KalshiSeries = z.infer<typeof kalshiSeriesSchema>;
 
 export const kalshiSeriesListSchema = z.object({ series: z.array(z.unknown()) });
 
-/** Markets that were settled before this have moved to `/historical/markets`. */
+/** Markets settled before this time are under `/historical/markets`. */
 export const kalshiCutoffSchema = z.object({ market_settled_ts: time });
 
-/**
- * One market as the venue sends it in our terms. What is missing or contradicts itself leaves out this market and no other, and
- * stands in the notes.
- */
+/** Converts a venue market. One with missing or contradictory data is left out alone and recorded in the notes. */
 export function readMarket(value: unknown, notes: Pick<NoteBook, 'add'>): ListedMarket | undefined {
   const parsed = kalshiMarketSchema.safeParse(value);
   if (!parsed.success) {
@@ -181,7 +176,7 @@ function toMarket(wire: KalshiMarket, notes: Pick<NoteBook, 'add'>): ListedMarke
   return { ...market, ...subject, settledTemperature: isWhole && !Number.isInteger(value) ? null : value };
 }
 
-/** The venue writes the report's temperature at the winner and not always at the others, which it settled just as well. */
+/** The venue always gives the temperature on the winner, but not on all other markets of the event. */
 export function shareTemperatures(markets: readonly ListedMarket[]): ListedMarket[] {
   const byEvent = new Map<string, Set<number>>();
   for (const { eventTicker, settledTemperature: known } of markets)
@@ -195,7 +190,6 @@ export function shareTemperatures(markets: readonly ListedMarket[]): ListedMarke
   });
 }
 
-/** Bids of both sides, as the venue lists them. */
 export function toOrderBook(wire: { yes: [string, string][]; no: [string, string][] }): OrderBook {
   const read = (levels: [string, string][]) =>
     toLevels(
@@ -204,14 +198,14 @@ export function toOrderBook(wire: { yes: [string, string][]; no: [string, string
   return { yes: read(wire.yes), no: read(wire.no) };
 }
 
-/** The best level of each side, as a listing has it; undefined where it does not say how much stands there. */
+/** Best level of each side from a listing; undefined if the listing has no sizes. */
 export function toTopOfBook(value: unknown): OrderBook | undefined {
   const parsed = topSchema.safeParse(value);
   if (!parsed.success) return undefined;
   const { yes_bid_dollars: bid, yes_ask_dollars: ask } = parsed.data;
   return {
     yes: toLevels([{ price: parseDollars(bid), contracts: parseCount(parsed.data.yes_bid_size_fp) }]),
-    // Who sells YES bids for NO.
+    // Selling YES is bidding for NO.
     no: toLevels([{ price: DOLLAR - parseDollars(ask), contracts: parseCount(parsed.data.yes_ask_size_fp) }]),
   };
 }
@@ -220,7 +214,6 @@ const topSchema = kalshiMarketSchema
   .pick({ yes_bid_dollars: true, yes_ask_dollars: true, yes_bid_size_fp: true, yes_ask_size_fp: true })
   .required();
 
-/** A status that is not known is one without trading. */
 function readStatus({ status, ticker }: KalshiMarket, notes: Pick<NoteBook, 'add'>): MarketStatus {
   const known = marketStatuses.find((name) => name === status);
   if (known) return known;
@@ -233,7 +226,7 @@ const readPrice = (text: string): Micros | null => toPrice(parseDollars(text));
 
 const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR ? price : null);
 
-/** A payout with bounds is none that prices, sizes and worst cases are reckoned with here. */
+/** Prices, sizes and worst cases here assume payouts without bounds. */
 function readBounds({ settlement_bounds_type: type, settlement_floor_dollars: floor }: KalshiMarket) {
   if (type === 'default') return undefined;
   if (type !== 'floor') return `its payout has bounds that are not known here (“${type.slice(0, 40)}”)`;
@@ -250,20 +243,19 @@ function readSettlement(
   notes: Pick<NoteBook, 'add'>,
 ): Micros | null {
   if (!results.has(result)) notes.add('unknown_result', result, ticker);
-  // A payout that no result stands behind may be a field that was filled in with nothing.
+  // A payout without a result may be a placeholder value.
   if (!decided.has(status) || result === '' || !results.has(result)) return null;
   if (value != null) return parseDollars(value);
   if (result === 'yes') return DOLLAR;
   return result === 'no' ? 0n : null;
 }
 
-/** A contract pays between nothing and a dollar, and exactly one of both where a side has won. */
 function isPayable(value: Micros, result: string): boolean {
   if (result === 'yes') return value === DOLLAR;
   return result === 'no' ? value === 0n : value >= 0n && value <= DOLLAR;
 }
 
-/** Mostly a number; sometimes a sentence that begins with one. */
+/** Usually a number; sometimes a sentence that starts with one. */
 function readValue(text: string): number | null {
   const [, digits] = /^(-?\d+(?:\.\d{1,2})?)(?!\.?\d)/.exec(text) ?? [];
   return digits === undefined ? null : Number(digits);

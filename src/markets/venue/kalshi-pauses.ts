@@ -4,9 +4,9 @@ import { HOUR_MS, MINUTE_MS, type Clock } from '../../core/time.js';
 import type { KalshiClient } from './kalshi-client.js';
 import type { Pause } from '../market/source.js';
 
-/** The schedule is asked for again after this, while trading is paused. */
+/** While trading is paused, the schedule is read again after this time. */
 const SCHEDULE_FRESH_MS = 10 * MINUTE_MS;
-/** A pause is announced this long ahead: longer than any data is traded on. */
+/** Pauses are announced this far ahead, longer than the trading age of any data. */
 const AHEAD_MS = 10 * MINUTE_MS;
 
 const scheduleSchema = z.object({
@@ -21,14 +21,13 @@ interface ExchangeStatus {
   exchange_estimated_resume_time?: string | null | undefined;
 }
 
-/** Whether the venue trades, and if not, until when. */
 export interface Trading {
   isTrading: boolean;
   resumesAt?: Date;
   pause?: Pause;
 }
 
-/** Tells pauses: by the venue's own estimate, its schedule's maintenance, or the weekly window that its documentation names. */
+/** Detects pauses from the venue's own estimate, its scheduled maintenance, or the weekly window in its documentation. */
 export function createKalshiPauses({
   client,
   clock,
@@ -82,7 +81,7 @@ const newYork = new Intl.DateTimeFormat('en-US', {
   hourCycle: 'h23',
 });
 
-/** Thursdays from 3 to 5 AM in New York, where no clock is changed on Thursdays; undefined at other times. */
+/** Thursdays from 3 to 5 AM in New York, where clocks never change on Thursdays; undefined at other times. */
 export function weeklyPause(at: Date): Pause | undefined {
   const parts = Object.fromEntries(newYork.formatToParts(at).map(({ type, value }) => [type, value]));
   const sinceMidnightMs =

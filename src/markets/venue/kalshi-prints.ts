@@ -7,7 +7,7 @@ import { PRINTS_SPAN_MS, type Print } from '../market/source.js';
 import { UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
 import { count, dollars, time } from './kalshi-market.js';
 
-/** A trade as the venue lists it (OpenAPI 3.32). */
+/** A listed trade (OpenAPI 3.32). */
 export const kalshiTradeSchema = z.object({
   trade_id: z.string().min(1),
   ticker: z.string().min(1),
@@ -15,7 +15,7 @@ export const kalshiTradeSchema = z.object({
   yes_price_dollars: dollars,
   taker_outcome_side: z.enum(['yes', 'no']),
   created_time: time,
-  // Agreed upon beside the order book: it fills nothing that stands there.
+  // Negotiated outside the order book, so it fills no resting order.
   is_block_trade: z.boolean(),
 });
 type KalshiTrade = z.infer<typeof kalshiTradeSchema>;
@@ -24,11 +24,11 @@ export const kalshiTradesPageSchema = z.object({ trades: z.array(kalshiTradeSche
 
 const PATH = '/markets/trades';
 const PAGE_SIZE = 1000;
-/** Of one market in an hour. */
+/** For one market in an hour. */
 const MAX_PAGES = 20;
 const MARKETS_AT_ONCE = 4;
 
-/** Prints of markets, each asked for by itself: the venue filters by no more than one. */
+/** One query per market: the venue filters by a single ticker. */
 export async function readKalshiPrints(
   { client, clock }: { client: KalshiClient; clock: Clock },
   tickers: readonly string[],
@@ -47,14 +47,14 @@ export async function readKalshiPrints(
     .sort((a, b) => a.at.getTime() - b.at.getTime());
 }
 
-/** Of one market, oldest first; the bounds go out as whole seconds around what is asked for. */
+/** Prints of one market, oldest first. Query bounds are whole seconds around the period. */
 async function readMarketPrints(
   client: KalshiClient,
   ticker: string,
   { since, until }: { since: Date; until: Date },
   signal: AbortSignal,
 ): Promise<Print[]> {
-  // A trade that comes in between two pages may move others to the next one.
+  // A new trade between two pages can shift others to the next page.
   const prints = new Map<string, Print>();
   let cursor = '';
   for (let page = 0; page === 0 || cursor !== ''; page++) {

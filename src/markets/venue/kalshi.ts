@@ -30,14 +30,11 @@ interface Known {
   notes: readonly VenueNote[];
 }
 
-/**
- * Reads listed markets, and remembers them: most are the same from one listing to the next. Who gets the same object again
- * need not make anew what was made of it, and reading it again would cost ten times as much.
- */
+/** Caches parsed markets: reparsing costs ten times more, and identical objects keep derived results valid. */
 function createMarketReader() {
   let known = new Map<string, Known>();
 
-  function readAnew(value: unknown, text: string): Known {
+  function parseListed(value: unknown, text: string): Known {
     const own = createNoteBook();
     const market = readMarket(value, own);
     return { text, market, top: market && toTopOfBook(value), notes: own.list() };
@@ -49,14 +46,12 @@ function createMarketReader() {
       if (typeof ticker !== 'string') return readMarket(value, notes);
       const text = JSON.stringify(value);
       const before = known.get(ticker);
-      const found = before?.text === text ? before : readAnew(value, text);
+      const found = before?.text === text ? before : parseListed(value, text);
       known.set(ticker, found);
       for (const { kind, name, example } of found.notes) notes.add(kind, name, example);
       return found.market;
     },
-    /** The best prices as last listed. */
     topOf: (ticker: string): OrderBook | undefined => known.get(ticker)?.top,
-    /** Forgets all markets but these. */
     keep(tickers: Iterable<string>): void {
       known = new Map(
         [...tickers].flatMap((ticker) => {
@@ -68,22 +63,21 @@ function createMarketReader() {
   };
 }
 
-/** Names in one address: it stays below the 8 kB that servers take, and one page has room for all of them. */
+/** Tickers per URL: stays below the usual 8 kB limit, and one page holds all results. */
 const TICKERS_PER_CALL = 100;
 
 interface FindDeps {
   client: KalshiClient;
-  /** In our terms; undefined for one that cannot be used. */
   read: (value: unknown) => ListedMarket | undefined;
 }
 
-/** Markets by name; what was settled before the venue's cutoff is asked for where it has moved to. */
+/** Finds markets by ticker. Those settled before the venue's cutoff are read from the archive. */
 async function findKalshiMarkets(
   deps: FindDeps,
   tickers: readonly string[],
   signal: AbortSignal,
 ): Promise<ListedMarket[]> {
-  // Names go into one list with commas between them.
+  // Tickers are sent as a comma-separated list.
   const named = tickers.filter((ticker) => /^[\w.-]+$/.test(ticker));
   const current = await findAt(deps, '/markets', named, signal);
   const missing = named.filter((ticker) => !current.known.has(ticker));
@@ -116,39 +110,35 @@ async function findAt(
   return { known, found: [...found.values()] };
 }
 
-/** Markets stay in view for as long after their close as the venue may take to settle them; hours settle within one. */
+/** Markets stay listed after their close for as long as settlement may take; hourly markets settle within an hour. */
 const LOOK_BACK_MS = { daily: 3 * DAY_MS, hourly: 6 * HOUR_MS };
-/** Series without a market that are asked for with each read: all of some 300 within a few minutes. */
+/** Inactive series checked per read, so that all of about 300 are checked within a few minutes. */
 const DORMANT_AT_ONCE = 40;
 const SERIES_AT_ONCE = 8;
 
 export interface KalshiSourceOptions {
   client: KalshiClient;
-  /** Only these series; undefined: all of the venue's climate category. */
+  /** Default: the venue's whole climate category. */
   series: readonly string[] | undefined;
-  /** Learns what a key's account may ask. */
   budget?: VenueBudget | undefined;
-  /** Books that the venue's stream keeps, begun with the first read; left out: books are as old as the last read of them. */
+  /** Starts the stream's books with the first read. Without it, books are as old as the last read. */
   keepBooks?: (() => KeptBooks) | undefined;
-  /** Markets whose books are read first where not all can be. */
   interest?: (() => ReadonlySet<string>) | undefined;
   clock: Clock;
   log: Logger;
 }
 
-/** Open markets do not go before they close: a list without any of them is not believed for so long. */
+/** Open markets do not vanish before they close, so an empty list is not trusted for this long. */
 const NOT_EMPTY_MS = 5 * MINUTE_MS;
 
-/** What the last read of a series has found. */
 interface SeenSeries {
   hasMarkets: boolean;
   isHourly: boolean;
-  /** Some were open. */
   hasOpen: boolean;
   at: number;
 }
 
-/** The venue itself: series from its catalogue, their markets page by page, the books of those that are traded. */
+/** Reads the live venue: series from its catalogue, their markets page by page, and the books of open markets. */
 export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   const { client, series, budget, keepBooks, interest = () => new Set<string>(), clock, log } = options;
   let notes = createNoteBook();
@@ -165,8 +155,8 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
     clock,
     read: (value) => reader.read(value, notes),
   });
-  const tell = createTeller(log);
-  const readOne = (value: unknown) => readAlone(value, tell);
+  const logNotes = createNoteLogger(log);
+  const readOne = (value: unknown) => readAlone(value, logNotes);
   const catalogue = createCatalogue({
     client,
     clock,
@@ -179,7 +169,7 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   async function list(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]> {
     const chosen = chooseSeries(tickers);
     const found = await inParallel(chosen, { width: SERIES_AT_ONCE, signal }, readSeries);
-    const markets = shareTemperatures(found.flat()).sort(inOrder);
+    const markets = shareTemperatures(found.flat()).sort(compareMarkets);
     reader.keep(markets.map(({ ticker }) => ticker));
     return markets;
   }
@@ -196,7 +186,7 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
       const tickers = listed.series.map(({ ticker }) => ticker);
       const { markets, books, ...rest } = await readBooks(() => list(tickers, signal), signal);
       const said = notes.list();
-      tell(said);
+      logNotes(said);
       return {
         fetchedAt: new Date(clock.now()),
         ...trading,
@@ -215,15 +205,16 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   };
 }
 
-/** A market that no refresh brings. */
-function readAlone(value: unknown, tell: (found: readonly VenueNote[]) => void): ListedMarket | undefined {
+function readAlone(
+  value: unknown,
+  logNotes: (found: readonly VenueNote[]) => void,
+): ListedMarket | undefined {
   const notes = createNoteBook();
   const market = readMarket(value, notes);
-  tell(notes.list());
+  logNotes(notes.list());
   return market;
 }
 
-/** Reads all markets of a series, and notes what it has found. */
 function createSeriesReader(
   seen: Map<string, SeenSeries>,
   { client, clock, read }: FindDeps & { clock: Clock },
@@ -254,7 +245,6 @@ function createSeriesReader(
   };
 }
 
-/** Those that had markets, those that were never asked for, and some of the others. */
 function createSeriesChooser(seen: ReadonlyMap<string, SeenSeries>): (all: readonly string[]) => string[] {
   let nextDormant = 0;
   return (all) => {
@@ -270,14 +260,13 @@ function createSeriesChooser(seen: ReadonlyMap<string, SeenSeries>): (all: reado
   };
 }
 
-/** Once for each thing, not with every read. */
-function createTeller(log: Logger): (found: readonly VenueNote[]) => void {
-  const told = new Set<string>();
+function createNoteLogger(log: Logger): (found: readonly VenueNote[]) => void {
+  const logged = new Set<string>();
   return (found) => {
     for (const note of found) {
       const key = `${note.kind} ${note.name}`;
-      if (told.has(key) || note.kind === 'unknown_kind') continue;
-      if (told.size < 1_000) told.add(key);
+      if (logged.has(key) || note.kind === 'unknown_kind') continue;
+      if (logged.size < 1_000) logged.add(key);
       log.warn(note, 'the venue says something that is not understood');
     }
   };
@@ -285,8 +274,8 @@ function createTeller(log: Logger): (found: readonly VenueNote[]) => void {
 
 const placeOrder = new Map(places.map(({ id }, i) => [id, i]));
 
-/** By station, kind, day and what is paid for; those without a place last, by ticker. */
-function inOrder(a: ListedMarket, b: ListedMarket): number {
+/** By station, kind, day and bracket; markets without a place last, by ticker. */
+function compareMarkets(a: ListedMarket, b: ListedMarket): number {
   if (!isPlaced(a) || !isPlaced(b)) {
     const order = Number(isPlaced(b)) - Number(isPlaced(a));
     return order !== 0 ? order : compare(a.ticker, b.ticker);

@@ -15,7 +15,7 @@ import type { KalshiMarket } from './kalshi-market.js';
 import type { MarketKind, TemperatureKind } from '../market/market.js';
 import type { NoteKind } from '../market/source.js';
 
-/** A market says two things that cannot both be right: it is left out. */
+/** The market contradicts itself, so it is left out. */
 export class ContradictionError extends Error {
   readonly what: string;
   constructor(ticker: string, what: string, detail: string) {
@@ -25,7 +25,6 @@ export class ContradictionError extends Error {
   }
 }
 
-/** What a market is about, for certain. */
 export interface Placed {
   kind: TemperatureKind;
   station: Place;
@@ -34,23 +33,20 @@ export interface Placed {
   bracket: Bracket;
 }
 
-/** What is known of a market whose subject is not certain. */
 export interface NotPlaced {
   kind: MarketKind;
   station: null;
   city: string | null;
   date: string | null;
-  /** Why, as a clause. */
   problem: string;
   note: { kind: NoteKind; name: string };
 }
 
-/** How long before the end of its day a market may close. */
 export const MAX_EARLY_MS = 6 * HOUR_MS;
 
 /**
- * Takes station, measure, day and bracket from the rules' own words, and compares them with everything else that the market says.
- * @throws ContradictionError where two of them differ
+ * Reads station, measure, day and bracket from the rules, and checks them against all other fields.
+ * @throws ContradictionError if two fields disagree
  */
 export function placeMarket(wire: KalshiMarket): Placed | NotPlaced {
   const refuse = (what: string, detail: string) => new ContradictionError(wire.ticker, what, detail);
@@ -126,7 +122,6 @@ function notRead(wire: KalshiMarket, date: string | null): NotPlaced {
   };
 }
 
-/** The station or area of the rules; a problem where it is not certain. */
 function findPlaceOf({
   measure,
   place,
@@ -144,16 +139,15 @@ function findPlaceOf({
     const station = findStationOfReport(report);
     return station ? { station } : unknown(report);
   }
-  // For one day the rules named The Weather Company and the city alone.
+  // On a single day, the rules named The Weather Company and only the city.
   const station = source === 'The Weather Company' ? findStationOfCity(place) : findStationOfPlace(place);
   return station ? { station } : unknown(place);
 }
 
 type Refuse = (what: string, detail: string) => ContradictionError;
 
-/** What the rules say of the bracket, which strikes, label and ticker must repeat. */
 function readBracket(wire: KalshiMarket, { bracket }: TemperatureRules, refuse: Refuse): Bracket {
-  const told = parseBracket({
+  const parsed = parseBracket({
     ticker: wire.ticker,
     strikeType: wire.strike_type ?? undefined,
     floorStrike: wire.floor_strike ?? undefined,
@@ -161,22 +155,23 @@ function readBracket(wire: KalshiMarket, { bracket }: TemperatureRules, refuse: 
     label: wire.yes_sub_title,
     ...(bracket.step === undefined ? {} : { step: bracket.step }),
   });
-  if (!told)
+  if (!parsed)
     throw refuse(
       'bracket',
       `its strikes, its label “${wire.yes_sub_title}” and its ticker do not agree on a bracket`,
     );
-  if (!isSameBracket(told, bracket))
+  if (!isSameBracket(parsed, bracket))
     throw refuse(
       'bracket',
       `its rules say ${bracket.kind} ${bracket.floor ?? bracket.cap}, its strikes and its label “${wire.yes_sub_title}”`,
     );
-  return told;
+  return parsed;
 }
 
 /**
- * Markets of a day close with it. Until March 2026 it was a minute before midnight by the clock, in 2024 by New York's clock
- * everywhere, so up to hours before the day's end. Those of an hour close when it strikes. Any other time is of another day.
+ * Daily markets close at the end of their day. Until March 2026 they closed a minute before midnight by the local
+ * clock, in 2024 by New York's clock everywhere, so up to hours early. Hourly markets close on the hour. Any other
+ * close time belongs to another day.
  */
 function closesWith(station: Place, { date, hour }: TemperatureRules, closeTime: Date): boolean {
   if (hour !== null) {

@@ -11,20 +11,16 @@ import { believe } from './simulation/crowd.js';
 import { nextGaussian, uniform, uniformsOf } from './simulation/random.js';
 import { HOUR_OPENS_BEFORE_MS, type SimulatedWorld, type SimulatedSubject } from './simulation/world.js';
 
-/** Books change this often. */
 const BOOK_MS = 15_000;
 const LEVELS = 5;
 
-/**
- * When an event's books changed last. Each event has a rhythm of its own, so that not everything changes at once; until then
- * all that is said of the event stays the same.
- */
+/** Last change of an event's books, at an offset per event; between changes nothing about an event moves. */
 function bookTimeOf(seed: string, eventTicker: string, at: Date): Date {
   const offsetMs = Math.floor(uniform(seed, eventTicker, 'rhythm') * BOOK_MS);
   return new Date(Math.floor((at.getTime() - offsetMs) / BOOK_MS) * BOOK_MS + offsetMs);
 }
 
-/** Bids below and asks above what the crowd believes, thinner and dearer the further away. */
+/** Bids below and asks above the crowd's belief; further levels are smaller and worse priced. */
 export function makeBook(seed: string, ticker: string, probability: number, changedAt: Date): OrderBook {
   const next = uniformsOf(seed, ticker, changedAt.getTime());
   const mid = probability * 100 + 0.5 * nextGaussian(next);
@@ -44,7 +40,6 @@ type Prices = Pick<
   'yesBid' | 'yesAsk' | 'noBid' | 'noAsk' | 'lastPrice' | 'volume' | 'volume24h' | 'openInterest'
 >;
 
-/** What a market says of itself. */
 export const pricesOf = (book: OrderBook, probability: number, volume: number): Prices => ({
   yesBid: book.yes[0]?.price ?? null,
   yesAsk: asksOf(book, 'yes')[0]?.price ?? null,
@@ -59,7 +54,6 @@ export const pricesOf = (book: OrderBook, probability: number, volume: number): 
 const toCents = (probability: number): Micros =>
   BigInt(Math.max(1, Math.min(99, Math.round(probability * 100)))) * CENT;
 
-/** Grows from the opening to the close. */
 export function volumeOf(
   seed: string,
   ticker: string,
@@ -73,11 +67,9 @@ export function volumeOf(
 
 export const linearCents = [{ start: 0n, end: DOLLAR, step: CENT }];
 
-/** `Sep 23, 2026`. */
 const dayFormat = new Intl.DateTimeFormat('en-US', { timeZone: 'UTC', dateStyle: 'medium' });
 const recallZoneFormat = createRecall<Intl.DateTimeFormat>(100);
 
-/** The rules of a market as the venue words them today. */
 function rulesOf(subject: SimulatedSubject, bracket: Bracket): string {
   const { kind, station, date } = subject;
   const day = dayFormat.format(new Date(date));
@@ -103,7 +95,6 @@ const areaNames: Readonly<Record<string, string>> = {
 };
 const areaName = ({ id, city }: Place): string => areaNames[id] ?? city;
 
-/** `12 PM EDT`. */
 function clockOf({ station: { timeZone }, hour, span }: SimulatedSubject): string {
   const format = recallZoneFormat(
     timeZone,
@@ -118,49 +109,47 @@ function wordsOf({ kind, floor, cap }: Bracket): string {
   return kind === 'less' ? `less than ${cap}` : `greater than ${floor}`;
 }
 
-/** Markets of a day open the day before at 14:00 UTC. */
+/** Daily markets open on the previous day at 14:00 UTC. */
 const DAYS_OPEN_AT_MS = 14 * HOUR_MS;
 
-/** From the end of what a market is about. */
+/** Delays after the end of the subject's time span. */
 interface Timings {
-  /** The value is known. */
   reportedMs: number;
-  /** The market says what it pays. */
   determinedMs: number;
-  /** That stands. */
   finalMs: number;
 }
-const ofDays: Timings = { reportedMs: 7 * HOUR_MS, determinedMs: 8 * HOUR_MS, finalMs: 9 * HOUR_MS };
-const ofHours: Timings = { reportedMs: 5 * MINUTE_MS, determinedMs: 10 * MINUTE_MS, finalMs: 40 * MINUTE_MS };
-const timingsOf = (kind: TemperatureKind): Timings => (kind === 'hourly' ? ofHours : ofDays);
+const dailyTimings: Timings = { reportedMs: 7 * HOUR_MS, determinedMs: 8 * HOUR_MS, finalMs: 9 * HOUR_MS };
+const hourlyTimings: Timings = {
+  reportedMs: 5 * MINUTE_MS,
+  determinedMs: 10 * MINUTE_MS,
+  finalMs: 40 * MINUTE_MS,
+};
+const timingsOf = (kind: TemperatureKind): Timings => (kind === 'hourly' ? hourlyTimings : dailyTimings);
 
 const THRESHOLDS = 10;
 
 export type Seeded = Pick<SimulatedWorld, 'seed' | 'weather'>;
 
-/** The markets of one event with their books, in the order of their brackets. */
 export interface ListedEvent {
   markets: readonly ListedMarket[];
   books: readonly OrderBook[];
 }
 
-/** An event as it stands at a time. */
 export interface EventState {
   subject: SimulatedSubject;
   eventTicker: string;
   phase: Phase;
   times: Pick<Market, 'openTime' | 'closeTime'>;
-  /** Of the books and of everything else that moves. */
   changedAt: Date;
 }
 
-/** `reported`: closed, and the value is known. */
+/** `reported`: closed, with a known value. */
 type Phase =
   | 'unopened'
   | 'reported'
   | Extract<MarketStatus, 'active' | 'closed' | 'determined' | 'finalized'>;
 
-/** The state of a subject at a time: states that are alike make the same event. */
+/** State of a subject at a time. Equal states produce equal events. */
 export function eventStateOf({ seed }: Seeded, subject: SimulatedSubject, at: Date): EventState {
   const eventTicker = writeEventTicker(seriesOf(subject), subject.date, subject.hour);
   const times = timesOf(subject);
@@ -176,7 +165,7 @@ export function eventStateOf({ seed }: Seeded, subject: SimulatedSubject, at: Da
   };
 }
 
-/** From cold to warm; none before the event opens. */
+/** Ordered from cold to warm; empty before the event opens. */
 export function listEvent({ seed, weather }: Seeded, state: EventState): ListedEvent {
   const { subject, eventTicker, phase, times, changedAt } = state;
   if (phase === 'unopened') return { markets: [], books: [] };
@@ -217,8 +206,8 @@ export function listEvent({ seed, weather }: Seeded, state: EventState): ListedE
 }
 
 /**
- * What is traded in an event between two changes of its books: the growth of each market's volume, at a time in between, where
- * the best bid or the best ask has stood since the books changed. At most one print of each market.
+ * Trades of an event between two book changes, at most one print per market: the market's growth in volume, printed at
+ * the best bid or ask since the last change.
  */
 export function printsOf({ seed }: Seeded, state: EventState, { markets, books }: ListedEvent): Print[] {
   const { phase, times, changedAt } = state;
@@ -241,7 +230,7 @@ export function printsOf({ seed }: Seeded, state: EventState, { markets, books }
 const nextBookTime = (seed: string, { eventTicker, changedAt }: EventState): number =>
   bookTimeOf(seed, eventTicker, changedAt).getTime() + BOOK_MS;
 
-/** The states of an event with which its books change within a time, and the one before it. */
+/** Event states at each book change within a period, plus the preceding one. */
 export function* statesWithin(
   world: Seeded,
   subject: SimulatedSubject,
@@ -255,7 +244,6 @@ export function* statesWithin(
   }
 }
 
-/** What the venue calls the series of a subject. */
 const seriesOf = ({ kind, station }: SimulatedSubject): string =>
   isStation(station) ? dailySeriesOf(station, kind) : indexAreas.find(({ id }) => id === station.id)!.series;
 
@@ -267,7 +255,6 @@ function timesOf({ kind, date, span }: SimulatedSubject): Pick<Market, 'openTime
   return { openTime: new Date(openMs), closeTime: span.end };
 }
 
-/** When what the markets of a day or an hour pay stands. */
 export const finalTimeOf = ({ end }: { end: Date }, kind: TemperatureKind = 'daily_maximum'): Date =>
   new Date(end.getTime() + timingsOf(kind).finalMs);
 
@@ -279,7 +266,7 @@ function phaseOf({ reportedMs, determinedMs, finalMs }: Timings, open: Date, clo
   return since < finalMs ? 'determined' : 'finalized';
 }
 
-/** Brackets around what was expected when the markets opened: six of a day, ten thresholds of an hour. */
+/** Brackets around the expectation when the markets opened: six for a day, ten thresholds for an hour. */
 function makeLadder({ seed, weather }: Seeded, subject: SimulatedSubject): Bracket[] {
   const expected = Math.floor(believe(seed, weather, subject, timesOf(subject).openTime).meanF);
   if (subject.kind === 'hourly')

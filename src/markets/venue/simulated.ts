@@ -52,35 +52,33 @@ import {
 } from './simulation/world.js';
 
 const RAIN_SERIES = 'KXRAIN';
-/** Of the days on which it rains. */
 const RAINY = 0.3;
 
-/** Rain on the days around a time: it settles by the venue's word alone, as nothing here forecasts it. */
+/** Rain markets of adjacent days. Nothing here forecasts rain, so they settle by the venue's report alone. */
 function listRain(world: Seeded, at: Date): ListedEvent {
   const today = dateOf(at.getTime());
-  return joined([-1, 0, 1].map((days) => listRainOf(world, addDays(today, days), at)));
+  return joinEvents([-1, 0, 1].map((days) => listRainOf(world, addDays(today, days), at)));
 }
 
-/** The rain event with this ticker; empty for any other. */
 function findRain(world: Seeded, eventTicker: string, at: Date): ListedEvent {
   const { seriesTicker, date } = readEventTicker(eventTicker) ?? {};
-  return seriesTicker === RAIN_SERIES ? listRainOf(world, date!, at) : joined([]);
+  return seriesTicker === RAIN_SERIES ? listRainOf(world, date!, at) : joinEvents([]);
 }
 
 const listRainOf = (world: Seeded, date: string, at: Date): ListedEvent =>
-  joined(leadingStations.map((station) => listCity(world, station, date, at)));
+  joinEvents(leadingStations.map((station) => listCity(world, station, date, at)));
 
 function listCity(world: Seeded, station: Station, date: string, at: Date): ListedEvent {
   const { seed } = world;
   const day = climateDayOf(station, date);
   const eventTicker = writeEventTicker(RAIN_SERIES, date);
-  // Opened, closed and settled as the temperatures of the day are.
+  // Opens, closes and settles like the day's temperature markets.
   const { phase, changedAt, times } = eventStateOf(
     world,
     dailySubject('daily_maximum', { station, day }),
     at,
   );
-  if (phase === 'unopened') return joined([]);
+  if (phase === 'unopened') return joinEvents([]);
   const isPaying = phase === 'determined' || phase === 'finalized';
   const ticker = `${eventTicker}-${station.report.slice(3)}`;
   const rains = uniform(seed, ticker, 'rain') < RAINY;
@@ -109,13 +107,13 @@ function listCity(world: Seeded, station: Station, date: string, at: Date): List
   return { markets: [market], books: [book] };
 }
 
-/** What those who look out of the window expect: as often as it rains, and surer as the day goes on. */
+/** Expected probability of rain: the base rate at first, more certain as the day goes on. */
 function expect(rains: boolean, at: Date, start: Date): number {
   const share = Math.max(0, Math.min(1, (at.getTime() - start.getTime()) / DAY_MS));
   return RAINY + (Number(rains) - RAINY) * share * 0.97;
 }
 
-const joined = (events: readonly ListedEvent[]): ListedEvent => ({
+const joinEvents = (events: readonly ListedEvent[]): ListedEvent => ({
   markets: events.flatMap(({ markets }) => markets),
   books: events.flatMap(({ books }) => books),
 });
@@ -128,16 +126,15 @@ const feeRules = new Map(
     RAIN_SERIES,
   ].map((series) => [series, fee]),
 );
-/** More than there are events at a time. */
 const MAX_KEPT = 500;
 
-/** Markets of an invented world that follow from its seed and the clock: the same in every process, at any time, offline. */
+/** Markets of a simulated world, derived from its seed and the clock: identical in every process, at any time, offline. */
 export function createSimulatedSource(
   world: SimulatedWorld,
   selection: Selection = everything,
 ): MarketSource & { history: MarketHistory } {
   const now = () => new Date(world.clock.now());
-  // An event stays as it is until its books change: most of them are as they were.
+  // An event is unchanged until its books change, so most calls hit this cache.
   const recall = createRecall<ListedEvent>(MAX_KEPT);
 
   function listKnown(state: EventState): ListedEvent {
@@ -165,7 +162,7 @@ export function createSimulatedSource(
         .flatMap((eventTicker) => findEvent(world, eventTicker, at).markets)
         .filter(({ ticker }) => wanted.has(ticker));
     },
-    /** Of temperatures: rain is not traded here. */
+    /** Temperature markets only: rain is not traded. */
     async readPrints(tickers, since, signal) {
       const until = new Date(Math.min(world.clock.now(), since.getTime() + PRINTS_SPAN_MS));
       const wanted = new Set(tickers);
@@ -196,7 +193,6 @@ export function createSimulatedSource(
   };
 }
 
-/** The markets of some subjects, as they stood at any time. */
 export const readMarketsOf = (world: Seeded, subjects: readonly SimulatedSubject[], at: Date): MarketData =>
   toData(
     subjects.map((subject) => listEvent(world, eventStateOf(world, subject, at))),
@@ -218,10 +214,9 @@ const settledOn = ({ weather }: Seeded, subjects: readonly SimulatedSubject[], a
     return [{ ...targetOf(subject), temperatureF: weather.value(subject), knownAt }];
   });
 
-/** The event of a market: what is before the last part of its ticker. */
 const eventOf = (ticker: string): string => ticker.slice(0, ticker.search(/-(?:[TB]-?[\d.]+|[A-Z]{3})$/));
 
-/** The event with this ticker, also one of long ago; empty for what is none and before it opens. */
+/** Finds past events too; empty for an unknown ticker and before the event opens. */
 function findEvent(world: Seeded, eventTicker: string, at: Date): ListedEvent {
   const subject = readSubject(eventTicker);
   return subject ? listEvent(world, eventStateOf(world, subject, at)) : findRain(world, eventTicker, at);
@@ -236,7 +231,7 @@ function readSubject(eventTicker: string): SimulatedSubject | undefined {
   const found = findSeries(seriesTicker);
   if (!found || hour !== undefined) return undefined;
   const { kind, station } = found;
-  // A series' former name is not one of this world.
+  // Former series names do not exist in this world.
   if (dailySeriesOf(station, kind) !== seriesTicker) return undefined;
   return dailySubject(kind, { station, day: climateDayOf(station, date) });
 }

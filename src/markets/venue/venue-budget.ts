@@ -8,14 +8,14 @@ interface Waiter {
   go: () => void;
 }
 
-/** The least share of its rate that a bucket is slowed down to. */
+/** Lowest share of its rate that a bucket slows down to. */
 const LEAST_SHARE = 1 / 8;
-/** A slowed bucket doubles its rate after so long without another refusal. */
+/** A slowed bucket doubles its rate after this long without a refusal. */
 const RECOVERY_MS = 10_000;
-/** Requests that were under way together are refused together: that is one refusal. */
+/** Requests in flight together are refused together, which counts once. */
 const ONE_REFUSAL_MS = 1_000;
 
-/** Resolves when its turn has come; on abort it leaves the queue and rejects. */
+/** Resolves at its turn; on abort it leaves the queue and rejects. */
 function waitIn(
   queue: Waiter[],
   { tokens, signal, onGiveUp }: { tokens: number; signal: AbortSignal; onGiveUp: () => void },
@@ -39,7 +39,6 @@ function waitIn(
   });
 }
 
-/** Tokens that come back at a steady rate, up to a capacity; requests wait until theirs are there. */
 function createTokenBucket(initial: BucketLimits) {
   let limits = initial;
   let tokens = initial.capacity;
@@ -68,7 +67,7 @@ function createTokenBucket(initial: BucketLimits) {
       const queue = urgent.length > 0 ? urgent : ordinary;
       const [next] = queue;
       if (!next) return;
-      // What costs more than there can ever be goes when the bucket is full.
+      // A request above the capacity goes when the bucket is full.
       const missing = Math.min(next.tokens, limits.capacity) - tokens;
       if (missing > 1e-6) {
         const waitMs = (missing / (limits.refillPerSecond * share)) * 1000;
@@ -81,19 +80,19 @@ function createTokenBucket(initial: BucketLimits) {
     }
   }
 
-  function serveAnew(): void {
+  function serveNow(): void {
     clearTimeout(timer);
     serve();
   }
 
   return {
-    /** Waits for so many tokens and takes them: urgent callers first, others in the order they came. */
+    /** Waits for tokens and takes them: urgent callers first, then in order of arrival. */
     take(wanted: number, signal: AbortSignal, isUrgent = false): Promise<void> {
-      const taken = waitIn(isUrgent ? urgent : ordinary, { tokens: wanted, signal, onGiveUp: serveAnew });
-      if (isUrgent || timer === undefined) serveAnew();
+      const taken = waitIn(isUrgent ? urgent : ordinary, { tokens: wanted, signal, onGiveUp: serveNow });
+      if (isUrgent || timer === undefined) serveNow();
       return taken;
     },
-    /** The venue refused for lack of tokens: its bucket is emptier than this one. */
+    /** The venue refused: its bucket is emptier than this one. */
     slowDown(): void {
       count();
       tokens = Math.min(tokens, 0);
@@ -106,7 +105,7 @@ function createTokenBucket(initial: BucketLimits) {
       count();
       limits = given;
       tokens = Math.min(tokens, limits.capacity);
-      serveAnew();
+      serveNow();
     },
   };
 }
@@ -121,8 +120,8 @@ const costsSchema = z.object({
 const FRESH_MS = HOUR_MS;
 
 /**
- * Asks once an hour what the key's account may ask, and sets the budget to it. Without a key the smallest tier's limits
- * stay; where the venue does not say, those that were known stay.
+ * Reads the key's account limits hourly and applies them to the budget. Without a key the smallest tier applies; if the
+ * read fails, the last known limits stay.
  */
 export function createLimitReader({
   client,
@@ -168,13 +167,12 @@ interface BucketLimits {
 interface VenueLimits {
   read: BucketLimits;
   write: BucketLimits;
-  /** Of an address that is not named in `costs`. */
   defaultCost: number;
-  /** Addresses that cost more or less; `path` without the API's prefix, with `{…}` for a part that varies. */
+  /** Endpoints with a different cost; `path` excludes the API prefix and has `{…}` for variable parts. */
   costs: readonly { method: string; path: string; cost: number }[];
 }
 
-/** The venue's smallest tier ("rate limits", October 2026): what a caller without a key has, too. */
+/** The venue's smallest tier ("rate limits", October 2026), which also applies without a key. */
 export const basicLimits: VenueLimits = {
   read: { refillPerSecond: 200, capacity: 600 },
   write: { refillPerSecond: 100, capacity: 100 },
@@ -182,22 +180,21 @@ export const basicLimits: VenueLimits = {
   costs: [],
 };
 
-/** What is used of the limits: clocks differ, and other programs of the operator may use the same key. */
+/** Used share of the limits: clocks differ, and the operator's other programs may use the same key. */
 const SHARE = 0.9;
 
 export type VenueBudget = ReturnType<typeof createVenueBudget>;
 
-/** The tokens that everything which asks the venue with one key has together. */
 export function createVenueBudget(initial: VenueLimits = basicLimits) {
   const read = createTokenBucket(sharedPart(initial.read));
   const write = createTokenBucket(sharedPart(initial.write));
   let costOf = createCosts(initial);
   const bucketOf = (method: string) => (method === 'GET' ? read : write);
   return {
-    /** Waits for the tokens of a request. Urgent ones, those of orders and of the account, are served first. */
+    /** Waits for a request's tokens. Urgent requests (orders, account) go first. */
     take: (method: string, path: string, signal: AbortSignal, isUrgent?: boolean) =>
       bucketOf(method).take(costOf(method, path), signal, isUrgent),
-    /** The venue answered 429, which comes without a time to wait: less is asked for a while. */
+    /** Slows down after a 429, which names no time to wait. */
     refused: (method: string): void => bucketOf(method).slowDown(),
     setLimits(limits: VenueLimits): void {
       read.setLimits(sharedPart(limits.read));

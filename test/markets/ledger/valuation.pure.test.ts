@@ -24,21 +24,21 @@ const active = (book: OrderBook): Quotes => ({
 });
 const dollars = (micros: bigint | null) => (micros === null ? null : formatDollars(micros));
 
-describe('a position in a market that trades', () => {
+describe('a position in an active market', () => {
   const book: OrderBook = { yes: bids(['0.56', 100], ['0.55', 50]), no: bids(['0.30', 4]) };
 
-  // Fees: 0.07·C·P·(1−P), up to a millionth each fill; then the whole sale is rounded down to $0.0001 once.
+  // Fees: 0.07·C·P·(1−P), rounded up to a millionth per fill; then the whole sale is rounded down to $0.0001 once.
   it.each([
     // 56.00 − 1.7248 = 54.2752
     { side: 'yes', contracts: 100, value: '54.2752', fees: '1.7248', unsellable: 0 },
     // 56.00 + 11.00 − 1.7248 − 0.3465 = 64.9287
     { side: 'yes', contracts: 120, value: '64.9287', fees: '2.0713', unsellable: 0 },
-    // 56.00 + 27.50 − 1.7248 − 0.86625 = 80.90895; nobody bids for the other 50.
+    // 56.00 + 27.50 − 1.7248 − 0.86625 = 80.90895; the other 50 have no bid.
     { side: 'yes', contracts: 200, value: '80.9089', fees: '2.5911', unsellable: 50 },
     // 1.20 − 0.0588 = 1.1412
     { side: 'no', contracts: 10, value: '1.1412', fees: '0.0588', unsellable: 6 },
   ] as const)(
-    'is worth what $contracts $side bring now, down the book and after fees',
+    'is worth the proceeds of selling $contracts $side into the book now, after fees',
     ({ side, contracts, value, fees, unsellable }) => {
       const mark = markPosition({ side, contracts }, active(book));
       expect({ ...mark, value: dollars(mark.value), fees: dollars(mark.fees) }).toEqual({
@@ -58,19 +58,16 @@ describe('a position in a market that trades', () => {
     [3, '0.0279'],
     // 0.0001 − 0.000007: nothing is left of a hundredth.
     [0.01, '0.0000'],
-  ])('at a cent each, %d of them lose what $0.0001 is too coarse for', (contracts, value) => {
+  ])('rounds the proceeds of %d contracts at a cent each down to $0.0001', (contracts, value) => {
     const quotes = active({ yes: bids(['0.01', 5]), no: [] });
     expect(dollars(markPosition({ side: 'yes', contracts }, quotes).value)).toBe(value);
   });
 
   it.each([
-    ['nobody bids', active({ yes: [], no: [] })],
-    ['there is no book', { ...active(book), book: undefined }],
-    ['the fee is not known', { ...active(book), feeRule: undefined }],
-    [
-      'the fee is one that cannot be computed',
-      { ...active(book), feeRule: { ...feeRule, type: 'flat' as const } },
-    ],
+    ['it has no bids', active({ yes: [], no: [] })],
+    ['it has no book', { ...active(book), book: undefined }],
+    ['its fee is unknown', { ...active(book), feeRule: undefined }],
+    ['its fee cannot be computed', { ...active(book), feeRule: { ...feeRule, type: 'flat' as const } }],
   ])('is worth nothing while %s', (_why, quotes) => {
     expect(markPosition({ side: 'yes', contracts: 7 }, quotes)).toEqual({
       valuation: 'book',
@@ -82,7 +79,7 @@ describe('a position in a market that trades', () => {
   });
 });
 
-describe('a position in a market that has ended', () => {
+describe('a position in a closed market', () => {
   const ended = (status: Market['status'], value: string | null): Quotes => ({
     market: { status, settlementValue: value === null ? null : parseDollars(value) },
     book: { yes: bids(['0.50', 100]), no: bids(['0.50', 100]) },
@@ -96,7 +93,7 @@ describe('a position in a market that has ended', () => {
     ['amended', '0.00', 'no', '7.0000'],
     ['disputed', '0.40', 'no', '4.2000'],
     ['finalized', '1.00', 'yes', '7.0000'],
-  ] as const)('%s at %s is expected to pay what 7 %s pay then', (status, value, side, expected) => {
+  ] as const)('%s at %s is valued at the payout of 7 %s', (status, value, side, expected) => {
     const mark = markPosition({ side, contracts: 7 }, ended(status, value));
     expect([mark.valuation, dollars(mark.value), mark.unsellableContracts]).toEqual([
       'expected',
@@ -105,7 +102,7 @@ describe('a position in a market that has ended', () => {
     ]);
   });
 
-  it('is worth nothing until there is a result, whatever still stands in its book', () => {
+  it('is worth nothing until there is a result, even if its book still has bids', () => {
     expect(markPosition({ side: 'yes', contracts: 7 }, ended('closed', null))).toMatchObject({
       valuation: 'closed',
       value: 0n,
@@ -114,7 +111,7 @@ describe('a position in a market that has ended', () => {
     });
   });
 
-  it('that is no longer listed is worth what was said of it last, and nothing if nothing was', () => {
+  it('is worth its last known payout once unlisted, or nothing if there was none', () => {
     const gone: Quotes = { market: undefined, book: undefined, feeRule: undefined, knownValue: null };
     expect(markPosition({ side: 'no', contracts: 3 }, { ...gone, knownValue: 0n })).toMatchObject({
       valuation: 'expected',
@@ -128,7 +125,7 @@ describe('a position in a market that has ended', () => {
   });
 });
 
-it('without market data no value is claimed, neither of one position nor of all', () => {
+it('has no value without market data, and neither has the total', () => {
   const mark = markPosition({ side: 'yes', contracts: 3 }, undefined);
   expect([mark.valuation, mark.value, mark.unsellableContracts]).toEqual(['unknown', null, 0]);
   expect(sumKnown([1n, null, 2n])).toBeNull();
@@ -169,8 +166,8 @@ describe('the outcomes of an event', () => {
     });
   });
 
-  it('let only one of several NO lose', () => {
-    // Cost 13.00, and at least one of the two pays 10.00: 3.00 may be lost, not 13.00.
+  it('let at most one of several NO positions lose', () => {
+    // Cost 13.00, and at least one of the two pays 10.00, so at most 3.00 is lost, not 13.00.
     expect(read([held('A', 'no', 10, '7.00'), held('B', 'no', 10, '6.00')], ladder)).toEqual({
       outcomes: { A: '-3.0000', B: '-3.0000', C: '7.0000' },
       worst: '-3.0000',
@@ -178,12 +175,12 @@ describe('the outcomes of an event', () => {
     });
   });
 
-  it('know that a whole ladder cannot lose', () => {
+  it('include no loss for a whole ladder', () => {
     const positions = ['A', 'B', 'C'].map((ticker) => held(ticker, 'yes', 1, '0.30'));
     expect(read(positions, ladder)).toMatchObject({ worst: '0.1000', best: '0.1000' });
   });
 
-  it('count with a bracket that is not known, where the ladder is not listed or has a hole', () => {
+  it('include an unknown bracket if the ladder is unlisted or has a gap', () => {
     const positions = [held('A', 'yes', 4, '1.00'), held('C', 'no', 2, '1.50')];
     const expected = {
       outcomes: { A: '3.5000', C: '-2.5000', null: '-0.5000' },
@@ -195,10 +192,10 @@ describe('the outcomes of an event', () => {
     expect(read(positions, torn)).toEqual(expected);
   });
 
-  it('are the worst and the best alone, where it is not known how the markets go together', () => {
+  it('are only the worst and the best if the relation between the markets is unknown', () => {
     const positions = [held('A', 'yes', 4, '1.00'), held('B', 'no', 2, '1.50')];
     const { outcomes, worstCase, bestCase } = eventOutcomes('KXTEMPNYCHS-26SEP1312', positions, undefined);
-    // None is paid, or all six contracts are.
+    // Either none or all six contracts are paid.
     expect(outcomes.map(({ ticker, payout, result }) => [ticker, dollars(payout), dollars(result)])).toEqual([
       [null, '0.0000', '-2.5000'],
       [null, '6.0000', '3.5000'],
@@ -207,7 +204,7 @@ describe('the outcomes of an event', () => {
   });
 });
 
-describe('the name of a market that is no longer listed', () => {
+describe('the name of an unlisted market', () => {
   it.each([
     ['KXHIGHNY-26NOV21-B84.5', undefined, 'KNYC', '2026-11-21', '84° to 85°'],
     ['KXHIGHNY-26NOV21-B-3.5', undefined, 'KNYC', '2026-11-21', '-4° to -3°'],
@@ -216,7 +213,7 @@ describe('the name of a market that is no longer listed', () => {
     ['KXHIGHNY-26NOV21-T84', '83° or below', 'KNYC', '2026-11-21', '83° or below'],
     ['KXHIGHNY-26NOV21-T84', '85° or above', 'KNYC', '2026-11-21', '85° or above'],
     ['SOMETHING', undefined, undefined, null, 'SOMETHING'],
-  ])('%s is told from its ticker and what its order wrote down', (ticker, known, station, date, label) => {
+  ])('%s comes from its ticker and its order’s label', (ticker, known, station, date, label) => {
     const name = nameMarket(ticker, undefined, known);
     expect([name.station?.id, name.date, name.label]).toEqual([station, date, label]);
   });

@@ -51,31 +51,31 @@ describe('the bracket of a market', () => {
     [{ ticker: between.ticker, label: '69° to 70°' }, bracketOf(69, 70)],
     [{ ticker: less.ticker, label: less.label }, bracketOf(null, 64)],
     [{ ticker: hourly.ticker, label: hourly.label, step: 0.01 as const }, bracketOf(89.99, null, 0.01)],
-  ])('is read where what is said agrees: %j', (fields, bracket) => {
+  ])('is parsed if its sources agree: %j', (fields, bracket) => {
     expect(parseBracket(fields)).toEqual(bracket);
   });
 
   it.each([
-    ['nothing is said but the ticker', { ticker: between.ticker, label: '' }],
-    ['the label is another one', { ...between, label: '70° to 71°' }],
-    ['the label is of another kind', { ...greater, label: '71° or below' }],
-    ['the ticker has another middle', { ...between, ticker: 'X-B68.5', label: '69° to 70°' }],
-    ['the ticker is of a tail', { ...between, ticker: 'X-T69.5', label: '69° to 70°' }],
+    ['only the ticker is given', { ticker: between.ticker, label: '' }],
+    ['the label differs', { ...between, label: '70° to 71°' }],
+    ['the label has a different kind', { ...greater, label: '71° or below' }],
+    ['the ticker has a different midpoint', { ...between, ticker: 'X-B68.5', label: '69° to 70°' }],
+    ['the ticker names a tail', { ...between, ticker: 'X-T69.5', label: '69° to 70°' }],
     ['the ticker of a tail has its floor', { ...between, ticker: 'X-T69', label: '69° to 70°' }],
-    ['the ticker is of a bracket between two', { ...greater, ticker: 'X-B71' }],
-    ['the ticker has another strike', { ...greater, ticker: 'X-T72' }],
-    ['the ticker has more behind its strike', { ...greater, ticker: 'X-T71-EARLY' }],
+    ['the ticker names a bracket with two ends', { ...greater, ticker: 'X-B71' }],
+    ['the ticker has a different strike', { ...greater, ticker: 'X-T72' }],
+    ['the ticker continues after its strike', { ...greater, ticker: 'X-T71-EARLY' }],
     ['the ticker has no strike', { ...greater, ticker: 'X' }],
-    ['a strike is no whole degree', { ...between, ticker: 'X-B69.45', floorStrike: 68.9, label: '' }],
-    ['a strike is no hundredth', { ...hourly, ticker: 'X-T89.995', floorStrike: 89.995, label: '' }],
-    ['the strikes are the wrong way round', { ...between, floorStrike: 70, capStrike: 69, label: '' }],
-    ['the label is the wrong way round', { ticker: between.ticker, label: '70° to 69°' }],
+    ['a strike is not a whole degree', { ...between, ticker: 'X-B69.45', floorStrike: 68.9, label: '' }],
+    ['a strike is not in hundredths', { ...hourly, ticker: 'X-T89.995', floorStrike: 89.995, label: '' }],
+    ['the strikes are reversed', { ...between, floorStrike: 70, capStrike: 69, label: '' }],
+    ['the label is reversed', { ticker: between.ticker, label: '70° to 69°' }],
     ['a strike is missing', { ...between, capStrike: undefined, label: '' }],
-  ])('is not known where %s', (_case, fields) => {
+  ])('is unknown if %s', (_case, fields) => {
     expect(parseBracket(fields)).toBeUndefined();
   });
 
-  it('is the same only with the same kind and both ends', () => {
+  it('equals only a bracket of the same kind with the same ends', () => {
     const all = [
       bracketOf(69, 70),
       bracketOf(69, 71),
@@ -87,7 +87,7 @@ describe('the bracket of a market', () => {
       for (const [j, b] of all.entries()) expect(isSameBracket(a, b)).toBe(i === j);
   });
 
-  it('pays at its ends, and tails are strict', () => {
+  it('pays at its ends if it has two, and beyond its strike if it is a tail', () => {
     expect([68, 69, 70, 71].map((value) => bracketPays(bracketOf(69, 70), value))).toEqual([
       false,
       true,
@@ -103,7 +103,7 @@ describe('the bracket of a market', () => {
 describe('the brackets of an event', () => {
   const ladder: Bracket[] = [bracketOf(66, 67), bracketOf(null, 64), bracketOf(67, null), bracketOf(64, 65)];
 
-  it('are a whole ladder where they cover every degree once, in whatever order', () => {
+  it('form a whole ladder if they cover every degree once, in any order', () => {
     expect(isWholeLadder(ladder)).toBe(true);
     expect(areOutcomesKnown(ladder)).toBe(true);
     expect(areThresholds(ladder)).toBe(false);
@@ -111,24 +111,21 @@ describe('the brackets of an event', () => {
   });
 
   it.each<[string, Bracket[]]>([
-    ['there are none', []],
+    ['the list is empty', []],
     ['one is missing', [bracketOf(null, 64), bracketOf(66, 67), bracketOf(67, null)]],
     ['two overlap', [bracketOf(null, 64), bracketOf(63, 65), bracketOf(65, null)]],
     ['the low tail is missing', [bracketOf(64, 65), bracketOf(65, null)]],
     ['the high tail is missing', [bracketOf(null, 64), bracketOf(64, 65)]],
     ['there are two high tails', [bracketOf(null, 64), bracketOf(63, null), bracketOf(64, null)]],
-    // 66 to 65 begins one above 65, and what follows it begins one above its end.
-    [
-      'one is the wrong way round',
-      [bracketOf(null, 64), bracketOf(64, 65), bracketOf(66, 65), bracketOf(65, null)],
-    ],
+    // 66 to 65 starts one above 65, and the next bracket starts one above its end.
+    ['one is reversed', [bracketOf(null, 64), bracketOf(64, 65), bracketOf(66, 65), bracketOf(65, null)]],
     ['they are rounded differently', [bracketOf(null, 64), bracketOf(63.99, null, 0.01)]],
-  ])('are no ladder where %s', (_case, brackets) => {
+  ])('form no ladder if %s', (_case, brackets) => {
     expect(isWholeLadder(brackets)).toBe(false);
     expect(areOutcomesKnown(brackets)).toBe(false);
   });
 
-  it('are thresholds where each is above another value', () => {
+  it('are thresholds if each has a different floor', () => {
     const thresholds = [bracketOf(70.99, null, 0.01), bracketOf(71.99, null, 0.01)];
     expect(areThresholds(thresholds)).toBe(true);
     expect(areOutcomesKnown(thresholds)).toBe(true);
@@ -137,7 +134,7 @@ describe('the brackets of an event', () => {
     expect(areThresholds([thresholds[0]!, bracketOf(null, 71.99, 0.01)])).toBe(false);
   });
 
-  it('of a ladder are the outcomes themselves, each with its own probability', () => {
+  it('are the outcomes of a ladder, each with its own probability', () => {
     const outcomes = outcomesOf(ladder);
     expect(outcomes.ranges).toEqual(ladder.map(bracketRange));
     expect(outcomes.pays).toEqual(ladder.map((_, i) => ({ from: i, to: i })));
@@ -157,11 +154,11 @@ describe('a date', () => {
     ['2026', 4, '31', undefined],
     ['2026', 13, '01', undefined],
     ['2026', 10, '99', undefined],
-  ])('of %s, %i, %s is %s', (year, month, day, date) => {
+  ])('from %s, %i, %s is %s', (year, month, day, date) => {
     expect(dateFrom(year, month, day)).toBe(date);
   });
 
-  it('is listed with the last one, and none where the last is before the first', () => {
+  it('range includes both ends, and is empty if it ends before it begins', () => {
     expect(daysBetween('2026-02-27', '2026-03-01')).toEqual(['2026-02-27', '2026-02-28', '2026-03-01']);
     expect(daysBetween('2026-02-27', '2026-02-27')).toEqual(['2026-02-27']);
     expect(daysBetween('2026-02-27', '2026-02-26')).toEqual([]);
@@ -169,7 +166,7 @@ describe('a date', () => {
   });
 
   it.each(['2026-2-01', '26-02-01', '2026-02-01T00', 'today', '2026-13-01'])(
-    'of a climate day is no other text: %s',
+    'of a climate day is rejected in any other format: %s',
     (text) => {
       expect(() => climateDayOf({ standardOffsetHours: -5 }, text)).toThrow(RangeError);
     },

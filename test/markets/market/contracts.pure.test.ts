@@ -32,8 +32,9 @@ describe('a number of contracts', () => {
     expect(toHundredths(contracts)).toBe(parts);
   });
 
-  it.each(['', '.5', '1.', '0.001', '1e2', ' 1', '1,000', 'NaN', '0x1', '１'])('%j is none', (text) =>
-    expect(() => parseCount(text)).toThrow(RangeError),
+  it.each(['', '.5', '1.', '0.001', '1e2', ' 1', '1,000', 'NaN', '0x1', '１'])(
+    'is not parsed from %j',
+    (text) => expect(() => parseCount(text)).toThrow(RangeError),
   );
 
   it('is written with two decimals and read back equal', () => {
@@ -47,7 +48,7 @@ describe('a number of contracts', () => {
     );
   });
 
-  it('adds up without drift over 10,000 steps forth and back', () => {
+  it('does not drift over 10,000 additions and subtractions', () => {
     const steps = fc.array(fc.integer({ min: -1_000_000, max: 1_000_000 }), {
       minLength: 10_000,
       maxLength: 10_000,
@@ -68,7 +69,7 @@ describe('a number of contracts', () => {
     );
   });
 
-  it('is what orders may be for from 0.01 to 100,000 with two decimals', () => {
+  it('is a valid order size from 0.01 to 100,000 with two decimals', () => {
     for (const good of [0.01, 0.07, 1, 48.14, 99_999.99, 100_000]) expect(isOrderSize(good)).toBe(true);
     for (const bad of [0, -1, 0.001, 1.005, 0.1 + 0.2, 100_000.01, Infinity, NaN])
       expect(isOrderSize(bad)).toBe(false);
@@ -93,12 +94,12 @@ describe('the value of contracts', () => {
     );
   });
 
-  it('is rounded down to the millionth where a price is finer, also below nothing', () => {
+  it('is rounded down to the millionth for finer prices, also when negative', () => {
     expect([valueOf(333_333n, 0.01), valueOf(333_333n, -0.01)]).toEqual([3_333n, -3_334n]);
     expect(valueOf(333_333n, 3)).toBe(999_999n);
   });
 
-  it('in parts is never more than the whole, and less by a millionth for each at the most', () => {
+  it('split into parts falls short of the whole by at most a millionth per part, and never exceeds it', () => {
     fc.assert(
       fc.property(
         fc.bigInt({ min: 0n, max: 1_000n * DOLLAR }),

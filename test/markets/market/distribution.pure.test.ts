@@ -28,7 +28,7 @@ describe('the distribution of a maximum in whole degrees', () => {
   it.each([
     [null, [0.056673, 0.169955, 0.306579, 0.287135, 0.1396, 0.040059]],
     [71, [0, 0, 0.259715, 0.455365, 0.22139, 0.06353]],
-  ])('gives the published table of N(71.3, 2.4) with at least %s reached', (atLeast, table) => {
+  ])('matches the published table of N(71.3, 2.4) with at least %s reached', (atLeast, table) => {
     for (const [i, p] of chances(71.3, 2.4, atLeast).entries())
       expect(Math.abs(p - table[i]!)).toBeLessThan(1e-6);
   });
@@ -46,7 +46,7 @@ describe('the distribution of a maximum in whole degrees', () => {
         const p = chances(mean, deviation, atLeast, ladderFrom(lowest), shape);
         for (const value of p) expect(value >= 0 && value <= 1).toBe(true);
         expect(Math.abs(sum(p) - 1)).toBeLessThan(1e-12);
-        // What cannot be any more is nothing at all, not nearly.
+        // An excluded outcome has probability exactly zero.
         for (const [i, { highest }] of ladderFrom(lowest).map(bracketRange).entries())
           if (atLeast !== null && highest !== null && highest < atLeast) expect(p[i]).toBe(0);
       }),
@@ -54,8 +54,9 @@ describe('the distribution of a maximum in whole degrees', () => {
     );
   });
 
-  it('keeps its shape where plain probabilities are too small for a number', () => {
-    // 60 deviations above the mean a tail falls by exp(−60·d − d²/2) with d deviations: at d = 1, by 8.75e-27 / (1 + 1/60).
+  it('keeps its shape where plain probabilities underflow', () => {
+    // 60 deviations above the mean a tail falls by exp(−60·d − d²/2) within d deviations: at d = 1, by 8.75e-27 / (1 +
+    // 1/60).
     const p = chances(0, 1, 60, [
       { kind: 'less', floor: null, cap: 60 },
       { kind: 'between', floor: 60, cap: 60 },
@@ -67,26 +68,26 @@ describe('the distribution of a maximum in whole degrees', () => {
     expect(p[2]! / (Math.exp(-60) * (59.5 / 60.5))).toBeCloseTo(1, 3);
   });
 
-  it('does not lose small probabilities below the mean either', () => {
-    // Φ(−20) = 2.7536241186063314e-89: what the lowest bracket has when its upper end is 20 deviations down.
+  it('keeps small probabilities below the mean', () => {
+    // Φ(−20) = 2.7536241186063314e-89: the lowest bracket when its upper end is 20 deviations down.
     const [lowest] = chances(87.5, 1, null);
     expect(lowest! / 2.7536241186063314e-89).toBeCloseTo(1, 10);
   });
 
-  it('has the normal quantiles, moved up by what is ruled out', () => {
+  it('has the normal quantiles, shifted up by truncation', () => {
     expect(quantileOf({ mean: 71.3, deviation: 2.4, atLeast: null }, 0.95)).toBeCloseTo(
       71.3 + 2.4 * 1.6448536269514722,
       9,
     );
     expect(quantileOf({ mean: 71.3, deviation: 2.4, atLeast: null }, 0.5)).toBeCloseTo(71.3, 9);
-    // All above 71.5 = the mean: half of it lies below the upper quartile.
+    // Everything above 71.5 = the mean remains, so its median is the upper quartile.
     expect(quantileOf({ mean: 71.5, deviation: 2, atLeast: 72 }, 0.5)).toBeCloseTo(
       71.5 + 2 * 0.6744897501960817,
       9,
     );
   });
 
-  it('has quantiles above the floor that rise and that bracket probabilities agree with, however far out', () => {
+  it('has increasing quantiles above the floor that agree with the bracket probabilities, however far out', () => {
     const input = fc.record({
       deviation: fc.double({ min: 0.5, max: 6, noNaN: true }),
       above: fc.integer({ min: -30, max: 120 }),
@@ -99,7 +100,7 @@ describe('the distribution of a maximum in whole degrees', () => {
         expect(quantiles[0]).toBeGreaterThanOrEqual(distribution.atLeast - 0.5);
         expect(quantiles[1]).toBeGreaterThan(quantiles[0]!);
         expect(quantiles[2]).toBeGreaterThan(quantiles[1]!);
-        // What lies in whole degrees wholly below a quantile has at most its probability.
+        // Whole degrees entirely below a quantile have at most its probability.
         const cap = Math.floor(quantiles[1]! + 0.5);
         expect(probabilityOf(distribution, { kind: 'less', floor: null, cap })).toBeLessThanOrEqual(
           0.5 + 1e-9,
@@ -111,7 +112,7 @@ describe('the distribution of a maximum in whole degrees', () => {
     );
   });
 
-  it('is logistic with the mean and the deviation that are said', () => {
+  it('can be logistic with the given mean and deviation', () => {
     // Scale 2.4 √3 / π = 1.323188; at most 67.5: 1 / (1 + exp(3.8 / 1.323188)), and so on.
     const scale = (2.4 * Math.sqrt(3)) / Math.PI;
     const cdf = (t: number) => 1 / (1 + Math.exp((71.3 - t) / scale));
@@ -120,7 +121,7 @@ describe('the distribution of a maximum in whole degrees', () => {
     for (const [i, p] of chances(71.3, 2.4, null, ladder, 'logistic').entries())
       expect(p).toBeCloseTo(table[i]!, 12);
     expect(table[0]).toBeCloseTo(0.053563, 6);
-    // Cut off at 70.5 the rest keeps its proportions.
+    // Truncated at 70.5, the rest keeps its proportions.
     const rest = 1 - cdf(70.5);
     const [, , cut, ...warmer] = chances(71.3, 2.4, 71, ladder, 'logistic');
     expect(cut).toBeCloseTo((cdf(71.5) - cdf(70.5)) / rest, 12);
@@ -130,7 +131,7 @@ describe('the distribution of a maximum in whole degrees', () => {
     expect(quantileOf(distribution, 0.05)).toBeCloseTo(71.3 - scale * Math.log(19), 12);
     for (const probability of [1e-9, 0.3, 1 - 1e-9])
       expect(cdf(quantileOf(distribution, probability))).toBeCloseTo(probability, 12);
-    // 30 scales up the tail falls by e with each: nothing is lost there.
+    // 30 scales up, the tail falls by a factor of e per scale, without loss of precision.
     const far = { ...distribution, mean: 71.5 - 30 * scale };
     expect(probabilityOf(far, { kind: 'greater', floor: 71, cap: null })).toBeCloseTo(Math.exp(-30), 25);
   });
@@ -142,12 +143,12 @@ describe('the distribution of a maximum in whole degrees', () => {
     expect(quantileOf({ mean: 71, deviation: 0, atLeast: 71 }, 0.05)).toBe(71);
   });
 
-  it('takes the lower degree of a reading between two, because a bound must hold', () => {
+  it('rounds a reading between two degrees down, because a bound must hold', () => {
     expect([70.52, 71, 71.06, 71.49, 71.5, 71.6, -0.5].map(sureDegree)).toEqual([71, 71, 71, 71, 71, 72, -1]);
   });
 });
 
-describe('a maximum that stays at what has been reached with some probability', () => {
+describe('a maximum with a probability of staying at its bound', () => {
   const stays = fc.double({ min: 0, max: 1, noNaN: true });
   const some = fc.record({
     mean: fc.double({ min: 40, max: 100, noNaN: true }),
@@ -156,7 +157,7 @@ describe('a maximum that stays at what has been reached with some probability', 
     shape,
   });
 
-  it('has just that there, nothing below, and sums to one over every ladder; a minimum is its mirror image', () => {
+  it('has exactly that probability at the bound, none below, and sums to one over every ladder; a minimum mirrors it', () => {
     fc.assert(
       fc.property(
         some,
@@ -189,22 +190,22 @@ describe('a maximum that stays at what has been reached with some probability', 
     );
   });
 
-  it('censored at what it says itself it is no less than that normal distribution says above', () => {
-    // N(71.3, 2.4) with 71 reached: Φ(0.2 / 2.4) is 71, the rest is as it was.
+  it('equals the normal distribution above the bound if the probability of staying is the normal one', () => {
+    // N(71.3, 2.4) with 71 reached: 71 has Φ(0.2 / 2.4), the rest is unchanged.
     const distribution = { mean: 71.3, deviation: 2.4, atLeast: 71, stays: normalCdf(0.2 / 2.4) };
     const table = [0, 0, normalCdf(0.2 / 2.4), 0.287135, 0.1396, 0.040059];
     for (const [i, bracket] of ladder.entries())
       expect(Math.abs(probabilityOf(distribution, bracket) - table[i]!)).toBeLessThan(1e-6);
   });
 
-  it('has quantiles that say the same', () => {
+  it('has quantiles that agree with its probabilities', () => {
     fc.assert(
       fc.property(some, fc.double({ min: 0.01, max: 0.99, noNaN: true }), (given, probability) => {
         const distribution = { ...given, atLeast: 70 };
         const quantile = quantileOf(distribution, probability);
         if (probability <= given.stays) expect(quantile).toBe(70);
         else {
-          // What is below it, by the distribution before it is rounded.
+          // Probability below it in the unrounded distribution.
           const below = (temperature: number) =>
             probabilityWithin(distribution, { lowest: null, highest: temperature - 0.5, step: 1 });
           expect(quantile).toBeGreaterThanOrEqual(70.5);

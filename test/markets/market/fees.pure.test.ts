@@ -33,7 +33,7 @@ describe('dollars', () => {
   ])('%s is read exactly', (text, micros) => expect(parseDollars(text)).toBe(micros));
 
   it.each(['', '.5', '1.', '1e2', '0x1', ' 1', '1,000', '0.0000001', '--1', 'NaN', '１'])(
-    '%j is no amount',
+    'are not read from %j',
     (text) => expect(() => parseDollars(text)).toThrow(RangeError),
   );
 
@@ -53,7 +53,7 @@ describe('dollars', () => {
     );
   });
 
-  it('are rounded down and up, below zero too', () => {
+  it('are rounded down and up, also below zero', () => {
     expect([15_000n, -15_000n, 20_000n, -1n].map((micros) => floorTo(micros, CENT))).toEqual([
       10_000n,
       -20_000n,
@@ -69,7 +69,7 @@ describe('dollars', () => {
   });
 });
 
-/** Prices to a tenth of a cent, and hundredths of contracts: what the venue trades. */
+/** Prices to a tenth of a cent and hundredths of contracts, as the venue trades them. */
 const anyFill = fc.record({
   action: fc.constantFrom<Fill['action']>('buy', 'sell'),
   price: fc.integer({ min: 1, max: 999 }).map((ticks) => BigInt(ticks) * 1000n),
@@ -86,7 +86,7 @@ const anyRule = fc.record({
 });
 
 describe('the taker’s fee', () => {
-  // The table of the venue's fee schedule, which shows whole cents: the amount itself is rounded up to a millionth.
+  // The venue's fee schedule shows whole cents; the exact amount is rounded up to a millionth.
   it.each([
     [1, 50, 2, 17_500n],
     [100, 50, 175, 1_750_000n],
@@ -97,7 +97,7 @@ describe('the taker’s fee', () => {
     [3, 50, 6, 52_500n],
     [250, 27, 345, 3_449_250n],
   ])(
-    'of %i contracts at %i cents is %i cents in its table, and %i millionths',
+    'of %i contracts at %i cents is %i cents in the schedule, and %i millionths exactly',
     (contracts, price, shown, fee) => {
       const charged = tradeFee(quadratic, { price: cents(price), contracts });
       expect(charged).toBe(fee);
@@ -114,7 +114,7 @@ describe('the taker’s fee', () => {
     expect(tradeFee(quadratic, { price, contracts })).toBe(fee),
   );
 
-  it('follows the multiplier, and is nothing at a price of nothing or all', () => {
+  it('scales with the multiplier, and is zero at a price of zero or a dollar', () => {
     const half = { ...quadratic, multiplier: DOLLAR / 2n };
     const fill = { price: cents(50), contracts: 100 };
     expect([tradeFee(quadratic, fill), tradeFee(half, fill)]).toEqual([1_750_000n, 875_000n]);
@@ -125,7 +125,7 @@ describe('the taker’s fee', () => {
     }
   });
 
-  it('is the exact amount, up by less than $0.000001', () => {
+  it('exceeds the exact amount by less than $0.000001', () => {
     fc.assert(
       fc.property(anyFill, ({ price, contracts }) => {
         const fee = tradeFee(quadratic, { price, contracts });
@@ -137,13 +137,15 @@ describe('the taker’s fee', () => {
   });
 });
 
-it('the maker pays the part of the taker’s fee that the type says', () => {
+it('is charged to makers in the proportion of the fee type', () => {
   const fill = { price: cents(50), contracts: 100, isMaker: true };
-  // 0.07, 0.0175 and 0.035 · 100 · 0.25: the schedule's rates of takers, makers and makers of combos.
+  // 0.07, 0.0175 and 0.035 · 100 · 0.25: the schedule's rates for takers, makers and combo makers.
   expect(feeTypes.map((type) => tradeFee({ ...quadratic, type }, fill))).toEqual([0n, 437_500n, 875_000n]);
 });
 
-/** The venue's own words (its text on fee rounding, October 2026), step by step, for a member whose balance has this precision. */
+/**
+ * Literal implementation of the venue's text on fee rounding (October 2026) for a member with this balance precision.
+ */
 function chargeByDefinition(fills: Fill[], rule: FeeRule, precision: bigint) {
   let accumulator = 0n;
   return fills.map((fill) => {
@@ -162,7 +164,7 @@ function chargeByDefinition(fills: Fill[], rule: FeeRule, precision: bigint) {
   });
 }
 
-describe('an order that is filled in parts', () => {
+describe('an order filled in parts', () => {
   const fillsOf = (length: number) => fc.array(anyFill, { minLength: 1, maxLength: length });
   const chargeAll = (rule: FeeRule, fills: Fill[]) => {
     let account = newOrderAccount;
@@ -173,7 +175,7 @@ describe('an order that is filled in parts', () => {
     });
   };
 
-  it('is charged as the venue defines it, fill by fill, taker and maker alike', () => {
+  it('is charged by the venue’s definition, fill by fill, as taker and as maker', () => {
     fc.assert(
       fc.property(fillsOf(30), anyRule, (fills, rule) => {
         const charges = chargeAll(rule, fills).map(({ balanceChange, fee, account }) => ({
@@ -186,7 +188,7 @@ describe('an order that is filled in parts', () => {
     );
   });
 
-  it('the definition gives the worked example of the venue, which is for a member with a precision of a cent', () => {
+  it('reproduces the venue’s worked example for a member with cent precision', () => {
     // A purchase of $0.055 with a model fee of $0.00363825: price 0.055, one contract, 0.07 · 0.055 · 0.945.
     const fill: Fill = { action: 'buy', price: 55_000n, contracts: 1 };
     expect(tradeFee(quadratic, fill)).toBe(3_639n);
@@ -195,7 +197,7 @@ describe('an order that is filled in parts', () => {
     ]);
   });
 
-  it('never has a fill that is paid for being traded, and never a balance between two steps', () => {
+  it('never has a negative fee, nor a balance between two steps', () => {
     fc.assert(
       fc.property(fillsOf(30), anyRule, (fills, rule) => {
         for (const { fee, balanceChange, account } of chargeAll(rule, fills)) {
@@ -207,8 +209,8 @@ describe('an order that is filled in parts', () => {
     );
   });
 
-  it('pays in sum the exact amount, rounded once, however many parts there are', () => {
-    // In whole cents a contract, each hundredth of a contract is worth whole steps, so that a fee always covers what is to be given back.
+  it('pays the exact total, rounded once, however many parts there are', () => {
+    // At whole-cent prices each hundredth of a contract is worth whole steps, so a fee always covers its refund.
     const inCents = anyFill.map((fill) => ({
       ...fill,
       isMaker: false,
@@ -222,12 +224,13 @@ describe('an order that is filled in parts', () => {
     );
   });
 
-  it('keeps what a fill’s own fee does not cover for the next one', () => {
-    // A hundredth at a tenth of a cent is worth $0.00001, and its fee $0.000001: each pays $0.0001 and 89 millionths too much.
+  it('carries a refund that exceeds a fill’s fee over to the next fill', () => {
+    // A hundredth at a tenth of a cent is worth $0.00001 with a fee of $0.000001: each pays $0.0001, 89 millionths too
+    // much.
     const part: Fill = { action: 'buy', price: 1_000n, contracts: 0.01 };
     const charges = chargeAll(quadratic, [part, part, { ...part, contracts: 10 }]);
     expect(charges.map(({ balanceChange }) => balanceChange)).toEqual([-100n, -100n, -10_600n]);
-    // In sum 0.01002 and a fee of 702 millionths: 0.010722, up to a step.
+    // In total 0.01002 and a fee of 702 millionths: 0.010722, rounded up to a step.
     expect(charges.at(-1)!.account).toEqual({ exact: -10_722n, booked: -10_800n });
   });
 });

@@ -29,11 +29,11 @@ it.each([
     href: '/dashboard/markets?station=INDEX-LA-COASTAL&kind=hourly&date=2026-09-13&hour=0',
   },
   { ticker: 'KXRAIN-26SEP13-NYC', day: 'KXRAIN-26SEP13, 13 Sept 2026', label: 'NYC', href: undefined },
-])('$ticker, no longer listed, is $label of $day', ({ ticker, day, label, href }) => {
+])('unlisted $ticker is $label on $day', ({ ticker, day, label, href }) => {
   expect(toMarketView(nameMarket(ticker, undefined))).toEqual({ ticker, day, label, href });
 });
 
-it('a market without a place is named by what the venue says of it, with the way to its ticket', () => {
+it('a market without a place has the venue’s own name and a link to its ticket', () => {
   const market = {
     ticker: 'KXRAIN-26SEP13-NYC',
     eventTicker: 'KXRAIN-26SEP13',
@@ -52,7 +52,7 @@ it('a market without a place is named by what the venue says of it, with the way
   });
 });
 
-it('an hour is settled by the index, whatever the day', () => {
+it('an hourly market settles by the index, whatever the day', () => {
   expect(nameMarket('KXTEMPMIAH-26SEP1312-T89.99', undefined).source).toBe('Kalshi Weather Index');
   expect(nameMarket('KXLOWTCHI-26SEP25-B58.5', undefined).source).toBe('The Weather Company');
 });

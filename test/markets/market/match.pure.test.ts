@@ -16,7 +16,7 @@ import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
 const cents = (amount: number) => BigInt(amount) * CENT;
 const level = (price: number, contracts: number) => ({ price: cents(price), contracts });
 
-/** YES 42 / 45: who bids 55 for NO asks 45 for YES. */
+/** YES 42 / 45: bidding 55 for NO is asking 45 for YES. */
 const book: OrderBook = { yes: [level(42, 10), level(41, 20)], no: [level(55, 5), level(54, 7)] };
 
 const order = (values: Partial<MarketableOrder>): MarketableOrder => ({
@@ -29,18 +29,18 @@ const order = (values: Partial<MarketableOrder>): MarketableOrder => ({
 });
 
 describe('an order book', () => {
-  it('has as its asks the bids of the other side', () => {
+  it('has the other side’s bids as its asks', () => {
     expect(asksOf(book, 'yes')).toEqual([level(45, 5), level(46, 7)]);
     expect(asksOf(book, 'no')).toEqual([level(58, 10), level(59, 20)]);
     expect(bidsOf(book, 'no')).toEqual([level(55, 5), level(54, 7)]);
   });
 
-  it('is sorted, with one level per price, without empty levels and without the prices that stand for nobody', () => {
+  it('is sorted, with one level per price, without empty levels or placeholder prices', () => {
     const messy = [level(41, 3), level(0, 9), level(42, 1), level(41, 4), level(100, 2), level(40, 0)];
     expect(toLevels(messy)).toEqual([level(42, 1), level(41, 7)]);
   });
 
-  it('is crossed where a buyer would pay what a seller asks', () => {
+  it('is crossed if a bid meets an ask', () => {
     expect(isCrossed(book)).toBe(false);
     expect(isCrossed({ yes: [level(45, 1)], no: [level(55, 1)] })).toBe(true);
     expect(isCrossed({ yes: [level(60, 1)], no: [level(55, 1)] })).toBe(true);
@@ -49,7 +49,7 @@ describe('an order book', () => {
 });
 
 describe('an order', () => {
-  it('walks the book from the best price on', () => {
+  it('walks the book from the best price', () => {
     expect(matchOrder(book, order({}))).toEqual({ fills: [level(45, 5), level(46, 3)], filledContracts: 8 });
     expect(matchOrder(book, order({ action: 'sell', limitPrice: cents(1), contracts: 12 }))).toEqual({
       fills: [level(42, 10), level(41, 2)],
@@ -57,7 +57,7 @@ describe('an order', () => {
     });
   });
 
-  it('stops at its limit, and takes nothing at all where it is to be filled or killed', () => {
+  it('stops at its limit, and fill-or-kill then takes nothing', () => {
     expect(matchOrder(book, order({ limitPrice: cents(45) })).filledContracts).toBe(5);
     const all = order({ limitPrice: cents(45), timeInForce: 'fill_or_kill' });
     expect(matchOrder(book, all)).toEqual({ fills: [], filledContracts: 0 });
@@ -92,8 +92,8 @@ const anyOrder = fc.record<MarketableOrder>({
 const count = (list: readonly { contracts: number }[]) =>
   list.reduce((sum, { contracts }) => sum + contracts, 0);
 
-describe('whatever the book and the order', () => {
-  it('no fill is better than the book or worse than the limit, and none is larger than asked for', () => {
+describe('for any book and order', () => {
+  it('no fill beats the book, breaks the limit or exceeds the requested size', () => {
     fc.assert(
       fc.property(anyBook, anyOrder, (book, order) => {
         const { fills, filledContracts } = matchOrder(book, order);
@@ -110,7 +110,7 @@ describe('whatever the book and the order', () => {
           expect(contracts).toBeLessThanOrEqual(offered.get(price) ?? 0);
           expect(order.action === 'buy' ? price <= order.limitPrice : price >= order.limitPrice).toBe(true);
         }
-        // Nothing that stands at a better price is passed over.
+        // No better level is skipped.
         const worst = fills.at(-1)?.price;
         for (const [price, contracts] of offered) {
           const isBetter = worst !== undefined && (order.action === 'buy' ? price < worst : price > worst);
@@ -120,13 +120,13 @@ describe('whatever the book and the order', () => {
     );
   });
 
-  it('what is taken is gone, and only that', () => {
+  it('exactly the contracts taken are removed', () => {
     fc.assert(
       fc.property(anyBook, anyOrder, (book, order) => {
         const { fills, filledContracts } = matchOrder(book, order);
         const left = consume(book, order, fills);
         expect(count(left.yes) + count(left.no)).toBe(count(book.yes) + count(book.no) - filledContracts);
-        // The same order again gets what was left, never the same contracts.
+        // Repeating the order takes the remaining contracts, never the same ones.
         const again = matchOrder(left, { ...order, timeInForce: 'immediate_or_cancel' });
         const both = matchOrder(book, {
           ...order,

@@ -36,7 +36,7 @@ function readAll(bodies: readonly unknown[]) {
   };
 }
 
-/** Each settled event: its one winner is the one that our rule says of the value that was recorded. */
+/** Each settled event has exactly one winner, the one that our rule derives from the recorded value. */
 function expectWinners(markets: readonly ListedMarket[]): { settled: number; open: number } {
   const count = { settled: 0, open: 0 };
   for (const { eventTicker, markets: ofEvent } of groupEvents(shareTemperatures(markets))) {
@@ -59,9 +59,9 @@ function expectWinners(markets: readonly ListedMarket[]): { settled: number; ope
 }
 
 const events = filesIn('kalshi', /^events_.*\.jsonl\.gz$/);
-describe.skipIf(events.length === 0)('events of 2024 and 2025 as the venue sent them', () => {
+describe.skipIf(events.length === 0)('events of 2024 and 2025 as sent by the venue', () => {
   it.each(events)(
-    '%s: every body is read and placed, and every winner follows from the recorded value',
+    '%s: every body is parsed and placed, and the recorded value explains every winner',
     (name) => {
       const lines = gunzipSync(readFileSync(new URL(`kalshi/${name}`, data)))
         .toString()
@@ -88,8 +88,8 @@ describe.skipIf(events.length === 0)('events of 2024 and 2025 as the venue sent 
 });
 
 const bodies = filesIn('kalshi-2026', /^(markets|event)_.*\.json$/);
-describe.skipIf(bodies.length === 0)('bodies of 2026 as the venue sent them', () => {
-  it.each(bodies)('%s is read and placed where its series is, with the source of its day', (name) => {
+describe.skipIf(bodies.length === 0)('bodies of 2026 as sent by the venue', () => {
+  it.each(bodies)('%s is parsed and placed like its series, with the source of its day', (name) => {
     const { markets: sent } = JSON.parse(textOf(`kalshi-2026/${name}`)) as { markets: Json[] };
     const { markets, left, notes } = readAll(sent);
     expect(notes).toEqual([]);
@@ -97,7 +97,7 @@ describe.skipIf(bodies.length === 0)('bodies of 2026 as the venue sent them', ()
     if (name.endsWith('_empty.json')) expect(sent).toEqual([]);
     for (const market of markets) {
       const series = findSeries(market.seriesTicker);
-      // Series that are not of a station's days are listed without a place, or are of an hour.
+      // Series without a station's days are listed without a place or are hourly.
       if (!series) continue;
       expect(market).toMatchObject({
         kind: series.kind,
@@ -112,7 +112,7 @@ describe.skipIf(bodies.length === 0)('bodies of 2026 as the venue sent them', ()
     const { orderbook_fp: book } = kalshiOrderBookSchema.parse(JSON.parse(textOf(`kalshi-2026/${name}`)));
     const { yes, no } = toOrderBook({ yes: book.yes_dollars ?? [], no: book.no_dollars ?? [] });
     expect(yes.length + no.length).toBeGreaterThan(10);
-    // Bids only: both best ones together cost less than a dollar.
+    // Bids only: the two best together cost less than a dollar.
     expect(yes[0]!.price + no[0]!.price).toBeLessThan(DOLLAR);
   });
 
@@ -122,38 +122,35 @@ describe.skipIf(bodies.length === 0)('bodies of 2026 as the venue sent them', ()
   });
 
   const settled = filesIn('kalshi-2026', /^settled_.*\.csv$/);
-  it.each(settled)(
-    '%s: every winner follows from the recorded value, which is that of the first final report',
-    (name) => {
-      const rows = parse<Record<string, string>>(textOf(`kalshi-2026/${name}`), {
-        columns: true,
-        skip_empty_lines: true,
-      });
-      const events = [...new Set(rows.map((row) => row.event_ticker!))];
-      for (const event of events) {
-        const markets = rows.filter((row) => row.event_ticker === event);
-        for (const row of markets) {
-          const number = (text: string | undefined) => (text ? Number(text) : undefined);
-          const bracket = parseBracket({
-            ticker: row.market_ticker!,
-            strikeType: row.strike_type,
-            floorStrike: number(row.floor_strike),
-            capStrike: number(row.cap_strike),
-            label: '',
-          });
-          const value = Number(row.expiration_value);
-          expect(bracketPays(bracket!, value), row.market_ticker).toBe(row.result === 'yes');
-          expect(row.settlement_value_dollars, row.market_ticker).toBe(
-            row.result === 'yes' ? '1.0000' : '0.0000',
-          );
-          expect(value, row.market_ticker).toBe(Number(row.first_final_cli_max_f));
-        }
-        expect(
-          markets.filter(({ result }) => result === 'yes'),
-          event,
-        ).toHaveLength(1);
+  it.each(settled)('%s: the recorded value explains every winner, and is the first final report', (name) => {
+    const rows = parse<Record<string, string>>(textOf(`kalshi-2026/${name}`), {
+      columns: true,
+      skip_empty_lines: true,
+    });
+    const events = [...new Set(rows.map((row) => row.event_ticker!))];
+    for (const event of events) {
+      const markets = rows.filter((row) => row.event_ticker === event);
+      for (const row of markets) {
+        const number = (text: string | undefined) => (text ? Number(text) : undefined);
+        const bracket = parseBracket({
+          ticker: row.market_ticker!,
+          strikeType: row.strike_type,
+          floorStrike: number(row.floor_strike),
+          capStrike: number(row.cap_strike),
+          label: '',
+        });
+        const value = Number(row.expiration_value);
+        expect(bracketPays(bracket!, value), row.market_ticker).toBe(row.result === 'yes');
+        expect(row.settlement_value_dollars, row.market_ticker).toBe(
+          row.result === 'yes' ? '1.0000' : '0.0000',
+        );
+        expect(value, row.market_ticker).toBe(Number(row.first_final_cli_max_f));
       }
-      expect(events.length).toBeGreaterThan(0);
-    },
-  );
+      expect(
+        markets.filter(({ result }) => result === 'yes'),
+        event,
+      ).toHaveLength(1);
+    }
+    expect(events.length).toBeGreaterThan(0);
+  });
 });

@@ -25,13 +25,13 @@ const between = (floor: number, cap: number): Bracket => ({ kind: 'between', flo
 const greater = (floor: number): Bracket => ({ kind: 'greater', floor, cap: null });
 
 describe('a bracket', () => {
-  it('includes both ends between, and is strict at the tails', () => {
+  it('includes both ends, and is strict at the tails', () => {
     expect([82, 83, 84].map((t) => bracketPays(less(84), t))).toEqual([true, true, false]);
     expect([83, 84, 85, 86].map((t) => bracketPays(between(84, 85), t))).toEqual([false, true, true, false]);
     expect([90, 91, 92].map((t) => bracketPays(greater(91), t))).toEqual([false, false, true]);
   });
 
-  it('pays exactly in its range', () => {
+  it('pays exactly within its range', () => {
     const bracket = fc.oneof(
       fc.integer({ min: -50, max: 130 }).map(less),
       fc.integer({ min: -50, max: 130 }).map(greater),
@@ -52,7 +52,7 @@ describe('a bracket', () => {
     [between(84, 85), '84° to 85°', 'X-B84.5'],
     [greater(91), '92° or above', 'X-T91'],
     [between(-2, -1), '-2° to -1°', 'X-B-1.5'],
-  ])('%j is read from its fields, from its label, and from both', (bracket, label, ticker) => {
+  ])('%j is parsed from its fields, from its label, and from both', (bracket, label, ticker) => {
     expect(bracketLabel(bracket)).toBe(label);
     const strikes = {
       strikeType: bracket.kind,
@@ -64,7 +64,7 @@ describe('a bracket', () => {
     expect(parseBracket({ ticker, label: 'renamed', ...strikes })).toEqual(bracket);
   });
 
-  it('is unknown where its parts contradict each other or say nothing', () => {
+  it('is unknown if its sources contradict each other or are missing', () => {
     const good = {
       ticker: 'X-B84.5',
       label: '84° to 85°',
@@ -95,16 +95,16 @@ describe('a ladder', () => {
     expect(isWholeLadder(ladder.toReversed())).toBe(true);
   });
 
-  it('is not whole with a hole, an overlap or an end missing', () => {
+  it('is not whole with a gap, an overlap or a missing end', () => {
     expect(isWholeLadder([])).toBe(false);
     for (const i of ladder.keys()) expect(isWholeLadder(ladder.toSpliced(i, 1))).toBe(false);
     expect(isWholeLadder([less(85), ...ladder.slice(1)])).toBe(false);
     expect(isWholeLadder([...ladder, between(84, 85)])).toBe(false);
-    // A tail that was read as if it included its strike.
+    // A tail misread as including its strike.
     expect(isWholeLadder([...ladder.slice(0, 3), greater(86)])).toBe(false);
   });
 
-  it('that is whole has one winner, whatever the temperature', () => {
+  it('has exactly one winner at any temperature if it is whole', () => {
     fc.assert(
       fc.property(fc.integer({ min: -80, max: 150 }), (t) => {
         expect(ladder.filter((bracket) => bracketPays(bracket, t))).toHaveLength(1);
@@ -116,7 +116,7 @@ describe('a ladder', () => {
 describe('a climate day', () => {
   const newYork = findStation('KNYC')!;
 
-  it('is midnight to midnight in standard time, in summer 1:00 to 1:00 by the clock', () => {
+  it('runs midnight to midnight in standard time, in summer 1:00 to 1:00 by the clock', () => {
     const summer = climateDayOf(newYork, '2026-07-04');
     expect([summer.start, summer.end].map((at) => at.toISOString())).toEqual([
       '2026-07-04T05:00:00.000Z',
@@ -133,7 +133,7 @@ describe('a climate day', () => {
     }
   });
 
-  it('contains each of its moments, at every station', () => {
+  it('contains each of its moments at every station', () => {
     const moment = fc.date({ min: new Date('2020-01-01'), max: new Date('2035-01-01'), noInvalidDate: true });
     fc.assert(
       fc.property(fc.constantFrom(...stations), moment, (station, at) => {
@@ -144,7 +144,7 @@ describe('a climate day', () => {
     );
   });
 
-  it('is none for a text that is no date', () => {
+  it('rejects a text that is not a date', () => {
     for (const text of ['2026-13-01', '2026-7-4', 'today', ''])
       expect(() => climateDayOf(newYork, text)).toThrow(RangeError);
   });
@@ -163,7 +163,7 @@ describe('the stations', () => {
     expect(new Set(stations.flatMap(({ series }) => [series.maximum, series.minimum])).size).toBe(48);
   });
 
-  it('do not take the rules of another place for their own', () => {
+  it('do not match the rules of another place', () => {
     expect(findStationOfPlace('Austin Bergstrom International Airport')?.id).toBe('KAUS');
     expect(findStationOfPlace('Camp Mabry, Austin')).toBeUndefined();
   });
@@ -177,7 +177,7 @@ describe('the stations', () => {
     },
   );
 
-  it('hours are those of the clock, in summer and on the days on which it is changed', () => {
+  it('have hours by the local clock, also in summer and on days when clocks change', () => {
     const miami = findStation('KMIA')!;
     expect(hourOf(miami, '2026-09-13', 12).toISOString()).toBe('2026-09-13T16:00:00.000Z');
     expect(hourOf(miami, '2026-12-13', 12).toISOString()).toBe('2026-12-13T17:00:00.000Z');
@@ -203,45 +203,42 @@ interface RecordedMarket {
 const recorded = (series: string) =>
   new URL(`../../../../shared/data/kalshi/events_${series}.jsonl.gz`, import.meta.url);
 
-describe.skipIf(!existsSync(recorded('KXHIGHNY')))('events as they were recorded', () => {
-  it.each(['KXHIGHNY', 'KXHIGHCHI', 'KXHIGHMIA'])(
-    '%s: the rule names the winner that the venue named',
-    (series) => {
-      const { station } = findSeries(series)!;
-      const lines = gunzipSync(readFileSync(recorded(series)))
-        .toString()
-        .trim()
-        .split('\n');
-      expect(lines).toHaveLength(266);
-      let settled = 0;
-      for (const line of lines) {
-        const { markets } = JSON.parse(line) as { markets: RecordedMarket[] };
-        const brackets = markets.map((market) => {
-          const rules = readTemperatureRules(market.rules_primary);
-          expect(findStationOfPlace(rules?.place ?? ''), market.ticker).toBe(station);
-          const bracket = parseBracket({
-            ticker: market.ticker,
-            strikeType: market.strike_type,
-            floorStrike: market.floor_strike,
-            capStrike: market.cap_strike,
-            label: market.yes_sub_title,
-          });
-          expect(bracket, market.ticker).toBeDefined();
-          return bracket!;
+describe.skipIf(!existsSync(recorded('KXHIGHNY')))('recorded events', () => {
+  it.each(['KXHIGHNY', 'KXHIGHCHI', 'KXHIGHMIA'])('%s: our rule picks the venue’s winner', (series) => {
+    const { station } = findSeries(series)!;
+    const lines = gunzipSync(readFileSync(recorded(series)))
+      .toString()
+      .trim()
+      .split('\n');
+    expect(lines).toHaveLength(266);
+    let settled = 0;
+    for (const line of lines) {
+      const { markets } = JSON.parse(line) as { markets: RecordedMarket[] };
+      const brackets = markets.map((market) => {
+        const rules = readTemperatureRules(market.rules_primary);
+        expect(findStationOfPlace(rules?.place ?? ''), market.ticker).toBe(station);
+        const bracket = parseBracket({
+          ticker: market.ticker,
+          strikeType: market.strike_type,
+          floorStrike: market.floor_strike,
+          capStrike: market.cap_strike,
+          label: market.yes_sub_title,
         });
-        expect(isWholeLadder(brackets), markets[0]!.ticker).toBe(true);
-        const winner = markets.findIndex(({ result }) => result === 'yes');
-        if (winner === -1) continue;
-        settled++;
-        // One of them is a sentence that begins with the number.
-        const temperature = Number.parseFloat(markets[winner]!.expiration_value);
-        const named = brackets.map((bracket) => bracketPays(bracket, temperature));
-        expect(named, `${markets[winner]!.ticker} at ${temperature}`).toEqual(
-          markets.map(({ result }) => result === 'yes'),
-        );
-      }
-      // 14 of the 266 days had no winner yet when they were recorded.
-      expect(settled).toBe(252);
-    },
-  );
+        expect(bracket, market.ticker).toBeDefined();
+        return bracket!;
+      });
+      expect(isWholeLadder(brackets), markets[0]!.ticker).toBe(true);
+      const winner = markets.findIndex(({ result }) => result === 'yes');
+      if (winner === -1) continue;
+      settled++;
+      // One of them is a sentence that starts with the number.
+      const temperature = Number.parseFloat(markets[winner]!.expiration_value);
+      const named = brackets.map((bracket) => bracketPays(bracket, temperature));
+      expect(named, `${markets[winner]!.ticker} at ${temperature}`).toEqual(
+        markets.map(({ result }) => result === 'yes'),
+      );
+    }
+    // 14 of the 266 days had no winner yet when recorded.
+    expect(settled).toBe(252);
+  });
 });

@@ -26,7 +26,7 @@ const outcomes = outcomesOf(brackets);
 const tickers = hour.markets.map(({ ticker }) => ticker);
 
 describe('the outcomes of thresholds', () => {
-  it('are the intervals between them, each of which pays all below it', () => {
+  it('are the intervals between them, each of which pays every threshold below it', () => {
     expect(outcomes.ranges).toEqual([
       { lowest: null, highest: 70.99 },
       { lowest: 71, highest: 71.99 },
@@ -52,7 +52,7 @@ describe('the outcomes of thresholds', () => {
     [72.99, 2],
     [73, 3],
     [99, 3],
-  ])('has %s °F in the one of place %i, also where the markets come in another order', (value, place) => {
+  ])('put %s °F in interval %i, whatever the order of the markets', (value, place) => {
     expect(outcomeAt(brackets, value)).toBe(place);
     const turned = outcomesOf(brackets.toReversed());
     brackets.toReversed().forEach((bracket, i) => {
@@ -62,8 +62,8 @@ describe('the outcomes of thresholds', () => {
   });
 });
 
-describe("the market's own probabilities of thresholds", () => {
-  it('fall from each threshold to the next, whatever the books say', () => {
+describe('the market-implied probabilities of thresholds', () => {
+  it('decrease from each threshold to the next, whatever the books say', () => {
     const book = fc.integer({ min: 1, max: 96 }).map((cents) => makeBook([[cents, 5]], [[98 - cents, 5]]));
     fc.assert(
       fc.property(fc.array(book, { minLength: 3, maxLength: 3 }), (books) => {
@@ -75,13 +75,13 @@ describe("the market's own probabilities of thresholds", () => {
     );
   });
 
-  it('are the middles where these fall already', () => {
+  it('are the mid prices if those already decrease', () => {
     const books = [80, 50, 10].map((cents) => makeBook([[cents - 1, 5]], [[99 - cents, 5]]));
     impliedProbabilities(books, outcomes)!.forEach((p, i) => expect(p).toBeCloseTo([0.8, 0.5, 0.1][i]!, 12));
   });
 });
 
-/** Two thresholds with few contracts of each side, so that every combination can be gone through. */
+/** Two thresholds with few contracts per side, small enough to enumerate every combination. */
 function smallEvent(random: () => number): EventToSize {
   const raw = [1, 2, 3].map(() => 0.05 + random());
   const total = raw.reduce((sum, value) => sum + value, 0);
@@ -109,7 +109,7 @@ describe('the sizes of thresholds', () => {
   const random = randomOf(11);
   const events = Array.from({ length: 150 }, () => smallEvent(random));
 
-  it('are as good as the best of all whole contracts, to what rounding down leaves', () => {
+  it('match the best whole-contract sizes, up to rounding down', () => {
     let worthwhile = 0;
     let [found, possible] = [0, 0];
     for (const event of events) {
@@ -142,7 +142,7 @@ describe('the sizes of thresholds', () => {
     expect(found / possible).toBeGreaterThan(0.75);
   });
 
-  it('say exactly what they grow and lose, outcome by outcome', () => {
+  it('report their exact growth and loss in each outcome', () => {
     for (const event of events) {
       const { purchases, growth, worstCase } = sizeEvent(event);
       const fund = toFund(event);
@@ -164,7 +164,7 @@ describe('the sizes of thresholds', () => {
   });
 });
 
-describe('what thresholds can lose together', () => {
+describe('the joint loss of thresholds', () => {
   const leg = (i: number, side: 'yes' | 'no', contracts: number, cost: string): Leg & { cost: Micros } => ({
     ticker: tickers[i]!,
     side,
@@ -172,7 +172,7 @@ describe('what thresholds can lose together', () => {
     cost: parseDollars(cost),
   });
 
-  it('is found by going through every value that tells them apart', () => {
+  it('is the worst over every value that distinguishes them', () => {
     const legs = fc.array(
       fc.record({
         i: fc.nat(2),
@@ -212,14 +212,14 @@ describe('what thresholds can lose together', () => {
     );
   });
 
-  it('is not netted where the venue lists the event no more: both NO may lose', () => {
+  it('is not netted once the event is unlisted: both NO may lose', () => {
     const both = [leg(0, 'no', 10, '4'), leg(1, 'no', 10, '6')];
     expect(worstCaseLoss(endsOf(hour.eventTicker, undefined, tickers), both, [])).toBe(parseDollars('10'));
-    // Of a day's brackets only one wins, so at most one of two NO loses.
+    // Only one bracket of a day wins, so at most one of two NO loses.
     expect(worstCaseLoss(endsOf('KXHIGHNY-26SEP13', undefined, tickers), both, [])).toBe(0n);
   });
 
-  it('counts an order that is out by its worse end, in each outcome', () => {
+  it('counts an open order as filled or not, whichever is worse in each outcome', () => {
     const ends = endsOf(hour.eventTicker, hour, tickers);
     const held = [leg(0, 'yes', 10, '6')];
     expect(worstCaseLoss(ends, held, [leg(2, 'no', 10, '7')])).toBe(parseDollars('6'));
@@ -227,7 +227,7 @@ describe('what thresholds can lose together', () => {
   });
 });
 
-describe('a record of an hour', () => {
+describe('an hourly record', () => {
   const record: ScorableRecord = {
     kind: 'hourly',
     mean: 72,
@@ -246,7 +246,7 @@ describe('a record of an hour', () => {
     })),
   };
 
-  it('is scored by the interval that the value lies in', () => {
+  it('is scored by the interval that contains the value', () => {
     const scores = scoreRecord(record, 72.5);
     expect(scores.modelLogScore).toBeCloseTo(-Math.log(0.34), 12);
     expect(scores.marketLogScore).toBeCloseTo(-Math.log(0.3), 12);

@@ -18,8 +18,8 @@ const leg = (ticker: string, side: 'yes' | 'no', contracts: number, cents: numbe
 });
 const dollars = (count: number) => BigInt(Math.round(count * 100)) * CENT;
 
-describe('what an event loses in its worst outcome', () => {
-  /** A wins, or B, or neither; what X and Y do is not known. */
+describe('the worst-case loss of an event', () => {
+  /** A, B or neither wins; X and Y are unrelated. */
   const ends: EventEnds = {
     outcomes: [
       { ticker: 'A', paying: new Set(['A']) },
@@ -30,47 +30,47 @@ describe('what an event loses in its worst outcome', () => {
   };
   const loss = (certain: Leg[], possible: Leg[] = []) => worstCaseLoss(ends, certain, possible);
 
-  it('is 0 for nothing, and for what cannot lose', () => {
+  it('is 0 without positions and if they cannot lose', () => {
     expect(loss([])).toBe(0n);
     expect(worstCaseLoss({ outcomes: [], free: new Set() }, [], [])).toBe(0n);
-    // Ten NO of both for less than the dollar that one of them always pays.
+    // Ten NO of each for less than the dollar that one of them always pays.
     expect(loss([leg('A', 'no', 10, 40), leg('B', 'no', 10, 40)])).toBe(0n);
   });
 
-  it('nets brackets that exclude each other', () => {
+  it('nets mutually exclusive brackets', () => {
     expect(loss([leg('A', 'yes', 10, 60)])).toBe(dollars(6));
     expect(loss([leg('A', 'no', 10, 60), leg('B', 'no', 10, 60)])).toBe(dollars(2));
   });
 
-  it('counts a market that is not known to exclude others by its own worst, on either side', () => {
+  it('counts a market with no known relation to others at its own worst, on either side', () => {
     expect(loss([leg('X', 'yes', 10, 30)])).toBe(dollars(3));
     expect(loss([leg('X', 'no', 10, 30)])).toBe(dollars(3));
     expect(loss([leg('X', 'no', 10, 30), leg('Y', 'no', 10, 30)])).toBe(dollars(6));
-    // What A wins where A pays does not make good what X may lose.
+    // A's gain when A pays does not offset X's possible loss.
     expect(loss([leg('A', 'yes', 10, 60), leg('X', 'yes', 10, 30)])).toBe(dollars(9));
   });
 
-  it('counts of an order that is out the worse of filled and not', () => {
+  it('counts an open order as filled or not, whichever is worse', () => {
     expect(loss([], [leg('A', 'yes', 10, 60)])).toBe(dollars(6));
     expect(loss([], [leg('X', 'no', 10, 30)])).toBe(dollars(3));
-    // The NO would make good what A loses; it may not come.
+    // The NO would offset A's loss, but it may not fill.
     expect(loss([leg('A', 'yes', 10, 60)], [leg('A', 'no', 10, 20)])).toBe(dollars(6));
     expect(loss([leg('A', 'yes', 10, 60)], [leg('B', 'yes', 10, 20)])).toBe(dollars(8));
-    // Half of what is held is to be sold: it brings 30 cents, and no longer pays.
+    // Half of the holding is for sale: it brings 30 cents and no longer pays.
     expect(loss([leg('A', 'no', 10, 60)], [leg('A', 'no', -5, 30)])).toBe(dollars(6));
   });
 });
 
-describe('an order among what is held and what is out', () => {
+describe('an order given holdings and pending orders', () => {
   const others = [
     pending('sell', 'MILD', 'yes', 4, 40),
-    // Of another market, and of the other way.
+    // Orders of another market and in the other direction.
     pending('sell', 'WARM', 'yes', 7, 40),
     pending('buy', 'MILD', 'yes', 3, 40),
   ];
   const facts = factsOf({ positions: [held('MILD', 'yes', 10, '4')], pending: others });
 
-  it('closes what no other order closes already', () => {
+  it('closes only contracts that no other order closes', () => {
     const sale = toCandidate(inputOf({ action: 'sell', contracts: 6 }), facts);
     expect(sale).toMatchObject({ isReducing: true, closable: 6 });
     expect(toCandidate(inputOf({ action: 'sell', contracts: 7 }), facts).isReducing).toBe(false);
@@ -78,7 +78,7 @@ describe('an order among what is held and what is out', () => {
     expect(toCandidate(inputOf({ ticker: 'WARM', action: 'sell' }), facts)).toMatchObject({ closable: 0 });
   });
 
-  it('leaves what is held, what is bought on the same side of the market, and itself', () => {
+  it('results in a position of holdings, pending purchases of the same side and itself', () => {
     expect(positionAfter(inputOf({ contracts: 5 }), facts)).toBe(10 + 3 + 5);
     expect(positionAfter(inputOf({ side: 'no', contracts: 12 }), facts)).toBe(4 + 12 - 10);
     expect(positionAfter(inputOf({ side: 'no', contracts: 5 }), facts)).toBe(0);
@@ -91,12 +91,12 @@ describe('an order among what is held and what is out', () => {
     { contracts: Number.NaN },
     { limitPrice: 0n },
     { limitPrice: DOLLAR },
-  ])('is none with %o', (ask) => {
+  ])('is invalid with %o', (ask) => {
     expect(() => toCandidate(inputOf(ask), facts)).toThrow(RangeError);
   });
 });
 
-describe('what was lost since midnight', () => {
+describe('the loss since midnight', () => {
   const bought = [held('MILD', 'yes', 10, '4')];
   const view = (values: Parameters<typeof market>[2]) => {
     const snapshot = snapshotOf([market('MILD', { kind: 'between', floor: 50, cap: 51 }, values)]);
@@ -105,7 +105,7 @@ describe('what was lost since midnight', () => {
   const lossOf = (values: Parameters<typeof market>[2], side: 'yes' | 'no' = 'yes') =>
     dayLossOf(factsOf({ cash: dollars(996), positions: [held('MILD', side, 10, '4')] }), view(values));
 
-  it('takes of a market that is closed what it pays, and until that is known the lesser of cost and last price', () => {
+  it('values a closed market at its payout, and until that is known at the lesser of cost and last price', () => {
     const closed = { status: 'closed', lastPrice: null, settlementValue: null } as const;
     expect(lossOf(closed)).toBe(dollars(4));
     expect(lossOf({ ...closed, lastPrice: 90n * CENT })).toBe(0n);
@@ -116,7 +116,7 @@ describe('what was lost since midnight', () => {
     expect(lossOf({ ...closed, settlementValue: 0n, lastPrice: 90n * CENT })).toBe(dollars(4));
   });
 
-  it('is not known without the book or the fee of an open market', () => {
+  it('is unknown without the book or the fee of an open market', () => {
     const { markets, data } = view({ status: 'active' });
     const facts = factsOf({ positions: bought });
     expect(() => dayLossOf(facts, { markets, data: { ...data, books: new Map() } })).toThrow(RangeError);

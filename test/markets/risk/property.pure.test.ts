@@ -11,7 +11,7 @@ import { inputOf, factsOf, EVENT } from '../../fixtures/risk.js';
 const tickers = ['COLD', 'MILD', 'WARM'] as const;
 const side = fc.constantFrom('yes' as const, 'no' as const);
 
-/** At most one position of each bracket. */
+/** At most one position per bracket. */
 const positions = fc
   .tuple(
     ...tickers.map((ticker) =>
@@ -36,7 +36,7 @@ const ask = fc.record({
   limitPrice: fc.integer({ min: 30, max: 62 }).map((cents) => BigInt(cents) * CENT),
 });
 
-/** Counted anew, bracket by bracket: what is left in the worst outcome. */
+/** Independent computation, bracket by bracket, of the result in the worst outcome. */
 function lossOf(held: HeldPosition[]): Micros {
   const profits = tickers.map((winner) => {
     let profit = 0n;
@@ -50,7 +50,7 @@ function lossOf(held: HeldPosition[]): Micros {
   return worst < 0n ? -worst : 0n;
 }
 
-it('what passes keeps every limit once it is filled, however much of it and at whatever better price', () => {
+it('an order that passes keeps every limit, whatever part fills at whatever better price', () => {
   const limits = { ...defaultLimits, maxPositionContracts: 70, maxEventLoss: 30n * DOLLAR };
   let passed = 0;
   fc.assert(
@@ -70,7 +70,7 @@ it('what passes keeps every limit once it is filled, however much of it and at w
 
       const wasHeld = held?.contracts ?? 0;
       expect(holding.contracts).toBeLessThanOrEqual(Math.max(limits.maxPositionContracts, wasHeld));
-      // Giving up what is held is always allowed, and is bounded by what is held.
+      // Reducing a position is always allowed, and is bounded by the holding.
       const isReducing = held !== undefined && holding.contracts < wasHeld && holding.side === held.side;
       const most = [limits.maxEventLoss, lossOf(before)].reduce((a, b) => (a > b ? a : b));
       if (!isReducing && (held === undefined || held.side === order.side))
@@ -81,7 +81,7 @@ it('what passes keeps every limit once it is filled, however much of it and at w
   expect(passed).toBeGreaterThan(200);
 });
 
-it('at halt nothing passes, and at reduce_only no position grows or changes sides', () => {
+it('halt lets nothing pass, and under reduce_only no position grows or changes sides', () => {
   const switchedTo = (state: 'halt' | 'reduce_only') => ({
     ...factsOf().switches,
     operator: { state, reason: null },
@@ -102,7 +102,7 @@ it('at halt nothing passes, and at reduce_only no position grows or changes side
   );
 });
 
-it('the venue’s clock is told apart from a slow way and from rounding', () => {
+it('neither latency nor rounding counts as clock skew', () => {
   const askedAt = Date.parse('2026-11-21T15:00:00.900Z');
   const skew = (date: string | null, tookMs: number, age?: string) =>
     clockSkewOf(
@@ -111,13 +111,13 @@ it('the venue’s clock is told apart from a slow way and from rounding', () => 
       askedAt + tookMs,
     );
   const second = (n: number) => `Sat, 21 Nov 2026 15:00:${String(n).padStart(2, '0')} GMT`;
-  // Written at 15:00:00.9, of which the date keeps 15:00:00.
+  // Written at 15:00:00.9, which the date truncates to 15:00:00.
   expect(skew(second(0), 50)).toBe(0);
-  // Four seconds on the way.
+  // Four seconds of latency.
   expect(skew(second(3), 4000)).toBe(0);
-  // It cannot have been written before 15:00:10, and was here at 15:00:00.95.
+  // It cannot have been written before 15:00:10, but arrived at 15:00:00.95.
   expect(skew(second(10), 50)).toBe(9050);
-  // It was written before 14:59:55, and only asked for at 15:00:00.9.
+  // It was written before 14:59:55, but requested at 15:00:00.9.
   expect(skew('Sat, 21 Nov 2026 14:59:54 GMT', 50)).toBe(-5900);
   // A cache has kept it for seven seconds.
   expect(skew('Sat, 21 Nov 2026 14:59:54 GMT', 50, '7')).toBe(0);

@@ -50,7 +50,7 @@ async function setUp({ cash = '1000', openedAt = yesterday, withoutAccount }: Se
       .insert(tradingAccounts)
       .values([
         { orgId, mode: 'paper', cash: parseDollars(cash), openedAt },
-        // The other mode's account has nothing to do with it.
+        // The other mode's account is irrelevant.
         { orgId, mode: 'live', cash: 0n, openedAt },
       ]);
   }
@@ -117,7 +117,7 @@ async function setUp({ cash = '1000', openedAt = yesterday, withoutAccount }: Se
         createdAt: today,
         ...values,
       });
-  /** As the order's transaction does it: the account's row is locked first. */
+  /** Like the order's transaction, which locks the account's row first. */
   const judge = async (ask: Ask = {}, tx: Orm = orm()) => {
     const input = inputOf(ask);
     try {
@@ -138,8 +138,8 @@ async function setUp({ cash = '1000', openedAt = yesterday, withoutAccount }: Se
   return { orgId, slug, judge, post, hold, order, facts };
 }
 
-describe('what an order is judged on', () => {
-  it('is everything of its account and its mode, and nothing of others', async () => {
+describe('the facts that an order is judged on', () => {
+  it('cover its own account and mode only', async () => {
     const mine = await setUp();
     const other = await setUp();
     await other.hold('MILD', 'yes', 500, '200');
@@ -175,12 +175,12 @@ describe('what an order is judged on', () => {
     });
   });
 
-  it('without an account lets nothing pass', async () => {
+  it('refuse everything without an account', async () => {
     const { judge } = await setUp({ withoutAccount: true });
     expect(await judge()).toMatch(/^unknown_state: there is no account/);
   });
 
-  it('keeps amounts beyond what a float can hold', async () => {
+  it('keep amounts beyond the precision of a float', async () => {
     const { hold, facts } = await setUp({ cash: '9007199254.740993' });
     await hold('MILD', 'yes', 1, '9007199254.740993');
     expect(await facts()).toMatchObject({
@@ -190,7 +190,7 @@ describe('what an order is judged on', () => {
   });
 });
 
-describe('the day begins', () => {
+describe('the daily loss starts from', () => {
   const value = (orgId: string, when: string, cash: string, liquidation: string) =>
     orm()
       .insert(portfolioHistory)
@@ -205,7 +205,7 @@ describe('the day begins', () => {
         fees: 0n,
       });
 
-  it('with the last valuation before midnight, and what was put in since is no profit', async () => {
+  it('the last valuation before midnight, and later deposits are no profit', async () => {
     const { orgId, judge, post, facts } = await setUp({ cash: '900' });
     await value(orgId, '2026-11-19T23:45:00Z', '2000', '0');
     await value(orgId, '2026-11-20T23:45:00Z', '500', '250.50');
@@ -218,7 +218,7 @@ describe('the day begins', () => {
       equity: parseDollars('750.50'),
       deposits: 300n * DOLLAR,
     });
-    // 750.50 + 300 − 900 are 150.50 of 200.
+    // 750.50 + 300 − 900 = 150.50 of 200.
     expect(await judge()).toBe('passed');
     await orm()
       .update(tradingAccounts)
@@ -227,7 +227,7 @@ describe('the day begins', () => {
     expect(await judge()).toMatch(/^max_daily_loss: \$200\.00 were lost/);
   });
 
-  it('with nothing for an account that was opened since', async () => {
+  it('zero for an account opened after midnight', async () => {
     const { judge, post, facts } = await setUp({ cash: '790', openedAt: today });
     await post({ cash: '1000', capital: '-1000' }, today, 'deposit');
     await post({ cash: '-210', realised: '150', fees: '60' }, today);
@@ -235,7 +235,7 @@ describe('the day begins', () => {
     expect(await judge()).toMatch(/^max_daily_loss: \$210\.00 were lost/);
   });
 
-  it('with the cost of what was held where nothing was valued before midnight', async () => {
+  it('the cost of positions without a valuation before midnight', async () => {
     const { judge, post, facts } = await setUp({ cash: '790' });
     await post({ cash: '1000', capital: '-1000' }, yesterday, 'deposit');
     await post({ cash: '-150', realised: '150' }, new Date('2026-11-20T23:59:59.999Z'));
@@ -248,13 +248,13 @@ describe('the day begins', () => {
 });
 
 describe('a switch or a limit takes effect on the next order', () => {
-  it('whichever instance it was set on', async () => {
+  it('on whichever instance it was set', async () => {
     const { slug, judge, hold } = await setUp();
     const own = `/organizations/${slug}/trading/switch`;
     await hold('MILD', 'yes', 10, '4');
     const sale = { action: 'sell', limitPrice: 40n * CENT } as const;
     const both = async () => [await judge(), await judge(sale)];
-    // The second service has set it; the order is judged in a transaction of the first one's database.
+    // Set by the second service; the order is judged in a transaction of the first one's database.
     expect(await both()).toEqual(['passed', 'passed']);
     await call('PUT', own, { state: 'reduce_only', reason: 'careful' });
     expect(await both()).toEqual([expect.stringMatching(/^reduce_only: .*careful/), 'passed']);
@@ -274,7 +274,7 @@ describe('a switch or a limit takes effect on the next order', () => {
   });
 
   // The embedded database runs one transaction at a time.
-  it.skipIf(isEmbedded)('within a transaction that had begun before', async () => {
+  it.skipIf(isEmbedded)('even within a transaction that began before', async () => {
     const { orgId, slug } = await setUp();
     const input = inputOf();
     const detail = orm()

@@ -14,7 +14,7 @@ const clock = new TestClock();
 clock.set('2026-11-21T15:00:00Z');
 const weather = simulateWeather('risk');
 const simulated = createSimulatedSource({ clock, seed: 'risk', weather });
-/** The simulated venue, of which a test decides some words. */
+/** The simulated venue, with fields that a test overrides. */
 let said: Partial<Awaited<ReturnType<MarketSource['read']>>> = {};
 const markets: MarketSource = {
   ...simulated,
@@ -36,7 +36,7 @@ afterAll(async () => {
 });
 const operator = operatorClient(() => services[1]);
 
-/** An Organization, and the market with the deepest offer of YES. */
+/** An Organization, and the market with the deepest YES offer. */
 async function setUp() {
   const { id, slug } = await createOrganization(database.db);
   const { secret } = await createKey(database.db, id, { scopes: ['trading:read', 'trading:write'] });
@@ -74,7 +74,7 @@ async function setUp() {
   };
 }
 
-it('what is set on one instance binds the next order on the other', async () => {
+it('a limit set on one instance binds the next order on the other', async () => {
   const { trading, buy, sell, ticker } = await setUp();
   expect(await buy(3)).toBe('filled');
   await operator('PUT', `${trading}/limits`, { maxPositionContracts: 4 });
@@ -97,7 +97,7 @@ it('what is set on one instance binds the next order on the other', async () => 
   expect(await buy(1)).toBe('filled');
 });
 
-it('of many orders at once only those pass that keep the limit together', async () => {
+it('of many concurrent orders, only as many pass as keep the limit together', async () => {
   const { trading, buy } = await setUp();
   await operator('PUT', `${trading}/limits`, { maxPositionContracts: 5 });
   const answers = await Promise.all(Array.from({ length: 12 }, (_, n) => buy(1, n % 2 === 0 ? 0 : 1)));
@@ -105,19 +105,19 @@ it('of many orders at once only those pass that keep the limit together', async 
   expect(answers.filter((answer) => /risk_limit max_position_contracts/.test(answer))).toHaveLength(7);
 });
 
-it('a price far beyond the book and a purchase that costs too much are refused, and nothing is booked', async () => {
+it('a price far beyond the book and an overly expensive purchase are refused without booking anything', async () => {
   const { trading, trade, buy, ask } = await setUp();
   expect(await trade({ action: 'buy', contracts: 1, limitPrice: '0.9900' })).toMatch(
     /^422 risk_limit price_collar: the limit price 99¢ is /,
   );
   await operator('PUT', `${trading}/limits`, { maxOrderCost: formatDollars(ask.price) });
-  // The fee comes on top.
+  // The fee is extra.
   expect(await buy(1)).toMatch(/^422 risk_limit max_order_cost: /);
   await operator('PUT', `${trading}/limits`, { maxDailyLoss: '0' });
   expect(await buy(1)).toMatch(/^422 risk_limit max_daily_loss: \$0\.00 were lost/);
 });
 
-it('a venue whose clock is not ours takes no orders', async () => {
+it('orders are refused if the venue’s clock differs from ours', async () => {
   const { buy } = await setUp();
   const refreshed = async (words: typeof said) => {
     said = words;

@@ -27,7 +27,7 @@ const check = () => {
   return checkVenue({ client, clock }, () => undefined, new AbortController().signal);
 };
 
-it('counts what is placed, by kind', async () => {
+it('counts placed markets by kind', async () => {
   const report = await check();
   expect(report).toMatchObject({ series: 3, seriesWithMarkets: 2, notes: [] });
   expect(report.kinds.slice(0, 2)).toEqual([
@@ -38,7 +38,7 @@ it('counts what is placed, by kind', async () => {
   expect(venueReportText(report)).toContain('Everything could be read and placed.');
 });
 
-it('names what could not be read, and fails for it; a place that is not ours is no failure', async () => {
+it('fails on markets that cannot be read and names them; an unknown place is no failure', async () => {
   const [market] = venue.markets;
   const rules = String(market!.rules_primary);
   market!.rules_primary = rules.replace('CLIMDW', 'CLIORD');
@@ -52,12 +52,12 @@ it('names what could not be read, and fails for it; a place that is not ours is 
   const said = promisify(execFile)(process.execPath, [...command, '--json'], {
     env: { ...process.env, KALSHI_BASE_URL: venue.url },
   });
-  // Its clock is the real one: what was open in the story is over, and nothing is alarming.
+  // Uses the real clock: the fixture's open markets are past, and nothing is alarming.
   expect(JSON.parse((await said).stdout)).toMatchObject({ series: 3 });
   Object.assign(market!, { status: 'active' });
 });
 
-it('says that a venue cannot be read, and ends with 2', async () => {
+it('reports a venue that cannot be read, and exits with 2', async () => {
   const refused = promisify(execFile)(process.execPath, command, {
     env: { ...process.env, KALSHI_BASE_URL: 'http://127.0.0.1:9/trade-api/v2' },
   });
@@ -67,7 +67,7 @@ it('says that a venue cannot be read, and ends with 2', async () => {
   });
 });
 
-it('warns where live trading goes by forecasts that are free for non-commercial use, and counts that as no failure', async () => {
+it('warns, without failing, if live trading uses forecasts that are free for non-commercial use only', async () => {
   const run = async (env: Record<string, string>, ...flags: string[]) => {
     const { stdout } = await promisify(execFile)(process.execPath, [...command, ...flags], {
       env: { ...process.env, MARKET_SOURCE: 'kalshi', KALSHI_BASE_URL: venue.url, ...env },

@@ -61,7 +61,7 @@ describe('a refresh of all series', () => {
     expect(markets.length).toBeGreaterThan(1_400);
   });
 
-  it('with a key has every book in full, and stays within the basic tier from its first second', async () => {
+  it('with a key reads every full book, and stays within the basic tier from the first second', async () => {
     venue.tokens = { refillPerSecond: 200, capacity: 600 };
     const answers = new Map<number, number>();
     venue.answerFault = (_req, res) => {
@@ -78,7 +78,7 @@ describe('a refresh of all series', () => {
     expect(venue.requests.length * 10).toBeLessThan(600 + 200 * 20);
   });
 
-  it('gives the same objects for what is the same, so that nothing is made of them anew', async () => {
+  it('returns the same objects for unchanged markets, so that derived results stay cached', async () => {
     const all = source({ isSigned: true });
     const [before, quiet] = [await all.read(never), await all.read(never)];
     expect(quiet.markets.every((market, i) => market === before.markets[i])).toBe(true);
@@ -92,7 +92,7 @@ describe('a refresh of all series', () => {
     expect(markets.filter((market, i) => market !== before.markets[i])).toHaveLength(1);
   });
 
-  it('learns of what has closed, and of what is new', async () => {
+  it('notices closed and new markets', async () => {
     const all = source({ isSigned: true });
     await all.read(never);
     const [first, second] = venue.markets.filter(({ status }) => status === 'active');
@@ -108,13 +108,13 @@ describe('a refresh of all series', () => {
 });
 
 describe('without a key', () => {
-  /** New York's alone, so that each book can be read. */
+  /** New York's series only, so that each book can be read. */
   const ofNewYork = () => {
     venue.series = venue.series.slice(0, 2);
     venue.markets = venue.markets.filter(({ ticker }) => /^KX(HIGH|LOWT)NY/.test(String(ticker)));
   };
 
-  it('a book that could not be read has the listing’s best prices, and says so', async () => {
+  it('a book that could not be read has the listing’s best prices and is marked as shallow', async () => {
     ofNewYork();
     const open = venue.markets
       .filter(({ status }) => status === 'active')
@@ -134,7 +134,7 @@ describe('without a key', () => {
     expect(books.get(read!)).toEqual(venueBook(read!));
   });
 
-  it('those that matter are read first, and then those that were not read for longest', () => {
+  it('books of interest are read first, then the longest unread', () => {
     const interest = new Set<string>();
     const rotation = createBookRotation(() => interest);
     const book = { yes: [], no: [] };
@@ -151,7 +151,7 @@ describe('without a key', () => {
     expect(rotation.order(['A', 'B', 'C', 'D'])).toEqual(['C', 'A', 'D', 'B']);
   });
 
-  it('a whole book counts for 30 s, and only while the listing agrees with it', async () => {
+  it('a full book is used for 30 s, and only while the listing agrees with it', async () => {
     ofNewYork();
     const all = source();
     const { markets, books, bookTimes, shallow } = await all.read(never);
@@ -179,7 +179,7 @@ describe('without a key', () => {
     expect(rotation.booksOf(listed, () => moved, since).books.get(ticker)).toBe(whole);
   });
 
-  it('a market that has gone between two listings spoils nothing', async () => {
+  it('a market that vanishes between two listings spoils nothing', async () => {
     ofNewYork();
     const all = source();
     await all.read(never);
@@ -195,7 +195,7 @@ describe('without a key', () => {
     expect(books.has(gone)).toBe(false);
   });
 
-  it('the stream is not asked', async () => {
+  it('the stream is not used', async () => {
     ofNewYork();
     await source().read(never);
     expect(venue.stream.handshakes).toEqual([]);
@@ -213,7 +213,7 @@ describe('with the venue’s stream', () => {
       timings: { gatherMs: 5, tendMs: 20, repairMs: 20, backoffMs: 10 },
     });
 
-  it('1,500 books are kept, and put into the data between two reads', async () => {
+  it('1,500 books are kept and merged into the data between two reads', async () => {
     const all = source({ isSigned: true, keepBooks });
     const data = await all.read(never);
     const active = data.markets.filter(({ status }) => status === 'active').map(({ ticker }) => ticker);

@@ -30,7 +30,7 @@ const client: KalshiClient = {
   },
 };
 
-/** What the venue's list of series says, read once an hour. */
+/** The venue's list of series, read hourly. */
 let series: KalshiSeries[];
 const seriesOf = (ticker: string, fee_type: string, fee_multiplier: number): KalshiSeries => ({
   ticker,
@@ -50,7 +50,7 @@ beforeEach(() => {
   };
 });
 
-describe('the fees of the venue', () => {
+describe('the venue’s fees', () => {
   const day = { eventTicker: 'KXHIGHNY-26OCT08', seriesTicker: 'KXHIGHNY' };
   const seriesChange = (change: Record<string, unknown>) => ({
     series_fee_change_arr: [
@@ -76,24 +76,24 @@ describe('the fees of the venue', () => {
     ]);
   });
 
-  it('change at the time that was announced, not when the series is read again', async () => {
+  it('change at the announced time, not when the series is read again', async () => {
     answers['/series/fee_changes'] = seriesChange({ scheduled_ts: at(start + 10 * MINUTE) });
     const fees = create();
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
     now = start + 10 * MINUTE - 1;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
-    // What has happened leaves the list.
+    // Past changes leave the list.
     answers['/series/fee_changes'] = { series_fee_change_arr: [] };
     now = start + 10 * MINUTE;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 2_000_000n });
     now = start + 55 * MINUTE;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 2_000_000n });
-    // Then the series itself counts, whatever was announced.
+    // From then on the series itself counts, whatever was announced.
     now = start + 61 * MINUTE;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
   });
 
-  it('that were announced and are called off do not change', async () => {
+  it('do not change if an announced change is called off', async () => {
     answers['/series/fee_changes'] = seriesChange({ scheduled_ts: at(start + 20 * MINUTE) });
     const fees = create();
     await ruleOf(fees);
@@ -104,7 +104,7 @@ describe('the fees of the venue', () => {
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
   });
 
-  it('of an event win over those of its series, until they are cleared', async () => {
+  it('of an event override those of its series until cleared', async () => {
     answers['/events/fee_changes'] = {
       event_fee_changes: [eventChange(null, null, start + HOUR), eventChange(null, 0.5, start - HOUR)],
       cursor: '',
@@ -118,7 +118,7 @@ describe('the fees of the venue', () => {
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
   });
 
-  it('of a kind that is not known close what has them, and nothing else', async () => {
+  it('of an unknown type stop orders only where they apply', async () => {
     series[1] = seriesOf('KXHIGHCHI', 'cubic', 1);
     answers['/events/fee_changes'] = {
       event_fee_changes: [eventChange('flat', 1, start - HOUR)],
@@ -134,13 +134,13 @@ describe('the fees of the venue', () => {
     expect(warnings.filter((line) => line.includes('cubic'))).toHaveLength(1);
   });
 
-  it('are those of the series where the announcements cannot be read', async () => {
+  it('are those of the series if the announcements cannot be read', async () => {
     delete answers['/series/fee_changes'];
     expect(await ruleOf(create())).toMatchObject({ multiplier: 1_000_000n });
     expect(warnings).toHaveLength(1);
   });
 
-  it('are not known while nobody says which events have their own', async () => {
+  it('are unknown until events’ own fees have been read', async () => {
     const listed = answers['/events/fee_changes'];
     delete answers['/events/fee_changes'];
     const notes = createNoteBook();
@@ -159,7 +159,7 @@ describe('the fees of the venue', () => {
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
   });
 
-  it('of an event stay when the list leaves out what has happened, or that of series cannot be read', async () => {
+  it('of an event stay when the list drops past changes, or the list for series cannot be read', async () => {
     delete answers['/series/fee_changes'];
     answers['/events/fee_changes'] = { event_fee_changes: [eventChange(null, 2, start + HOUR)], cursor: '' };
     const fees = create();
@@ -181,7 +181,7 @@ describe('the fees of the venue', () => {
   });
 });
 
-describe('the pauses of the venue', () => {
+describe('the venue’s pauses', () => {
   const open = { exchange_active: true, trading_active: true };
   const paused = { exchange_active: true, trading_active: false };
   const create = () => createKalshiPauses({ client, clock, log });
@@ -190,7 +190,7 @@ describe('the pauses of the venue', () => {
   });
 
   it.each([
-    // Summer and winter: 3 AM in New York is 7 and 8 in UTC. 2026-11-05 is the first Thursday of winter.
+    // Summer and winter: 3 AM in New York is 7 and 8 in UTC. 2026-11-05 is the first Thursday of winter time.
     ['2026-10-08T06:59:59.999Z', undefined],
     ['2026-10-08T07:00:00Z', '2026-10-08T09:00:00.000Z'],
     ['2026-10-08T08:59:59.999Z', '2026-10-08T09:00:00.000Z'],
@@ -198,11 +198,11 @@ describe('the pauses of the venue', () => {
     ['2026-11-05T07:30:00Z', undefined],
     ['2026-11-05T09:59:59Z', '2026-11-05T10:00:00.000Z'],
     ['2026-10-09T07:30:00Z', undefined],
-  ])('at %s the weekly one ends at %s', (time, until) => {
+  ])('at %s include a weekly one that ends at %s', (time, until) => {
     expect(weeklyPause(new Date(time))?.until.toISOString()).toBe(until);
   });
 
-  it('end when the venue estimates, or by its schedule, or with the weekly window', async () => {
+  it('end at the venue’s estimate, or by its schedule, or with the weekly window', async () => {
     now = Date.parse('2026-10-08T07:30:00Z');
     const resumesAt = async (estimate?: string) =>
       (
@@ -217,7 +217,7 @@ describe('the pauses of the venue', () => {
     expect(await resumesAt()).toBeUndefined();
   });
 
-  it('are announced shortly before they begin, and the venue’s word counts once they have', async () => {
+  it('are announced shortly before they begin, and then follow the venue’s status', async () => {
     now = Date.parse('2026-10-08T06:40:00Z');
     expect(await create()(open, signal)).toEqual({ isTrading: true });
     now = Date.parse('2026-10-08T06:55:00Z');

@@ -29,7 +29,7 @@ const settledDays = (from: string, to: string, series = ['KXHIGHNY']) =>
     log: pino({ level: 'silent' }),
   }).history!.readSettledDays({ from, to }, signal);
 
-/** The ladder 83-, 84-85, 86-87, 88-89, 90-91, 92+ of a day that came out at 86 °F: only the winner says so. */
+/** The ladder 83-, 84-85, 86-87, 88-89, 90-91, 92+ of a day that settled at 86 °F; only the winner has the value. */
 function ladder(event: string, closeTime: string, over: Json = {}): Json[] {
   const brackets = [
     { cap: 84 },
@@ -48,7 +48,7 @@ function ladder(event: string, closeTime: string, over: Json = {}): Json[] {
 }
 
 describe('settled days', () => {
-  it('are those between two, both included, with the temperature of the report, known from now on', async () => {
+  it('cover an inclusive range, with the reported temperature, known from now on', async () => {
     venue.markets = ['03', '04', '05', '06'].flatMap((day) =>
       ladder(`KXHIGHNY-26JUL${day}`, `2026-07-${String(Number(day) + 1).padStart(2, '0')}T04:59:00Z`),
     );
@@ -69,7 +69,7 @@ describe('settled days', () => {
         knownAt: new Date(now),
       },
     ]);
-    // Page by page, and only what closed with these days: 12 markets of 24.
+    // Page by page, and only markets that closed with these days: 12 of 24.
     expect(venue.requests.filter((path) => path.includes('/markets?'))).toHaveLength(3);
     expect(venue.requests.some((path) => path.includes('/historical/markets'))).toBe(false);
   });
@@ -85,23 +85,23 @@ describe('settled days', () => {
     ['has no temperature', (markets) => Object.assign(markets[2]!, { expiration_value: 'see the report' })],
     ['has two temperatures', (markets) => Object.assign(markets[3]!, { expiration_value: '88.00' })],
     [
-      'was paid to another bracket than its temperature',
+      'paid another bracket than its temperature’s',
       (markets) => Object.assign(markets[2]!, { expiration_value: '91.00' }),
     ],
     ['has no winner', (markets) => Object.assign(markets[2]!, { result: 'no' })],
     ['lacks a bracket', (markets) => markets.splice(4, 1)],
     [
-      'has a market of another station',
+      'has another station’s market',
       (markets) => Object.assign(markets[5]!, { rules_primary: 'at LaGuardia' }),
     ],
-  ])('do not have one that %s', async (_what, spoil) => {
+  ])('exclude one that %s', async (_what, spoil) => {
     const markets = ladder('KXHIGHNY-26JUL04', '2026-07-05T04:59:00Z');
     spoil(markets);
     venue.markets = [...markets, ...ladder('KXHIGHNY-26JUL05', '2026-07-06T04:59:00Z')];
     expect((await settledDays('2026-07-04', '2026-07-05')).map(({ date }) => date)).toEqual(['2026-07-05']);
   });
 
-  it('that have moved behind the cutoff are asked for by day, under both names of their series', async () => {
+  it('before the cutoff are queried by day, under both names of their series', async () => {
     venue.cutoff = '2026-03-01T00:00:00Z';
     venue.historical = [
       ...ladder('KXHIGHNY-26FEB01', '2026-02-02T04:59:00Z'),
@@ -119,7 +119,7 @@ describe('settled days', () => {
     expect(await dates('2024-10-22', '2024-10-24')).toEqual(['2024-10-23', '2024-10-24']);
   });
 
-  it('are none at all where an answer cannot be trusted', async () => {
+  it('are not returned at all if an answer cannot be trusted', async () => {
     venue.fault = (_req, res, path) => {
       if (path !== '/historical/cutoff') return false;
       res.writeHead(200, { 'content-type': 'application/json' }).end('{"market_settled_ts":"soon"}');
@@ -134,7 +134,7 @@ const fileOf = (series: string) =>
   new URL(`../../../../shared/data/kalshi/events_${series}.jsonl.gz`, import.meta.url);
 
 describe.runIf(existsSync(fileOf('KXHIGHNY')))('recorded days', () => {
-  it('have the temperature that the venue recorded, each settled one and no other', async () => {
+  it('have the venue’s recorded temperature, for exactly the settled days', async () => {
     const events = SERIES.flatMap((series) =>
       gunzipSync(readFileSync(fileOf(series)))
         .toString()
@@ -144,10 +144,10 @@ describe.runIf(existsSync(fileOf('KXHIGHNY')))('recorded days', () => {
     );
     const expected = events.flatMap(({ event, markets }) => {
       const winner = markets.find(({ result }) => result === 'yes');
-      // A report is whole degrees; one is written as a sentence that begins with them.
+      // Reports are whole degrees; one is a sentence that starts with them.
       return winner ? [`${event.event_ticker} ${Number.parseInt(String(winner.expiration_value), 10)}`] : [];
     });
-    // Those of the first months have moved, some of them under the former names.
+    // The first months have moved to the archive, some under former names.
     venue.cutoff = '2024-11-01T06:00:00Z';
     const isMoved = ({ close_time: close }: Json) => Date.parse(String(close)) < Date.parse(venue.cutoff);
     const markets = events.flatMap((event) => event.markets);

@@ -8,7 +8,7 @@ import { CENT, parseDollars } from '../../../src/markets/market/money.js';
 import { bracketPays } from '../../../src/markets/market/brackets.js';
 import { rulesOf, wireMarket } from '../fake-venue.js';
 
-/** `88° to 89°` of July 4 in Chicago; the numbers are made up. */
+/** `88° to 89°` on July 4 in Chicago; the numbers are made up. */
 const wire = (change: Record<string, unknown> = {}): Record<string, unknown> => ({
   ...wireMarket('KXHIGHCHI-26JUL04', { floor: 88, cap: 89 }),
   close_time: '2026-07-05T06:00:00Z',
@@ -16,7 +16,7 @@ const wire = (change: Record<string, unknown> = {}): Record<string, unknown> => 
   ...change,
 });
 
-/** The same day of September, when the rules name the report. */
+/** A market in September, when the rules name the report. */
 const today = (change: Record<string, unknown> = {}): Record<string, unknown> => ({
   ...wireMarket('KXLOWTCHI-26SEP25', { floor: 58, cap: 59 }),
   close_time: '2026-09-26T06:00:00Z',
@@ -45,7 +45,7 @@ function place(value: unknown): Market {
   return market;
 }
 
-describe('a market whose payout has bounds', () => {
+describe('a market with payout bounds', () => {
   it.each([
     [{ settlement_bounds_type: 'default' }, undefined],
     [{ settlement_bounds_type: undefined }, undefined],
@@ -58,19 +58,19 @@ describe('a market whose payout has bounds', () => {
       'YES always pays more than nothing, and markets with such a floor are not traded here',
     ],
     [{ settlement_bounds_type: 'ceiling' }, 'its payout has bounds that are not known here (“ceiling”)'],
-  ])('takes orders only where the bounds are the usual ones: %o', (bounds, untradable) => {
+  ])('takes orders only with the usual bounds: %o', (bounds, untradable) => {
     expect(place(wire(bounds)).untradable).toBe(untradable);
   });
 });
 
-describe('a market of the venue', () => {
-  it('is read without the fields that the venue has given up', () => {
+describe('a venue market', () => {
+  it('is parsed without fields that the venue has removed', () => {
     expect(wire()).not.toHaveProperty('liquidity_dollars');
     expect(read(wire()).notes).toEqual([]);
     expect(read(wire({ liquidity_dollars: '1.0000', tick_size: 1 }))).toEqual(read(wire()));
   });
 
-  it('is read with its station, day, bracket and prices', () => {
+  it('is parsed with its station, day, bracket and prices', () => {
     expect(place(wire())).toMatchObject({
       kind: 'daily_maximum',
       station: { id: 'KMDW' },
@@ -91,7 +91,7 @@ describe('a market of the venue', () => {
     ['KXHIGHTPHX-26SEP25', 'KPHX', 'daily_maximum', '2026-09-26T07:00:00Z'],
     ['KXHIGHTSDF-26SEP25', 'KSDF', 'daily_maximum', '2026-09-26T05:00:00Z'],
     ['KXHIGHTHOU-26SEP25', 'KHOU', 'daily_maximum', '2026-09-26T06:00:00Z'],
-  ])('%s settles at %s, whatever its title says', (event, station, kind, close_time) => {
+  ])('of event %s settles at %s, whatever its title says', (event, station, kind, close_time) => {
     const market = place({ ...wireMarket(event, { cap: 60 }), title: 'SATX low', close_time });
     expect(market).toMatchObject({
       kind,
@@ -100,7 +100,7 @@ describe('a market of the venue', () => {
     });
   });
 
-  it('of an hour is about the index, above a hundredth, at the time at which it closes', () => {
+  it('of an hour is about the index exceeding a hundredth of a degree at its close time', () => {
     expect(place(hour())).toMatchObject({
       kind: 'hourly',
       station: { id: 'INDEX-MIAMI' },
@@ -113,7 +113,7 @@ describe('a market of the venue', () => {
     expect(bracketPays(place(hour()).bracket, 90)).toBe(true);
   });
 
-  it('is read below zero', () => {
+  it('is parsed with strikes below zero', () => {
     const event = 'KXLOWTMIN-27JAN20';
     const market = place({
       ...wireMarket(event, { floor: -3, cap: -2 }),
@@ -122,7 +122,7 @@ describe('a market of the venue', () => {
     expect(market.bracket).toEqual({ kind: 'between', floor: -3, cap: -2 });
   });
 
-  it('names the city alone on the one day on which the venue did', () => {
+  it('is placed by city on the one day when the rules named only the city', () => {
     const rules = rulesOf('KXHIGHNY-26AUG15', { cap: 80 })
       .replace(' (CLINYC)', '')
       .replace('15, 2026', '14, 2026');
@@ -130,7 +130,7 @@ describe('a market of the venue', () => {
     expect(place({ ...value, close_time: '2026-08-15T05:00:00Z' }).station.id).toBe('KNYC');
   });
 
-  it('has no price where nobody bids or asks', () => {
+  it('has no price without bids or asks', () => {
     const empty = place(
       wire({ yes_bid_dollars: '0.0000', yes_ask_dollars: '1.0000', last_price_dollars: '0.0000' }),
     );
@@ -138,37 +138,37 @@ describe('a market of the venue', () => {
   });
 
   it.each([
-    ['a day that it does not close with', wire({ close_time: '2026-07-06T06:00:00Z' }), 'close_time'],
+    ['a day that does not match its close', wire({ close_time: '2026-07-06T06:00:00Z' }), 'close_time'],
     ['a close after the end of its day', wire({ close_time: '2026-07-05T06:00:01Z' }), 'close_time'],
-    ['a ticker of another day', wire({ event_ticker: 'KXHIGHCHI-26JUL05' }), 'date'],
-    ['a bracket in doubt', wire({ floor_strike: 87 }), 'bracket'],
+    ['another day’s ticker', wire({ event_ticker: 'KXHIGHCHI-26JUL05' }), 'date'],
+    ['an uncertain bracket', wire({ floor_strike: 87 }), 'bracket'],
     [
       'rules about another bracket',
       wire({ rules_primary: rulesOf('KXHIGHCHI-26JUL04', { floor: 86, cap: 87 }) }),
       'bracket',
     ],
     [
-      'a series of highs and rules about a low',
+      'a series of highs but rules about a low',
       today({ event_ticker: 'KXHIGHCHI-26SEP25', ticker: 'KXHIGHCHI-26SEP25-B58.5' }),
       'series',
     ],
     [
-      'a series of highs that is not in the table and rules about a low',
+      'an unknown series of highs but rules about a low',
       today({ event_ticker: 'KXHIGHTCHI-26SEP25', ticker: 'KXHIGHTCHI-26SEP25-B58.5' }),
       'series',
     ],
     [
-      'a series of one station and rules about another',
+      'one station’s series but another’s rules',
       today({ event_ticker: 'KXLOWTNYC-26SEP25', ticker: 'KXLOWTNYC-26SEP25-B58.5' }),
       'series',
     ],
     [
-      'a payout that is not its result',
+      'a payout that contradicts its result',
       wire({ status: 'finalized', result: 'yes', settlement_value_dollars: '0.0000' }),
       'payout',
     ],
-    ['an hour that it does not close with', hour({ close_time: '2026-09-13T17:00:00Z' }), 'close_time'],
-  ])('is left out with %s, and noted', (_what, value, name) => {
+    ['an hour that does not match its close', hour({ close_time: '2026-09-13T17:00:00Z' }), 'close_time'],
+  ])('is left out and noted with %s', (_what, value, name) => {
     const { market, notes } = read(value);
     expect(market).toBeUndefined();
     expect(notes).toEqual([{ kind: 'contradiction', name, count: 1, example: expect.any(String) as string }]);
@@ -176,7 +176,7 @@ describe('a market of the venue', () => {
 
   it.each([
     [
-      'a place that is not a station of a series',
+      'a place without a station',
       wire({
         rules_primary: rulesOf('KXHIGHCHI-26JUL04', { floor: 88, cap: 89 }).replace(
           'Chicago Midway, IL',
@@ -187,19 +187,19 @@ describe('a market of the venue', () => {
       'unknown_place',
     ],
     [
-      'a report that is not in the table',
+      'an unknown report',
       today({ rules_primary: String(today().rules_primary).replace('CLIMDW', 'CLIORD') }),
       'daily_minimum',
       'unknown_place',
     ],
     [
-      'an index that is not known',
+      'an unknown index',
       hour({ rules_primary: String(hour().rules_primary).replace('Miami, FL', 'Boise, ID') }),
       'hourly',
       'unknown_place',
     ],
     [
-      'an hour that somebody else decides about',
+      'an hour with another settlement source',
       hour({
         rules_primary: String(hour().rules_primary).replace(
           'Synoptic Data',
@@ -210,7 +210,7 @@ describe('a market of the venue', () => {
       'unknown_place',
     ],
     [
-      'another wording',
+      'unknown wording',
       today({ rules_primary: 'If it gets very cold in Chicago, then the market resolves to Yes.' }),
       'other',
       'unknown_wording',
@@ -227,7 +227,7 @@ describe('a market of the venue', () => {
       'rain',
       'unknown_kind',
     ],
-  ])('is listed without a place, with prices and its reason, for %s', (_what, value, kind, note) => {
+  ])('is listed without a place, with prices and a reason, for %s', (_what, value, kind, note) => {
     const { market, notes } = read(value);
     expect(market).toMatchObject({ kind, station: null, bracket: null, yesBid: 42n * CENT });
     expect((market as { problem: string }).problem).not.toBe('');
@@ -235,17 +235,17 @@ describe('a market of the venue', () => {
   });
 
   it.each([
-    ['a price field has another name', { yes_bid_dollars: undefined }, 'yes_bid_dollars'],
+    ['a price field is renamed', { yes_bid_dollars: undefined }, 'yes_bid_dollars'],
     ['prices are whole cents', { yes_bid_dollars: 42 }, 'yes_bid_dollars'],
     ['a count is not a number', { volume_fp: 'many' }, 'volume_fp'],
-    ['there are no price ranges', { price_ranges: [] }, 'price_ranges'],
-  ])('is left out alone where %s, and the field is named', (_what, change, name) => {
+    ['its price ranges are missing', { price_ranges: [] }, 'price_ranges'],
+  ])('is the only one left out if %s, and the field is named', (_what, change, name) => {
     const { market, notes } = read(wire(change));
     expect(market).toBeUndefined();
     expect(notes).toMatchObject([{ kind: 'missing_field', name, count: 1 }]);
   });
 
-  it('takes no orders in a status that is not known, and does not pay a result that is not', () => {
+  it('takes no orders in an unknown status, and pays nothing for an unknown result', () => {
     const paused = read(wire({ status: 'paused' }));
     expect(paused.market?.status).toBe('inactive');
     expect(paused.notes).toMatchObject([{ kind: 'unknown_status', name: 'paused' }]);
@@ -255,13 +255,13 @@ describe('a market of the venue', () => {
     expect(read(wire({ market_type: 'scalar' })).market).toBeUndefined();
   });
 
-  it('may close before the end of its day, as it did by the clock of New York, but not the day before', () => {
+  it('may close before its day ends, as it did by New York’s clock, but not on the day before', () => {
     const august = wireMarket('HIGHCHI-24AUG16', { floor: 88, cap: 89 });
     expect(place({ ...august, close_time: '2024-08-17T03:59:00Z' }).date).toBe('2024-08-16');
     expect(read({ ...august, close_time: '2024-08-16T23:59:00Z' }).market).toBeUndefined();
   });
 
-  it('pays what the venue says, as soon as it says so and not before', () => {
+  it('pays what the venue reports, and not before it does', () => {
     const value = (change: Record<string, unknown>) => place(wire(change)).settlementValue;
     expect(value({ status: 'closed', result: 'yes' })).toBeNull();
     expect(value({ status: 'determined', result: 'yes' })).toBe(parseDollars('1'));
@@ -279,15 +279,15 @@ describe('a market of the venue', () => {
     ['', null],
     ['n/a', null],
     ['87.5', null],
-  ])('its report %j is %s degrees', (text, degrees) => {
+  ])('with report %j settles at %s degrees', (text, degrees) => {
     expect(place(wire({ expiration_value: text })).settledTemperature).toBe(degrees);
   });
 
-  it('of an hour was settled in hundredths', () => {
+  it('of an hour settles in hundredths', () => {
     expect(place(hour({ expiration_value: '89.87' })).settledTemperature).toBe(89.87);
   });
 
-  it('takes orders at its ticks only, which may differ along the dollar', () => {
+  it('takes orders at its ticks only, which may vary with the price', () => {
     const tapered = [
       { start: 0n, end: 10n * CENT, step: CENT / 10n },
       { start: 10n * CENT, end: 90n * CENT, step: CENT },
@@ -297,7 +297,7 @@ describe('a market of the venue', () => {
   });
 });
 
-it('an order book keeps hundredths of contracts, best bids first', () => {
+it('has an order book with hundredths of contracts, best bids first', () => {
   const book = toOrderBook({
     yes: [
       ['0.4100', '20.00'],
@@ -316,9 +316,9 @@ it('an order book keeps hundredths of contracts, best bids first', () => {
 
 const shared = (path: string) => new URL(`../../../../shared/data/${path}`, import.meta.url);
 
-describe.skipIf(!existsSync(shared('kalshi')))('markets as they were recorded', () => {
+describe.skipIf(!existsSync(shared('kalshi')))('recorded markets', () => {
   it.each(['KXHIGHNY', 'KXHIGHCHI', 'KXHIGHMIA'])(
-    '%s: every one is read, and the report agrees with what was paid',
+    '%s: every market is parsed, and its report agrees with its payout',
     (series) => {
       const lines = gunzipSync(readFileSync(shared(`kalshi/events_${series}.jsonl.gz`)))
         .toString()

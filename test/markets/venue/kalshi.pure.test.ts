@@ -38,7 +38,7 @@ function source(options: Partial<KalshiClientOptions> = {}) {
   return createKalshiSource({ client, series: ['KXHIGHNY'], clock, log });
 }
 
-/** What the fake venue takes for a proof of who asks. */
+/** Accepted by the fake venue as a signature. */
 const signed = {
   headers: (method: string, path: string) => ({
     'kalshi-access-key': 'key',
@@ -50,7 +50,7 @@ const read = (options?: Partial<KalshiClientOptions>, signal = new AbortControll
 const asked = (path: string) => venue.requests.filter((request) => request.includes(path));
 
 describe('the venue’s markets', () => {
-  it('are read page by page to the end, in the order of what they pay for, with their books and fees', async () => {
+  it('are read through the last page, ordered by bracket, with their books and fees', async () => {
     venue.pageSize = 2;
     venue.books.set(`${EVENT}-B84.5`, {
       yes_dollars: [
@@ -82,14 +82,14 @@ describe('the venue’s markets', () => {
     expect(asked('/orderbook')).toHaveLength(6);
   });
 
-  it('have no book where they are not active, and nobody asks for one', async () => {
+  it('have no book while inactive, and none is requested', async () => {
     for (const market of venue.markets.slice(1)) market.status = 'closed';
     const data = await read();
     expect(asked('/orderbook')).toEqual([`/trade-api/v2/markets/${EVENT}-T91/orderbook`]);
     expect([...data.books.keys()]).toHaveLength(6);
   });
 
-  it('are asked for with all books in calls of a hundred by whoever has a key', async () => {
+  it('have their books read a hundred per call with a key', async () => {
     venue.markets = Array.from({ length: 150 }, (_, i) =>
       wireMarket(EVENT, { floor: 84, cap: 85 }, { ticker: `${EVENT}-${i}-B84.5` }),
     );
@@ -100,7 +100,7 @@ describe('the venue’s markets', () => {
     ]);
   });
 
-  it('that contradict themselves are left out and named in the log; the others stay', async () => {
+  it('are left out and logged if they contradict themselves; the others stay', async () => {
     venue.markets[0]!.rules_primary = rulesOf('KXHIGHNY-26JUL05', { floor: 91 });
     const data = await read();
     expect(data.markets).toHaveLength(5);
@@ -109,7 +109,7 @@ describe('the venue’s markets', () => {
     expect(warnings.join()).toContain(example);
   });
 
-  it('that are about nothing that is forecast are listed last, with their reason', async () => {
+  it('that cannot be forecast are listed last, with a reason', async () => {
     const rules_primary =
       'If the total precipitation at CLINYC in New York City in Jul 4, 2026 is strictly greater than 0 inches, then the market resolves to Yes.';
     venue.markets.unshift({ ...wireMarket(EVENT, { floor: 0 }), ticker: `${EVENT}-RAIN`, rules_primary });
@@ -124,7 +124,7 @@ describe('the venue’s markets', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('are found by the venue’s list of series, dormant ones now and then', async () => {
+  it('are found through the venue’s list of series, dormant series in turn', async () => {
     venue.series = Array.from({ length: 200 }, (_, i) => wireSeries(`KXA${i}`)).concat(
       wireSeries('KXHIGHNY'),
     );
@@ -139,7 +139,7 @@ describe('the venue’s markets', () => {
     expect(asked('series_ticker=KXHIGHNY')).toHaveLength(6);
   });
 
-  it('do not go all at once while they are open: for some minutes such an answer is not believed', async () => {
+  it('do not all vanish while open: an empty answer is not trusted for some minutes', async () => {
     const time = { now: clock.now() };
     const client = createKalshiClient({ baseUrl: venue.url, budget: plentyOfTokens(), backoffMs: 5 });
     const log = pino({ level: 'silent' });
@@ -157,7 +157,7 @@ describe('the venue’s markets', () => {
     expect((await readNow()).markets).toEqual([]);
   });
 
-  it('stay where the venue’s list of series comes without any', async () => {
+  it('stay if the venue’s list of series is empty', async () => {
     const time = { now: clock.now() };
     const client = createKalshiClient({ baseUrl: venue.url, budget: plentyOfTokens(), backoffMs: 5 });
     const log = pino({ level: 'warn' }, { write: (line: string) => void warnings.push(line) });
@@ -174,13 +174,13 @@ describe('the venue’s markets', () => {
     expect(warnings.some((line) => line.includes('list of series could not be read'))).toBe(true);
   });
 
-  it('share the report of their event once they are settled', async () => {
+  it('share the report of their event once settled', async () => {
     for (const market of venue.markets) Object.assign(market, { status: 'finalized', result: 'no' });
     Object.assign(venue.markets[0]!, { result: 'yes', expiration_value: '93.00' });
     expect((await read()).markets.map(({ settledTemperature }) => settledTemperature)).toEqual(
       Array(6).fill(93),
     );
-    // Two that contradict each other: each keeps its own.
+    // Two that contradict each other keep their own values.
     Object.assign(venue.markets[1]!, { expiration_value: '92.00' });
     expect((await read()).markets.map(({ settledTemperature }) => settledTemperature)).toEqual([
       92,
@@ -189,12 +189,12 @@ describe('the venue’s markets', () => {
     ]);
   });
 
-  it('say when nobody may trade', async () => {
+  it('show when trading is paused', async () => {
     venue.status.trading_active = false;
     expect((await read()).isTrading).toBe(false);
   });
 
-  it('ask for fees once an hour', async () => {
+  it('have their fees read once an hour', async () => {
     const one = source();
     await one.read(new AbortController().signal);
     await one.read(new AbortController().signal);
@@ -202,7 +202,7 @@ describe('the venue’s markets', () => {
   });
 });
 
-describe('a venue that fails', () => {
+describe('a failing venue', () => {
   const failing = (times: number, status: number, headers: Record<string, string> = {}) => {
     let left = times;
     venue.fault = (_req, res, path) => {
@@ -212,38 +212,38 @@ describe('a venue that fails', () => {
     };
   };
 
-  it.each([429, 500, 502, 503])('with %i is asked again', async (status) => {
+  it.each([429, 500, 502, 503])('is asked again after a %i', async (status) => {
     failing(2, status);
     expect((await read()).markets).toHaveLength(6);
     expect(asked('/markets?')).toHaveLength(3);
   });
 
-  it('is asked again no sooner than it says', async () => {
+  it('is asked again no sooner than it allows', async () => {
     failing(1, 429, { 'retry-after': '1' });
     const startedAt = performance.now();
     await read();
     expect(performance.now() - startedAt).toBeGreaterThan(950);
   });
 
-  it('again and again is unavailable after a few attempts', async () => {
+  it('counts as unavailable after a few attempts', async () => {
     failing(Infinity, 503);
     await expect(read()).rejects.toThrow(VenueUnavailableError);
     expect(asked('/markets?')).toHaveLength(3);
   });
 
-  it('is unavailable where nobody listens', async () => {
+  it('counts as unavailable if nothing listens', async () => {
     await venue.stop();
     await expect(read()).rejects.toThrow(VenueUnavailableError);
   });
 
-  it('by saying nothing is given up in time', async () => {
+  it('times out if it never answers', async () => {
     venue.fault = (_req, _res, path) => path === '/markets';
     const startedAt = performance.now();
     await expect(read({ timeoutMs: 100, attempts: 2 })).rejects.toThrow(VenueUnavailableError);
     expect(performance.now() - startedAt).toBeLessThan(2_000);
   });
 
-  it('in the middle of a body is given up in time', async () => {
+  it('times out if it stalls in the middle of a body', async () => {
     venue.fault = (_req, res, path) => {
       if (path !== '/markets') return false;
       res.writeHead(200, { 'content-type': 'application/json' }).write('{"markets":[');
@@ -252,7 +252,7 @@ describe('a venue that fails', () => {
     await expect(read({ timeoutMs: 100, attempts: 1 })).rejects.toThrow(VenueUnavailableError);
   });
 
-  it('is left alone as soon as nobody waits for it any more', async () => {
+  it('is not asked again once the caller has aborted', async () => {
     venue.fault = () => true;
     const gone = new AbortController();
     const reading = read({}, gone.signal);
@@ -262,7 +262,7 @@ describe('a venue that fails', () => {
   });
 });
 
-describe('an answer that is not what the documentation says', () => {
+describe('an answer that contradicts the documentation', () => {
   const answering = (path: string, body: string, status = 200, type = 'application/json') => {
     venue.fault = (_req, res, at) => {
       if (at !== path) return false;
@@ -272,22 +272,22 @@ describe('an answer that is not what the documentation says', () => {
   };
 
   it.each([
-    ['a page of HTML', '/markets', '<!doctype html>', 200, 'text/html'],
+    ['an HTML page', '/markets', '<!doctype html>', 200, 'text/html'],
     ['broken JSON', '/markets', '{"markets":[', 200],
-    ['an error inside of a success', '/markets', '{"error":{"code":"deprecated"}}', 200],
+    ['an error with a success status', '/markets', '{"error":{"code":"deprecated"}}', 200],
     ['no cursor', '/markets', '{"markets":[]}', 200],
     ['gone', '/markets', '{"code":"deprecated_endpoint"}', 410],
-    ['other books than were asked for', '/markets/orderbooks', '{"orderbooks":[]}', 200],
+    ['books that were not requested', '/markets/orderbooks', '{"orderbooks":[]}', 200],
     [
       'a book in whole cents',
       '/markets/orderbooks',
       `{"orderbooks":[{"ticker":"X","orderbook":{"yes":[[42,10]]}}]}`,
       200,
     ],
-    ['one series instead of a list', '/series', '{"series":{"ticker":"X"}}', 200],
+    ['a single series instead of a list', '/series', '{"series":{"ticker":"X"}}', 200],
     ['a status without its fields', '/exchange/status', '{}', 200],
   ])(
-    '(%s) is refused at once and not asked for again',
+    '(%s) is refused at once without a retry',
     async (_what, path, body, status, type = 'application/json') => {
       answering(path, body, status, type);
       await expect(read(signed)).rejects.toThrow(UnexpectedAnswerError);
@@ -300,17 +300,14 @@ describe('an answer that is not what the documentation says', () => {
     ['yes_bid_dollars', 42],
     ['volume_fp', undefined],
     ['price_ranges', []],
-  ])(
-    '(a market whose %s is %j) leaves out that market alone, and the field is named',
-    async (field, value) => {
-      venue.markets[3]![field] = value;
-      const { markets, notes } = await read();
-      expect(markets).toHaveLength(5);
-      expect(notes).toMatchObject([{ kind: 'missing_field', name: field, count: 1 }]);
-    },
-  );
+  ])('(a market whose %s is %j) excludes only that market, and the field is named', async (field, value) => {
+    venue.markets[3]![field] = value;
+    const { markets, notes } = await read();
+    expect(markets).toHaveLength(5);
+    expect(notes).toMatchObject([{ kind: 'missing_field', name: field, count: 1 }]);
+  });
 
-  it('(one book of many) spoils them all, and the others are not waited for', async () => {
+  it('(one book of many) fails the whole read without waiting for the others', async () => {
     venue.fault = (_req, res, at) => {
       if (!at.endsWith('-B84.5/orderbook')) return at.endsWith('/orderbook');
       res.writeHead(200, { 'content-type': 'application/json' }).end('{"orderbook":{"yes":[[42,10]]}}');
@@ -321,7 +318,7 @@ describe('an answer that is not what the documentation says', () => {
     expect(performance.now() - startedAt).toBeLessThan(2_000);
   });
 
-  it('(pages without end) is refused', async () => {
+  it('(endless pages) is refused', async () => {
     venue.fault = (_req, res, path) => {
       if (path !== '/markets') return false;
       res.writeHead(200, { 'content-type': 'application/json' }).end('{"markets":[],"cursor":"more"}');
@@ -331,12 +328,12 @@ describe('an answer that is not what the documentation says', () => {
   });
 });
 
-describe('markets that are asked for by name', () => {
+describe('markets requested by ticker', () => {
   const find = (tickers: string[]) => source().find(tickers, new AbortController().signal);
   const settled = { status: 'finalized', result: 'no', settlement_value_dollars: '0.0000' };
   const [warm, cold] = [`${EVENT}-T91`, `${EVENT}-T84`];
 
-  it('are found where they are and where they have moved to; unknown ones are left out', async () => {
+  it('are found in the listing and in the archive; unknown ones are left out', async () => {
     const moved = wireMarket(
       'KXHIGHNY-26JUN01',
       { floor: 80 },
@@ -351,7 +348,7 @@ describe('markets that are asked for by name', () => {
     expect(asked('/historical/markets')).toHaveLength(1);
   });
 
-  it('are asked for a hundred at a time, and elsewhere only where they are missing', async () => {
+  it('are requested a hundred at a time, and from the archive only if missing', async () => {
     await find([warm, cold]);
     expect(asked('/historical')).toEqual([]);
     expect(await find([])).toEqual([]);
@@ -360,7 +357,7 @@ describe('markets that are asked for by name', () => {
     expect(venue.requests).toHaveLength(1 + 2 + 2);
   });
 
-  it('are void, or worth what the venue says, and not both', async () => {
+  it('are either void or worth the venue’s value', async () => {
     Object.assign(venue.markets[0]!, { status: 'finalized', result: 'void' });
     Object.assign(venue.markets[1]!, {
       status: 'finalized',
@@ -373,7 +370,7 @@ describe('markets that are asked for by name', () => {
     expect(partial!.isVoid).toBeUndefined();
   });
 
-  it.each(['0.0000', '1.0000', '0.3700'])('are worth nothing certain without a result: %s', async (value) => {
+  it.each(['0.0000', '1.0000', '0.3700'])('have no value without a result: %s', async (value) => {
     Object.assign(venue.markets[0]!, { status: 'finalized', result: '', settlement_value_dollars: value });
     expect(await find([warm])).toMatchObject([{ status: 'finalized', settlementValue: null }]);
   });
@@ -383,7 +380,7 @@ describe('markets that are asked for by name', () => {
     { result: 'no', settlement_value_dollars: '1.0000' },
     { result: 'scalar', settlement_value_dollars: '1.0100' },
     { result: 'scalar', settlement_value_dollars: '-0.0100' },
-  ])('are left out where the result contradicts the payout: %j', async (change) => {
+  ])('are left out if the result contradicts the payout: %j', async (change) => {
     Object.assign(venue.markets[0]!, { status: 'finalized', ...change });
     expect(await find([warm])).toEqual([]);
     expect(warnings.join()).toContain(`${warm}: it is ${change.result} and pays`);
@@ -398,12 +395,12 @@ describe('markets that are asked for by name', () => {
     };
   };
 
-  it('are not believed where another one comes than was asked for', async () => {
+  it('are not trusted if the answer has a different market', async () => {
     answering({ ticker: cold });
     await expect(find([warm])).rejects.toThrow(UnexpectedAnswerError);
   });
 
-  it('are left out where a field is renamed, and are not looked for elsewhere', async () => {
+  it('are left out if a field is renamed, and not looked up in the archive', async () => {
     answering({ expiration_value: undefined });
     expect(await find([warm])).toEqual([]);
     expect(asked('/historical/markets')).toEqual([]);
@@ -411,7 +408,7 @@ describe('markets that are asked for by name', () => {
   });
 });
 
-it('each attempt is signed anew, for its method and its whole path without the query', async () => {
+it('are signed anew on each attempt, for the method and the full path without the query', async () => {
   const seen: unknown[] = [];
   venue.fault = (req, res) => {
     seen.push(req.headers['x-signed']);
@@ -430,7 +427,7 @@ describe('prints', () => {
     source(options).readPrints!(of, from, new AbortController().signal);
   const tradeAt = (time: string, more = {}) => wireTrade(tickers[0]!, { created_time: time, ...more });
 
-  it('are read page by page to the end, oldest first, from a time on and up to now', async () => {
+  it('are read through the last page, oldest first, from a time until now', async () => {
     venue.pageSize = 2;
     venue.trades = [
       tradeAt('2026-07-04T18:00:00.500Z'),
@@ -459,7 +456,7 @@ describe('prints', () => {
     expect(asked('/markets/trades')).toHaveLength(3);
   });
 
-  it('are those of an hour at the most, and none that was agreed upon beside the book', async () => {
+  it('cover at most an hour, and exclude trades negotiated outside the book', async () => {
     venue.trades = [
       tradeAt('2026-07-04T17:59:00Z'),
       tradeAt('2026-07-04T17:00:00Z', { trade_id: 'at the end' }),
@@ -469,7 +466,7 @@ describe('prints', () => {
     expect(prints.map(({ id }) => id)).toEqual(['at the end']);
   });
 
-  it('that move to the next page while they are read are counted once', async () => {
+  it('that shift to the next page during a read are counted once', async () => {
     venue.pageSize = 1;
     venue.trades = [tradeAt('2026-07-04T17:59:02Z'), tradeAt('2026-07-04T17:59:01Z')];
     venue.fault = (req) => {
@@ -484,12 +481,12 @@ describe('prints', () => {
   });
 
   it.each([
-    ['a side that is none', { taker_outcome_side: 'both' }],
+    ['an unknown side', { taker_outcome_side: 'both' }],
     ['a price that is a number', { yes_price_dollars: 0.42 }],
     ['a count with three decimals', { count_fp: '1.125' }],
-    ['a time that is none', { created_time: 'yesterday' }],
+    ['an invalid time', { created_time: 'yesterday' }],
     ['another market', { ticker: `${EVENT}-T91` }],
-  ])('with %s are not believed, nor any of the answer', async (_, fault) => {
+  ])('with %s invalidate the whole answer', async (_, fault) => {
     venue.fault = (req, res) => {
       if (!req.url!.includes('/markets/trades')) return false;
       const trades = [tradeAt('2026-07-04T17:59:00Z'), tradeAt('2026-07-04T17:58:00Z', fault)];
@@ -499,7 +496,7 @@ describe('prints', () => {
     await expect(readPrints()).rejects.toThrow(UnexpectedAnswerError);
   });
 
-  it('are not read without end, and a failing venue is asked again only so often', async () => {
+  it('are read up to a page limit, with a limited number of retries', async () => {
     venue.pageSize = 1;
     venue.trades = Array.from({ length: 30 }, () => tradeAt('2026-07-04T17:59:00Z'));
     await expect(readPrints()).rejects.toThrow('more than 20 pages of');

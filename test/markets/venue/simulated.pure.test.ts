@@ -26,7 +26,7 @@ const readAt = (time: string, seed?: string) => sourceAt(time, seed).read(signal
 const placedIn = ({ markets }: MarketData): Market[] => markets.filter(isPlaced);
 
 describe('the simulated markets', () => {
-  it('are of 24 cities, maxima and minima: today’s, and from 14:00Z on tomorrow’s', async () => {
+  it('cover the maxima and minima of 24 cities: today’s, and from 14:00Z also tomorrow’s', async () => {
     for (const [time, days] of [
       ['2026-11-21T09:30:00Z', 1],
       ['2026-11-21T13:59:59Z', 1],
@@ -45,9 +45,9 @@ describe('the simulated markets', () => {
     }
   });
 
-  it('are of the hours of four areas a day ahead, and of rain; some 1,500 markets at most', async () => {
+  it('cover the hours of four areas a day ahead, and rain; about 1,500 markets at most', async () => {
     for (const [time, ofMiami] of [
-      // By its clock 7:30 and 13:30.
+      // 7:30 and 13:30 by the local clock.
       ['2026-11-21T12:30:00Z', ['21 8', '21 20']],
       ['2026-11-21T18:30:00Z', ['21 14', '22 13']],
     ] as const) {
@@ -66,7 +66,7 @@ describe('the simulated markets', () => {
     }
   });
 
-  it('follow from the seed and the clock alone, and their books do not change all at once', async () => {
+  it('depend on the seed and the clock alone, and their books do not all change at once', async () => {
     const [one, same, soon, later, other] = await Promise.all([
       readAt('2026-11-21T18:00:00Z'),
       readAt('2026-11-21T18:00:00Z'),
@@ -89,7 +89,7 @@ describe('the simulated markets', () => {
     expect(shareOf(later)).toBeGreaterThan(0.95);
   });
 
-  it('are the same whether a source has just begun or has been asked before', async () => {
+  it('are the same from a fresh source and from one used before', async () => {
     let now = Date.parse('2026-11-21T17:58:00Z');
     const source = createSimulatedSource({
       clock: { now: () => now },
@@ -100,7 +100,7 @@ describe('the simulated markets', () => {
     expect(await source.read(signal)).toEqual(await readAt(new Date(now).toISOString()));
   });
 
-  it('are whole ladders of days and thresholds of hours, with books that nobody could profit from by buying both sides', async () => {
+  it('form whole daily ladders and hourly thresholds, with books that offer no profit from buying both sides', async () => {
     const { markets, books } = await readAt('2026-07-04T20:00:00Z');
     for (const { eventTicker, kind, markets: ladder } of groupEvents(markets)) {
       const brackets = ladder.map(({ bracket }) => bracket);
@@ -117,7 +117,7 @@ describe('the simulated markets', () => {
   });
 
   it.each(['2026-01-15T20:00:00Z', '2026-07-04T20:00:00Z', '2026-11-01T16:00:00Z'])(
-    'say in their rules what our own reader takes from the venue’s, at %s',
+    'have rules that our own parser understands, at %s',
     async (time) => {
       for (const market of (await readAt(time)).markets) {
         const { problem, note, ...placed } = {
@@ -132,7 +132,7 @@ describe('the simulated markets', () => {
     },
   );
 
-  it('settle: closed with their day, reported and determined in the morning, finalized an hour later, one winner by the report', async () => {
+  it('close with their day, are reported and determined in the morning and finalized an hour later, with the report’s winner', async () => {
     const station = findStation('KNYC')!;
     const weather = simulateWeather('seed');
     const day = climateDayOf(station, '2026-11-21');
@@ -161,7 +161,7 @@ describe('the simulated markets', () => {
     }
   });
 
-  it('settle an hour by the index at its moment: closed then, known after five minutes, final within the hour', async () => {
+  it('settle an hour by the index at that moment: closed then, known after five minutes, final within the hour', async () => {
     const area = findPlace('INDEX-CHICAGO')!;
     const weather = simulateWeather('seed');
     const value = weather.value(hourSubject(area, '2026-11-21', 12));
@@ -187,7 +187,7 @@ describe('the simulated markets', () => {
     expect(value).toBe(Math.round(value * 100) / 100);
   });
 
-  it('are found by name as they were, however long ago, and not before they open', async () => {
+  it('are found by ticker, however old, and not before they open', async () => {
     const { markets } = await readAt('2026-07-05T18:00:00Z');
     const tickers = markets.map(({ ticker }) => ticker);
     const found = await sourceAt('2026-07-05T18:00:00Z').find(tickers, signal);
@@ -217,7 +217,7 @@ describe('the simulated markets', () => {
     expect(await sourceAt('2026-09-01T00:00:00Z').find(unknown, signal)).toEqual([]);
   });
 
-  it('know more as the day goes on', async () => {
+  it('price in more as the day goes on', async () => {
     const sureness = async (time: string) => {
       const events = groupEvents((await readAt(time)).markets).filter(
         ({ kind, date, markets }) =>
@@ -233,9 +233,9 @@ describe('the simulated markets', () => {
     );
   });
 
-  it('are read in slices that hold up nothing else', async () => {
+  it('are read in slices that do not block other work', async () => {
     const source = sourceAt('2026-07-04T20:00:00Z');
-    // Each question what time it is takes a millisecond: how fast the machine is does not matter.
+    // Each reading of the clock takes a millisecond, so the machine's speed does not matter.
     let ms = 0;
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => ms++);
     let turns = 0;
@@ -249,7 +249,7 @@ describe('the simulated markets', () => {
       clearImmediate(timer);
       clock.mockRestore();
     });
-    // Ten events are ten milliseconds.
+    // Ten events take ten milliseconds.
     expect(turns).toBeGreaterThan(groupEvents(markets).length / 15);
   });
 });
@@ -261,11 +261,11 @@ describe('the simulated prints', () => {
     );
   const tickersOf = (markets: readonly Market[]) => markets.map(({ ticker }) => ticker);
 
-  it('add up to the growth of the volumes, and stand at the best prices of their moment', async () => {
+  it('add up to the growth of the volumes, at the best prices of their moment', async () => {
     const [from, until] = ['2026-07-04T20:00:00Z', '2026-07-04T20:20:00Z'];
     const before = await ofNewYork(from);
     const after = await ofNewYork(until);
-    // From the change of the books before the one time to that before the other; each event has its own rhythm.
+    // From the book change before the first time to that before the second; each event has its own offset.
     const prints = await sourceAt(until).readPrints!(
       tickersOf(before),
       new Date(Date.parse(from) - 15_000),
@@ -283,7 +283,7 @@ describe('the simulated prints', () => {
       expect(grown, ticker).toBeLessThanOrEqual(within(ticker, 15_000));
     }
     for (const { ticker, at, yesPrice, contracts, takerSide } of prints.slice(0, 10)) {
-      // A millisecond before, the books were those that it has met.
+      // A millisecond before, the books were those that the print hit.
       const { books } = await readAt(new Date(+at - 1).toISOString());
       const book = books.get(ticker)!;
       const level = takerSide === 'no' ? book.yes[0]! : book.no[0]!;
@@ -292,7 +292,7 @@ describe('the simulated prints', () => {
     }
   });
 
-  it('are the same whenever they are asked for, in one question or many, and never of the future', async () => {
+  it('are the same whenever they are read, in one read or many, and never from the future', async () => {
     const tickers = tickersOf(await ofNewYork('2026-07-04T20:00:00Z')).slice(0, 8);
     const readBetween = async (from: string, now: string) =>
       sourceAt(now).readPrints!(tickers, new Date(from), signal);
@@ -302,13 +302,13 @@ describe('the simulated prints', () => {
     expect([...some, ...others]).toEqual(all);
     expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
     expect(all.map(({ at }) => at)).toEqual(all.map(({ at }) => at).sort((a, b) => +a - +b));
-    // An hour at the most, and those of a day that is over are still known.
+    // At most an hour, and prints of a past day are still known.
     const late = await readBetween('2026-07-04T20:00:00Z', '2026-07-06T20:00:00Z');
     expect(late.slice(0, all.length)).toEqual(all);
     expect(+late.at(-1)!.at).toBeLessThanOrEqual(Date.parse('2026-07-04T21:00:00Z'));
   });
 
-  it('are of no market that is unknown, not open or asked for by another name', async () => {
+  it('exclude markets that are unknown, not open or not requested', async () => {
     const prints = await sourceAt('2026-07-04T20:00:00Z').readPrints!(
       ['KXHIGHNY-26JUL09-T80', 'KXHIGHNY-26JUL04-T1', 'nonsense', '', 'KXRAIN-26JUL04-NYC'],
       new Date('2026-07-04T19:30:00Z'),
@@ -318,7 +318,7 @@ describe('the simulated prints', () => {
   });
 });
 
-/** The market as the venue would send it, as far as it says what it is about. */
+/** The market in the venue's format, limited to the fields on its subject. */
 function asWire(market: ListedMarket): KalshiMarket {
   const { bracket } = market;
   return {

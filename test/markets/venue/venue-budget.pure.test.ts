@@ -12,7 +12,7 @@ import {
 
 const never = new AbortController().signal;
 setMaxListeners(0, never);
-/** Ten reads at once, then ten a second. */
+/** Ten reads at once, then ten per second. */
 const small = { ...basicLimits, read: { refillPerSecond: 100 / 0.9, capacity: 100 / 0.9 } };
 
 afterEach(() => void vi.useRealTimers());
@@ -21,7 +21,7 @@ function fakeTime(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
 }
 
-/** Counts the reads that may go. */
+/** Counts the reads that were let through. */
 function ask(budget: ReturnType<typeof createVenueBudget>, reads: number, path = '/markets') {
   const counted = { went: 0 };
   for (let i = 0; i < reads; i++) void budget.take('GET', path, never).then(() => counted.went++);
@@ -29,7 +29,7 @@ function ask(budget: ReturnType<typeof createVenueBudget>, reads: number, path =
 }
 
 describe('a budget', () => {
-  it('lets a burst through and then keeps to the rate, whatever is asked for at once', async () => {
+  it('lets a burst through and then keeps to the rate, whatever the load', async () => {
     fakeTime();
     const counted = ask(createVenueBudget(small), 60);
     await vi.advanceTimersByTimeAsync(0);
@@ -38,7 +38,7 @@ describe('a budget', () => {
     expect(counted.went).toBe(40);
   });
 
-  it('never asks for more than the venue’s own bucket has, over any second', async () => {
+  it('never exceeds the venue’s own bucket over any second', async () => {
     fakeTime();
     const budget = createVenueBudget();
     const counted = ask(budget, 1_000);
@@ -60,7 +60,7 @@ describe('a budget', () => {
     expect([hasGone, ordinary.went]).toEqual([true, 10]);
   });
 
-  it('has tokens of their own for writes', async () => {
+  it('has separate tokens for writes', async () => {
     fakeTime();
     const budget = createVenueBudget(small);
     ask(budget, 100);
@@ -70,7 +70,7 @@ describe('a budget', () => {
     expect(hasGone).toBe(true);
   });
 
-  it('charges what an address costs', async () => {
+  it('charges each endpoint’s cost', async () => {
     fakeTime();
     const costs = [{ method: 'GET', path: '/trade-api/v2/markets/{ticker}/orderbook', cost: 50 }];
     const budget = createVenueBudget({ ...small, costs });
@@ -79,7 +79,7 @@ describe('a budget', () => {
     expect(counted.went).toBe(2);
   });
 
-  it('is slower for a while after a refusal, once for refusals that come together, and recovers', async () => {
+  it('slows down after a refusal, once for simultaneous refusals, and recovers', async () => {
     fakeTime();
     const budget = createVenueBudget(small);
     const counted = ask(budget, 1_000);
@@ -93,7 +93,7 @@ describe('a budget', () => {
     expect(counted.went - before).toBeGreaterThan(95);
   });
 
-  it('forgets who has given up waiting, and nobody behind waits for them', async () => {
+  it('drops aborted requests, so that none behind waits for them', async () => {
     fakeTime();
     const budget = createVenueBudget(small);
     ask(budget, 10);
@@ -121,7 +121,7 @@ describe('a client', () => {
     return `http://127.0.0.1:${(server.address() as { port: number }).port}`;
   }
 
-  it('tells its budget of a refusal, and asks again', async () => {
+  it('reports a refusal to its budget, and retries', async () => {
     let asked = 0;
     const baseUrl = await serve(() => ({ status: asked++ === 0 ? 429 : 200 }));
     const budget = createVenueBudget();
@@ -131,7 +131,7 @@ describe('a client', () => {
     expect([asked, refused.mock.calls]).toEqual([2, [['GET']]]);
   });
 
-  it('with a key learns what its account may ask, once an hour, and goes on where it is not told', async () => {
+  it('with a key reads its account’s limits hourly, and continues without them', async () => {
     const asked: string[] = [];
     let isFailing = false;
     const baseUrl = await serve((path) => {

@@ -7,7 +7,7 @@ import { kalshiTradesPageSchema, kalshiTradeSchema } from '../../../src/markets/
 import * as kalshiSchemas from '../../../src/markets/venue/kalshi-market.js';
 import { marketStatuses } from '../../../src/markets/market/market.js';
 
-/** The venue's published document, where it lies beside the project. */
+/** The venue's published document, if present next to the project. */
 const file = new URL('../../../../shared/reference/kalshi-openapi-3.32.yaml', import.meta.url);
 
 interface Schema {
@@ -30,7 +30,7 @@ function resolve(schema: Schema): Schema {
   return target === undefined ? schema : resolve(document.components.schemas[target.split('/').at(-1)!]!);
 }
 
-/** What is read that the document does not have, has in another type, or does not promise. */
+/** Fields we read that the document lacks, has in another type, or does not guarantee. */
 function differences(ours: Schema, theirs: Schema, place: string): string[] {
   const documented = resolve(theirs);
   const read = ours.anyOf ? ours.anyOf.find(({ type }) => type !== 'null')! : ours;
@@ -49,7 +49,7 @@ function differences(ours: Schema, theirs: Schema, place: string): string[] {
   return [...inside, ...items];
 }
 
-/** Without null; all numbers are alike. */
+/** Ignores null and treats all numbers alike. */
 const typeOf = ({ type }: Schema): string | undefined =>
   [type]
     .flat()
@@ -86,11 +86,11 @@ describe.skipIf(!existsSync(file))('the venue’s published document', () => {
     ['GetPositionsResponse', venueSchemas.positionsPageSchema],
     ['GetSettlementsResponse', venueSchemas.settlementsPageSchema],
     ['GetBalanceResponse', venueSchemas.balanceSchema],
-  ])('has what is read of %s', (name, schema) => {
+  ])('has every field that is read of %s', (name, schema) => {
     expect(differences(toJson(schema), component(name), name)).toEqual([]);
   });
 
-  it('has the states, results and fees that are known here, and no others', () => {
+  it('has exactly the states, results and fee types known here', () => {
     expect(resolve(component('Market').properties!.status!).enum).toEqual([...marketStatuses]);
     expect(resolve(component('Market').properties!.result!).enum).toEqual(['yes', 'no', 'scalar', '']);
     expect(resolve(component('Order').properties!.status!).enum).toEqual(['resting', 'canceled', 'executed']);

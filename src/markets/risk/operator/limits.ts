@@ -9,7 +9,7 @@ import { findDifference, type Put, type Source } from '../../../accounts/identit
 import { getLockedOrganization } from '../../../accounts/identity/organizations/organizations.js';
 import type { limitsSchema } from './schema.js';
 
-/** Makes the Organization's limits so: they bind its next order. */
+/** Replaces the Organization's limits, effective from its next order. */
 export async function putLimits(
   tx: Tx,
   slug: string,
@@ -27,7 +27,6 @@ export async function putLimits(
   return { isNew: !current, resource: row };
 }
 
-/** Back to the defaults. */
 export async function withdrawLimits(tx: Tx, slug: string, source: Source): Promise<void> {
   const { id: orgId } = await getLockedOrganization(tx, slug);
   const current = await findLimits(tx, orgId);
@@ -37,7 +36,6 @@ export async function withdrawLimits(tx: Tx, slug: string, source: Source): Prom
   await recordAudit(tx, orgId, { ...source, action: 'trading_limits.withdrawn', target: slug, details });
 }
 
-/** What was sent, in our terms. */
 export function readDeclared(input: z.output<typeof limitsSchema>): DeclaredLimits {
   const micros = (text: string | null | undefined) =>
     text === null || text === undefined ? null : parseDollars(text);
@@ -52,7 +50,6 @@ export function readDeclared(input: z.output<typeof limitsSchema>): DeclaredLimi
   };
 }
 
-/** As they are answered: what binds, and what of it was declared. */
 export const limitsJson = (row: LimitsRow | undefined) => {
   const { updatedAt, ...declared } = row ?? { ...noLimitsDeclared, updatedAt: null };
   return {
@@ -69,7 +66,6 @@ function toJsonLimits(limits: DeclaredLimits): Record<string, string | number | 
   );
 }
 
-/** As the audit log compares and keeps them: amounts as text, counts as well. */
 function toFields({ updatedAt: _at, ...limits }: DeclaredLimits & { updatedAt?: Date }) {
   const entries = Object.entries(toJsonLimits(limits));
   return Object.fromEntries(entries.map(([name, value]) => [name, value === null ? null : String(value)]));

@@ -42,7 +42,6 @@ import {
   switchSchema,
 } from './schema.js';
 
-/** `live`: undefined where no Organization trades live. */
 type SwitchDeps = Context & { live: WaitingOrders | undefined };
 
 const limitsPath = '/operator/organizations/{slug}/trading/limits';

@@ -6,19 +6,17 @@ import { smoothNoise } from './random.js';
 import type { SimulatedWeather } from './weather.js';
 import { cityStationOf, type SimulatedSubject } from './world.js';
 
-/** How those who trade on a city's temperatures go about it. */
 interface Temperament {
-  /** The share of the grid point's bias that they know of. 1: they read the ensemble as it should be read. */
+  /** Share of the grid point's bias that they correct; 1 reads the ensemble correctly. */
   corrected: number;
-  /** What they take their uncertainty to be, as a multiple of what it is. */
+  /** Assumed uncertainty as a multiple of the true one. */
   width: number;
-  /** How little they know besides the ensemble, see `insightF`. */
   blindness: number;
 }
 
 /**
- * Every city has its own crowd. Where many trade, prices are as good as any forecast can be; elsewhere they follow a grid
- * point that is not the station, or are surer than they may be. That is what a calibrated forecast can find.
+ * Traders differ by city. In busy cities prices match the best possible forecast; elsewhere traders follow a grid point
+ * that is not the station, or are overconfident. A calibrated forecast can profit from that.
  */
 const temperaments: Readonly<Record<string, Temperament>> = {
   KNYC: { corrected: 1, width: 1, blindness: 1.5 },
@@ -39,15 +37,12 @@ const temperaments: Readonly<Record<string, Temperament>> = {
 const usual: Temperament = { corrected: 1, width: 1, blindness: 2 };
 
 export interface Belief {
-  /** °F, before anything that has been seen of the day is taken off. */
+  /** °F, before truncation by what was already observed that day. */
   meanF: number;
   probabilityOf(bracket: Bracket): number;
 }
 
-/**
- * What those who trade in the invented world believe about a temperature. They read the same ensemble as all, weigh
- * it against what they see of the day themselves, which is more the nearer the day's peak is, and read the thermometer.
- */
+/** Combines the ensemble, an own view that sharpens as the peak nears, and the thermometer so far. */
 export function believe(
   seed: string,
   weather: SimulatedWeather,
@@ -79,7 +74,7 @@ function soFar(
     : weather.runningMinimum(station, date, at);
 }
 
-/** A minimum is the maximum of the temperatures below zero turned around; an hour is counted in hundredths. */
+/** Treats a minimum as the maximum of negated temperatures, and an hour's value in hundredths. */
 function toBelief(
   { kind }: SimulatedSubject,
   mean: number,
@@ -95,7 +90,6 @@ function toBelief(
   return { meanF: mean, probabilityOf: (bracket) => probabilityOf(distribution, scaled(bracket, scale)) };
 }
 
-/** The bracket of the same values times 100 or −1, in whole numbers. */
 function scaled({ kind, floor, cap }: Bracket, scale: number): Bracket {
   const at = (value: number) => Math.round(value * scale);
   if (kind === 'between')
@@ -104,7 +98,7 @@ function scaled({ kind, floor, cap }: Bracket, scale: number): Bracket {
   return { kind: 'greater', floor: at(floor ?? cap), cap: null };
 }
 
-/** °F: the error of what can be seen of a temperature. A day ahead that is nothing; once it is there only tenths are open. */
+/** Error of the traders' own view in °F: large a day ahead, tenths once the temperature is reached. */
 const insightF = (hoursAhead: number, blindness: number): number =>
   hoursAhead > 0
     ? 0.3 + blindness * Math.expm1(hoursAhead / 8)
@@ -115,7 +109,6 @@ interface Estimate {
   deviation: number;
 }
 
-/** Two independent estimates as one, each with the weight of its precision. */
 function weigh(a: Estimate, b: Estimate): Estimate {
   const [ofA, ofB] = [1 / a.deviation ** 2, 1 / b.deviation ** 2];
   return { mean: (a.mean * ofA + b.mean * ofB) / (ofA + ofB), deviation: 1 / Math.sqrt(ofA + ofB) };

@@ -6,12 +6,12 @@ import { blend, gaussian, nextGaussian, smoothNoise, uniformsOf } from './random
 import { cityStationOf, dailySubject, type StationDay, type SimulatedSubject } from './world.js';
 
 const RUN_MS = 6 * HOUR_MS;
-/** A run is there some hours after it was started. */
+/** Delay from a run's start to its availability. */
 const RUN_TAKES_MS = 4 * HOUR_MS;
 const MEMBERS = 31;
-/** °F. Less than the error that the members share: the ensemble is surer than it may be, as real ones are. */
+/** °F. Smaller than the shared error: the ensemble is overconfident, as real ones are. */
 const MEMBER_SPREAD_F = 1.5;
-/** °F. The grid point is not the station: what the members are too warm by at a day's maximum, on every day. */
+/** °F. Warm bias of the members at the daily maximum, since the grid point is not the station. */
 const maximumBiasF: Readonly<Record<string, number>> = {
   KNYC: 0.4,
   KMDW: 1.2,
@@ -38,50 +38,47 @@ const maximumBiasF: Readonly<Record<string, number>> = {
   KEWR: 1,
   KSDF: -0.9,
 };
-/** A grid point whose days are too warm is one whose nights are too cold, by less. */
+/** Bias of the minimum relative to the maximum's: a grid point with days too warm has nights too cold, by less. */
 const MINIMUM_BIAS = -0.6;
 
-/** °F: what the members are too warm by. Of an hour it lies between that of the night and that of the afternoon. */
+/** Warm bias of the members, °F. An hour's bias lies between the night's and the afternoon's. */
 export function gridBiasF({
   kind,
   station,
   span,
 }: Pick<SimulatedSubject, 'kind' | 'station' | 'span'>): number {
-  const ofMaximum = maximumBiasF[cityStationOf(station).id] ?? 0;
-  if (kind === 'daily_maximum') return ofMaximum;
-  if (kind === 'daily_minimum') return MINIMUM_BIAS * ofMaximum;
+  const maximumBias = maximumBiasF[cityStationOf(station).id] ?? 0;
+  if (kind === 'daily_maximum') return maximumBias;
+  if (kind === 'daily_minimum') return MINIMUM_BIAS * maximumBias;
   const hour = (span.end.getTime() / HOUR_MS + station.standardOffsetHours) % 24;
   // 1 at 16:00, 0 at 4:00.
   const day = (1 - Math.cos(((hour - 4) / 12) * Math.PI)) / 2;
-  return ofMaximum * (day + MINIMUM_BIAS * (1 - day));
+  return maximumBias * (day + MINIMUM_BIAS * (1 - day));
 }
 
-/** Members are made of many numbers, and asked for again with every refresh: as many days are kept. */
+/** Members are expensive and requested at every refresh, so this many subject days stay cached. */
 const MAX_KEPT = 2_000;
 
-/** How early or late a run has a day's course (standard deviation), and °F that it is off for a few hours besides. */
+/** Standard deviation of a run's timing error, and its additional error in °F over a few hours. */
 const LATE_MS = 40 * MINUTE_MS;
 const CURVE_NOISE_F = 0.8;
 const CURVE_NOISE_HOURS = 3;
 
-/**
- * The other model has a finer grid, whose points are warmer or colder than stations in ways of their own. Its errors are a little less,
- * and half of them those of the first one: models start from the same measurements.
- */
+/** Finer grid, other biases, slightly smaller errors; half shared, since models start from the same data. */
 const other = { biasShare: -0.5, errorShare: 0.9, inCommon: Math.SQRT1_2 };
 
-/** Runs share most of their error with those of the same day: it is made anew every other day. */
+/** Correlation time of the error: runs of the same day share most of it. */
 const ERROR_LASTS_MS = 2 * DAY_MS;
 
-/** °F: the standard deviation of the error that all members of a run share, by hours from its start to what it is about. */
+/** Standard deviation in °F of the error shared by all members, by hours from the run's start to the target. */
 export const sharedErrorF = (leadHours: number): number => 1.2 + 0.04 * Math.max(0, leadHours);
 
-/** Runs are made for today and tomorrow, so a day's first one is there a day before it begins. */
+/** Runs cover today and tomorrow, so a day's first run exists a day before it begins. */
 const SEEN_BEFORE_MS = DAY_MS;
 
 type Span = Pick<ClimateDay, 'start' | 'end'>;
 
-/** The start of the last run that says something of it: before the day was over; of an hour one that was there in time. */
+/** Start of the last run about the target: for a day, before it ends; for an hour, available in time. */
 function lastRunMs({ start, end }: Span): number {
   const isHour = start.getTime() === end.getTime();
   return isHour
@@ -89,38 +86,33 @@ function lastRunMs({ start, end }: Span): number {
     : (Math.ceil(end.getTime() / RUN_MS) - 1) * RUN_MS;
 }
 
-/** The start of the newest run that is there at a time and says something of a day or an hour. */
 export function newestRunAt(span: Span, at: Date): Date {
-  const there = Math.floor((at.getTime() - RUN_TAKES_MS) / RUN_MS) * RUN_MS;
-  return new Date(Math.min(there, lastRunMs(span)));
+  const newestAvailable = Math.floor((at.getTime() - RUN_TAKES_MS) / RUN_MS) * RUN_MS;
+  return new Date(Math.min(newestAvailable, lastRunMs(span)));
 }
 
-/** The start of the first run that is there for a day or an hour. */
 export const firstRunAt = (span: Span): Date =>
   newestRunAt(span, new Date(span.start.getTime() - SEEN_BEFORE_MS));
 
-/** The starts of all runs that are there at some time for a day or an hour. */
 export function runsOf(span: Span): Date[] {
   const runs: Date[] = [];
   for (let ms = firstRunAt(span).getTime(); ms <= lastRunMs(span); ms += RUN_MS) runs.push(new Date(ms));
   return runs;
 }
 
-/** When a run is first there for a day. */
 export const firstSeenAt = ({ start }: Span, runAt: Date): Date =>
   new Date(Math.max(runAt.getTime() + RUN_TAKES_MS, start.getTime() - SEEN_BEFORE_MS));
 
-/** What runs say. */
 export interface Ensembles {
-  /** Each member, °F. */
+  /** °F per member. */
   members(subject: SimulatedSubject, runAt: Date): readonly number[];
-  /** What the other model says, which is a single run, °F. */
+  /** The other model's single run, °F. */
   single(subject: SimulatedSubject, runAt: Date): number;
-  /** The mean of the members at a day's hours 0 to 23 by local standard time, °F. */
+  /** Ensemble mean at hours 0 to 23 of local standard time, °F. */
   curve(day: StationDay, runAt: Date): readonly number[];
 }
 
-/** What noise about a subject is named by. Those of maxima have no more than the day, so that they stay what they were. */
+/** Seed of a subject's noise. Maxima use only the day, which keeps their values stable. */
 export const nameOf = ({ kind, station, date, hour }: SimulatedSubject): (string | number)[] => [
   station.id,
   date,
@@ -128,16 +120,13 @@ export const nameOf = ({ kind, station, date, hour }: SimulatedSubject): (string
   ...(hour === undefined ? [] : [hour]),
 ];
 
-/**
- * Ensembles of the invented world: around the truth, with the station's bias, an error that all members share and that
- * drifts from run to run, and each member's own.
- */
+/** Truth, station bias, an error shared by all members that drifts between runs, and each member's own error. */
 export function simulateEnsembles(
   seed: string,
   weather: {
     truth(subject: SimulatedSubject): number;
     decidedAt(subject: SimulatedSubject): Date;
-    /** °F by the hours since a day's begin. */
+    /** °F by hours since the start of the day. */
     courseOf(station: Station, date: string): (hour: number) => number;
   },
 ): Ensembles {
@@ -149,14 +138,13 @@ export function simulateEnsembles(
   const leadHoursOf = (subject: SimulatedSubject, runMs: number): number =>
     (weather.decidedAt(subject).getTime() - runMs) / HOUR_MS;
 
-  /** Standard normal. The hours of a day go wrong together. */
+  /** Standard normal. All hours of a day share the error. */
   function errorOf(subject: SimulatedSubject, runMs: number, ...name: string[]): number {
     const { hour: _, ...day } = subject;
     const of = [seed, ...nameOf(day), 'error', ...name].join('|');
     return blend(runMs / ERROR_LASTS_MS, (knot) => recallError(`${of}|${knot}`, () => gaussian(of, knot)));
   }
 
-  /** What the members agree about. */
   function centreOf(subject: SimulatedSubject, runMs: number): number {
     const shared = sharedErrorF(leadHoursOf(subject, runMs)) * errorOf(subject, runMs);
     return weather.truth(subject) + gridBiasF(subject) + shared;
@@ -176,7 +164,7 @@ export function simulateEnsembles(
     return Array.from({ length: MEMBERS }, () => toTenths(centre + MEMBER_SPREAD_F * nextGaussian(next)));
   }
 
-  /** The day as it will be, a little early or late, drawn from the low to the high that are forecast. */
+  /** The true course of the day, shifted in time and rescaled to the forecast low and high. */
   function makeCurve(stationDay: StationDay, runMs: number): readonly number[] {
     const { station, day } = stationDay;
     const [high, low] = (['daily_maximum', 'daily_minimum'] as const).map((kind) => {
@@ -212,7 +200,7 @@ export function simulateEnsembles(
   };
 }
 
-/** °F by the hour: blended between knots, as smooth noise is, which one hash is enough for. */
+/** °F by hour, blended between knots like smooth noise, from a single hash. */
 function curveNoise(next: () => number): (hour: number) => number {
   const knots = Array.from({ length: 24 / CURVE_NOISE_HOURS + 1 }, () => nextGaussian(next));
   return (hour) => {
@@ -227,5 +215,4 @@ interface Extreme {
   forecast: number;
 }
 
-/** As weather services give them. */
 const toTenths = (degrees: number): number => Math.round(degrees * 10) / 10;

@@ -6,17 +6,16 @@ import { simulateEnsembles, type Ensembles } from './ensemble.js';
 import { gaussian, smoothNoise } from './random.js';
 import { cityStationOf, type SimulatedSubject } from './world.js';
 
-/** A temperature over the year, °F: its mean, and how far the warmest and the coldest time are from it. */
+/** Yearly course of a temperature in °F: mean and amplitude. */
 interface Yearly {
   mean: number;
   swing: number;
 }
 
-/** What days at a station are like. */
 interface StationClimate {
   maximum: Yearly;
   minimum: Yearly;
-  /** °F: the deviation of a day's maximum from that of the season. */
+  /** Standard deviation of a day's maximum from the seasonal value, °F. */
   spread: number;
 }
 
@@ -27,7 +26,7 @@ type Row = [
   spread: number,
 ];
 
-/** General climatology: monthly means of some decades as almanacs have them, rounded to whole degrees. */
+/** General climatology: monthly almanac means over decades, rounded to whole degrees. */
 // oxfmt-ignore
 const rows: readonly Row[] = [
   ['KNYC', [63, 22], [49, 21], 7],
@@ -63,14 +62,14 @@ const climates = new Map(
   ]),
 );
 
-/** @throws Error for a station that has no climate: one was added to the table of stations and not here */
+/** @throws Error for a station without a climate, such as one added only to the table of stations */
 function climateOf(stationId: string): StationClimate {
   const climate = climates.get(stationId);
   if (!climate) throw new Error(`${stationId} has no climate in the invented world`);
   return climate;
 }
 
-/** What is usual at that time of the year, °F: warmest at the end of July. */
+/** Seasonal value in °F, warmest at the end of July. */
 const usualF = ({ mean, swing }: Yearly, date: string): number => mean - swing * seasonOf(date);
 
 /** −1 at the end of July, 1 at the end of January. */
@@ -79,13 +78,13 @@ function seasonOf(date: string): number {
   return Math.cos(((dayOfYear - 22) / 365.25) * 2 * Math.PI);
 }
 
-/** A temperature at an hour of the climate day (local standard time), at which a rise or a fall ends. */
+/** A turning point: local extreme at an hour of the climate day (local standard time). */
 interface Turn {
   hour: number;
   temperatureF: number;
 }
 
-/** The temperature at an hour: from turn to turn it rises or falls smoothly, and is nowhere beyond the two. */
+/** Interpolates smoothly and monotonically between turning points. */
 function temperatureAt(turns: readonly Turn[], hour: number): number {
   const next = turns.findIndex((turn) => turn.hour > hour);
   if (next < 0) return turns.at(-1)!.temperatureF;
@@ -94,55 +93,49 @@ function temperatureAt(turns: readonly Turn[], hour: number): number {
   return from.temperatureF + (to.temperatureF - from.temperatureF) * ((1 - Math.cos(Math.PI * share)) / 2);
 }
 
-/** What a day has had until an hour: the turns that are behind it, and where it is. */
 function reachedAt(turns: readonly Turn[], hour: number): number[] {
   const behind = turns.filter((turn) => turn.hour <= hour).map(({ temperatureF }) => temperatureF);
   return [...behind, temperatureAt(turns, hour)];
 }
 
-/** Days are asked for again with every refresh, each with its neighbours. */
+/** Every refresh requests the same days and their neighbours. */
 const MAX_KEPT = 1_000;
 
-/** What the weather of an invented world does. Everything follows from its seed. */
 export interface SimulatedWeather extends Ensembles {
-  /** °F at any time. */
   temperature(place: Place, at: Date): number;
-  /** The highest and the lowest temperature of a climate day, °F, before they are rounded to whole degrees. */
+  /** Extremes of a climate day, °F, unrounded. */
   maximum(station: Place, date: string): number;
   minimum(station: Place, date: string): number;
-  /** The highest and the lowest temperature of the climate day so far, °F, or null before it has begun. */
+  /** Extremes of the climate day so far, °F; null before it begins. */
   runningMaximum(station: Place, date: string, at: Date): number | null;
   runningMinimum(station: Place, date: string, at: Date): number | null;
-  /** When the day's maximum is reached. */
   peak(station: Place, date: string): Date;
-  /** What the report says of a day, in whole degrees. */
+  /** Reported value in whole degrees. */
   report(station: Place, date: string, kind?: 'daily_maximum' | 'daily_minimum'): number;
-  /** What a subject's temperature is, °F, before it is rounded. */
+  /** True temperature of a subject, °F, unrounded. */
   truth(subject: SimulatedSubject): number;
-  /** The same as markets settle on it: whole degrees of a day, hundredths of an hour. */
+  /** Settlement value: whole degrees for a day, hundredths for an hour. */
   value(subject: SimulatedSubject): number;
-  /** When it is decided: a day's maximum when it is reached. */
   decidedAt(subject: SimulatedSubject): Date;
 }
 
-/** A day by itself, as it will be. */
 interface Day {
   /** °F. */
   maximum: number;
   peakHour: number;
-  /** °F: what the morning cools down to. The day's minimum, unless one of its midnights is colder. */
+  /** Morning low, °F. Equals the day's minimum unless a midnight is colder. */
   morning: number;
   morningHour: number;
 }
 
-/** The share of the way from a morning up to the day before's maximum at which the midnight between them is. */
+/** Position of a midnight between the morning low and the previous maximum. */
 const MIDNIGHT = 0.35;
-/** °F: that a midnight stays below the maxima of both of its days. */
+/** °F by which a midnight stays below both days' maxima. */
 const BELOW_MAXIMUM_F = 0.5;
-/** From this hour on it is as warm as at the midnight: the day's last report tells of all of it. */
+/** The temperature is constant from this hour to midnight, so that the day's last report covers the whole day. */
 const LAST_TURN_HOUR = 23.75;
 
-/** °F: how far an area's index is from the city's station, on the whole and for a few hours. */
+/** Deviation of an area's index from the city's station in °F: a constant part, and noise over a few hours. */
 const AREA_OFFSET_F = 0.8;
 const AREA_NOISE_F = 0.5;
 
@@ -211,14 +204,12 @@ export function simulateWeather(seed: string): SimulatedWeather {
   };
 }
 
-/** The days of the world as they will be, each with the turns of its temperature. */
 function createDays(seed: string) {
   const recallDay = createRecall<Day>(MAX_KEPT);
   const recallTurns = createRecall<readonly Turn[]>(MAX_KEPT);
   const dayOf = ({ id }: Place, date: string): Day =>
     recallDay(`${id} ${date}`, () => makeDay(seed, id, date));
 
-  /** The temperature at the midnight at which a day begins. */
   function midnightOf(station: Place, date: string): number {
     const { maximum, morning } = dayOf(station, date);
     const before = dayOf(station, addDays(date, -1)).maximum;
@@ -238,7 +229,6 @@ function createDays(seed: string) {
       ];
     });
 
-  /** The day's first turn that is as cold as it gets. */
   function coldestOf(station: Place, date: string): Turn {
     const turns = turnsOf(station, date);
     const lowest = Math.min(...turns.map(({ temperatureF }) => temperatureF));
@@ -251,16 +241,15 @@ function createDays(seed: string) {
 function makeDay(seed: string, id: string, date: string): Day {
   const climate = climateOf(id);
   const usual = usualF(climate.maximum, date);
-  // Warm and cold spells last some days.
+  // Warm and cold spells last several days.
   const spell = smoothNoise(Date.parse(`${date}T00:00:00Z`) / (4 * DAY_MS), seed, id, 'spell');
   const day = gaussian(seed, id, date, 'day');
   const maximum = usual + climate.spread * (0.8 * spell + 0.6 * day);
-  // Clear days are far above their mornings, dull ones hardly.
+  // Clear days rise far above their morning low, overcast days little.
   const range =
     (usual - usualF(climate.minimum, date)) * (1 + 0.25 * within(2.5, gaussian(seed, id, date, 'range')));
   return {
     maximum,
-    // Around 15:00.
     peakHour: 15 + within(2, 0.8 * gaussian(seed, id, date, 'peak')),
     morning: maximum - range,
     // About sunrise: later in winter.

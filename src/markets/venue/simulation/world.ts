@@ -11,11 +11,9 @@ import {
 import { indexAreas, isStation, stations, type Place, type Station } from '../../market/stations.js';
 import type { SimulatedWeather } from './weather.js';
 
-/** What the sources of an invented world are made of. With the same seed and clock every process sees the same. */
 export interface SimulatedWorld {
   clock: Clock;
   seed: string;
-  /** Of the same seed. */
   weather: SimulatedWeather;
 }
 
@@ -24,18 +22,17 @@ export interface StationDay {
   day: ClimateDay;
 }
 
-/** What markets of the invented world are about: an extreme of a climate day at a station, or an hour of an area. */
+/** Subject of simulated markets: an extreme of a climate day at a station, or an hour in an area. */
 export interface SimulatedSubject {
   kind: TemperatureKind;
   station: Place;
   date: string;
-  /** By the clock of the place; of an hour only. */
+  /** Local clock hour; set for hours only. */
   hour?: number;
-  /** The climate day; of an hour its time twice. */
+  /** The climate day; for an hour, start and end are equal. */
   span: { start: Date; end: Date };
 }
 
-/** Whose temperatures are asked for: those of stations, and of the areas in their cities. */
 export interface Selection {
   stations: readonly Station[];
   kinds: readonly TemperatureKind[];
@@ -43,12 +40,11 @@ export interface Selection {
 
 export const everything: Selection = { stations, kinds: temperatureKinds };
 
-/** The cities that have had markets the longest: what takes time is made for them first. */
+/** Cities with the longest market history; expensive data is built for them first. */
 export const leadingStations = stations.filter(({ series }) => series.formerMaximum !== null);
 
-/** The hours of the day that there are markets about, by the clock. */
 const HOURS = Array.from({ length: 13 }, (_, i) => 8 + i);
-/** An hour's markets open a day ahead, and are shown until some hours after they are settled. */
+/** Hourly markets open a day ahead and stay listed for some hours after settlement. */
 export const HOUR_OPENS_BEFORE_MS = DAY_MS;
 const HOUR_SHOWN_MS = 2 * HOUR_MS;
 
@@ -67,7 +63,6 @@ export const hourSubject = (station: Place, date: string, hour: number): Simulat
   span: spanOf(station, { date, hour }),
 });
 
-/** Maxima and minima of some days: those of a station together. */
 export const subjectsOf = (
   days: readonly StationDay[],
   kinds: Selection['kinds'] = everything.kinds,
@@ -80,7 +75,6 @@ export const subjectsOf = (
       ),
   );
 
-/** The climate days of stations between two dates, both included. */
 export const stationDaysBetween = (
   { from, to }: { from: string; to: string },
   of: readonly Station[] = stations,
@@ -89,7 +83,6 @@ export const stationDaysBetween = (
     of.map((station) => ({ station, day: climateDayOf(station, date) })),
   );
 
-/** All that is selected of a date. */
 export function subjectsOn(date: string, { stations, kinds }: Selection): SimulatedSubject[] {
   const days = subjectsOf(stationDaysBetween({ from: date, to: date }, stations), kinds);
   const hours = areasOf({ stations, kinds }).flatMap((area) =>
@@ -101,7 +94,6 @@ export function subjectsOn(date: string, { stations, kinds }: Selection): Simula
 const areasOf = ({ stations, kinds }: Selection): readonly Place[] =>
   kinds.includes('hourly') ? indexAreas.filter((area) => stations.includes(cityStationOf(area))) : [];
 
-/** Yesterday, today and tomorrow at each station. */
 export function stationDaysAround(at: Date, of: readonly Station[] = stations): StationDay[] {
   return of.flatMap((station) =>
     [-1, 0, 1].map((offset) => ({
@@ -111,7 +103,7 @@ export function stationDaysAround(at: Date, of: readonly Station[] = stations): 
   );
 }
 
-/** The hours of a day ahead and of the last few, at each area. */
+/** Hours of the next day and the last few hours in each area. */
 function hoursAround(at: Date, selection: Selection): SimulatedSubject[] {
   return areasOf(selection).flatMap((area) => {
     const today = clockAt(area, at).date;
@@ -124,12 +116,10 @@ function hoursAround(at: Date, selection: Selection): SimulatedSubject[] {
   });
 }
 
-/** What there are markets and forecasts of at a time. */
 export const subjectsAround = (at: Date, selection: Selection): SimulatedSubject[] => [
   ...subjectsOf(stationDaysAround(at, selection.stations), selection.kinds),
   ...hoursAround(at, selection),
 ];
 
-/** The station that an area's city has; a station itself. */
 export const cityStationOf = (place: Place): Station =>
   isStation(place) ? place : stations.find(({ city }) => city === place.city)!;

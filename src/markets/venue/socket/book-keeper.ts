@@ -3,28 +3,26 @@ import { fromHundredths } from '../../market/contracts.js';
 import type { Micros } from '../../market/money.js';
 import type { DeltaFrame, Frame, SnapshotFrame } from './frames.js';
 
-/** Why a kept book may not be the venue's any more. */
 export type Doubt =
   // A frame is missing.
   | 'gap'
-  // A frame came twice, late, or of a sequence that began anew.
+  // A frame was repeated or late, or its sequence restarted.
   | 'stale'
-  // It is of another subscription than the market's.
+  // The frame belongs to a different subscription.
   | 'foreign'
-  // A level would hold less than nothing.
+  // A level would become negative.
   | 'negative'
   | 'crossed'
   | 'unreadable';
 
 export interface BookProblem {
   doubt: Doubt;
-  /** True if all of the subscription's markets are in doubt, and not one alone. */
   isOfAll: boolean;
 }
 
 interface Subscription {
   lastSeq: number;
-  /** Its sequence cannot be followed any more: nothing of it is believed until it has ended. */
+  /** Set once the sequence is broken: nothing from it is trusted until it ends. */
   isBroken: boolean;
   tickers: Set<string>;
 }
@@ -34,23 +32,23 @@ interface Kept {
   /** Hundredths of contracts by price. */
   levels: Record<Side, Map<Micros, number>>;
   isTrusted: boolean;
-  /** As it is now; undefined after a change, until it is asked for. */
+  /** Built on demand; undefined after a change. */
   book: OrderBook | undefined;
 }
 
 export type BookKeeper = ReturnType<typeof createBookKeeper>;
 
 /**
- * Keeps order books from snapshots and deltas. A sequence counts over all markets of a subscription: what breaks it puts
- * all of them in doubt, what contradicts one book puts that one in doubt, and only a new snapshot in its turn ends it; after
- * a number that came before, a new subscription. A book in doubt is never given out. Knows nothing of connections, commands and time.
- * @param onChange a book has changed, or whether it is trusted
+ * Maintains order books from snapshots and deltas, independent of connections, commands and time. A sequence spans all
+ * markets of a subscription: a break puts all of them in doubt, a contradiction in one book only that book. A new
+ * snapshot in sequence ends the doubt; after a repeated number, only a new subscription does. A book in doubt is never
+ * returned.
+ * @param onChange called when a book or its trust changes
  */
 export function createBookKeeper(onChange: (ticker: string) => void = () => undefined) {
   const markets = createKeptMarkets(onChange);
   const { subscriptions, kept, setTrust, doubt, remove } = markets;
 
-  /** A changed book, if it can be one. */
   function settle(ticker: string, market: Kept): BookProblem | undefined {
     market.book = undefined;
     if (isCrossed(bookOf(market))) return doubtOne(ticker, 'crossed');
@@ -64,7 +62,7 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
   }
 
   function takeChange(frame: SnapshotFrame | DeltaFrame, market: Kept): BookProblem | undefined {
-    // A book in doubt waits for its snapshot: changes on top of what is wrong stay wrong.
+    // A book in doubt needs a snapshot: deltas on a wrong book stay wrong.
     if (frame.type === 'delta' && !market.isTrusted) return undefined;
     const isPossible = frame.type === 'snapshot' ? putSnapshot(frame, market) : putDelta(frame, market);
     return isPossible ? settle(frame.ticker, market) : doubtOne(frame.ticker, 'negative');
@@ -72,12 +70,11 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
 
   return {
     expect: markets.expect,
-    /** These markets are kept no longer. */
     drop(tickers: Iterable<string>): void {
       for (const ticker of tickers) remove(ticker);
     },
     end: markets.end,
-    /** Takes a frame that names a subscription; others say nothing about books. */
+    /** Processes a frame with a subscription id; other frames do not concern books. */
     take(frame: Frame): BookProblem | undefined {
       const ticker = 'ticker' in frame ? frame.ticker : undefined;
       const market = ticker === undefined ? undefined : kept.get(ticker);
@@ -89,22 +86,21 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
       if (subscription.isBroken) return undefined;
       const why = advance(subscription, frame.seq, frame.type);
       if (why) doubt(subscription.tickers);
-      const ofAll: BookProblem | undefined = why && { doubt: why, isOfAll: true };
+      const sharedProblem: BookProblem | undefined = why && { doubt: why, isOfAll: true };
       if (subscription.isBroken || !market || (frame.type !== 'snapshot' && frame.type !== 'delta'))
-        return ofAll;
-      if (market.sid !== frame.sid) return ofAll ?? doubtOne(ticker!, 'foreign');
+        return sharedProblem;
+      if (market.sid !== frame.sid) return sharedProblem ?? doubtOne(ticker!, 'foreign');
       const problem = takeChange(frame, market);
-      return ofAll ?? problem;
+      return sharedProblem ?? problem;
     },
     doubt,
-    /** Undefined while it is in doubt, or not kept. */
+    /** Undefined while in doubt or not kept. */
     book(ticker: string): OrderBook | undefined {
       const market = kept.get(ticker);
       return market?.isTrusted ? bookOf(market) : undefined;
     },
     sidOf: (ticker: string) => kept.get(ticker)?.sid,
     has: (sid: number) => subscriptions.has(sid),
-    /** Of one subscription: its markets, and those of them that are in doubt. */
     tickersOf: (sid: number): ReadonlySet<string> => subscriptions.get(sid)?.tickers ?? new Set(),
     doubtful: (sid: number) =>
       [...(subscriptions.get(sid)?.tickers ?? [])].filter((ticker) => !kept.get(ticker)!.isTrusted),
@@ -120,7 +116,7 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
   };
 }
 
-/** Takes the next number of a sequence; one that came before, or was not understood, breaks it. */
+/** Advances a sequence. A repeated or unreadable number breaks it. */
 function advance(subscription: Subscription, seq: number, type: Frame['type']): Doubt | undefined {
   const step = seq - subscription.lastSeq;
   subscription.lastSeq = seq;
@@ -130,7 +126,6 @@ function advance(subscription: Subscription, seq: number, type: Frame['type']): 
   return step > 1 ? 'gap' : undefined;
 }
 
-/** Which markets are kept, by which subscription, and which of them are trusted. */
 function createKeptMarkets(onChange: (ticker: string) => void) {
   const subscriptions = new Map<number, Subscription>();
   const kept = new Map<string, Kept>();
@@ -158,7 +153,7 @@ function createKeptMarkets(onChange: (ticker: string) => void) {
     subscriptions.get(market.sid)?.tickers.delete(ticker);
   }
 
-  /** These markets are of the subscription from now on, and in doubt until their snapshots come. */
+  /** Assigns markets to a subscription; in doubt until their snapshots arrive. */
   function expect(sid: number, tickers: Iterable<string>): void {
     const subscription = subscriptions.get(sid) ?? { lastSeq: 0, isBroken: false, tickers: new Set() };
     subscriptions.set(sid, subscription);
@@ -170,7 +165,6 @@ function createKeptMarkets(onChange: (ticker: string) => void) {
     }
   }
 
-  /** A subscription has ended: its markets are kept no longer. */
   function end(sid: number): string[] {
     const tickers = [...(subscriptions.get(sid)?.tickers ?? [])];
     for (const ticker of tickers) remove(ticker);
@@ -195,7 +189,7 @@ function createKeptMarkets(onChange: (ticker: string) => void) {
 const bookOf = (market: Kept): OrderBook =>
   (market.book ??= { yes: readSide(market.levels.yes), no: readSide(market.levels.no) });
 
-/** @returns false for a level of less than nothing */
+/** @returns false for a negative level */
 function putSnapshot({ levels }: SnapshotFrame, market: Kept): boolean {
   market.levels = { yes: new Map(), no: new Map() };
   for (const side of ['yes', 'no'] as const)
@@ -206,11 +200,11 @@ function putSnapshot({ levels }: SnapshotFrame, market: Kept): boolean {
   return true;
 }
 
-/** @returns false for a level of less than nothing */
+/** @returns false for a negative level */
 const putDelta = ({ side, price, hundredths }: DeltaFrame, market: Kept): boolean =>
   add(market.levels[side], price, hundredths) >= 0;
 
-/** @returns what stands at the price then */
+/** @returns the new size at the price */
 function add(levels: Map<Micros, number>, price: Micros, hundredths: number): number {
   const left = (levels.get(price) ?? 0) + hundredths;
   if (left === 0) levels.delete(price);

@@ -9,13 +9,13 @@ import type { KeptBooks } from './kept-books.js';
 
 type ReadBooks = (tickers: string[], signal: AbortSignal) => Promise<ReadonlyMap<string, OrderBook>>;
 
-/** Books that are read once more at a time: one call of the venue. The others are compared after the next refresh. */
+/** Books re-read at a time, one venue call. The others are compared after the next refresh. */
 const MAX_SUSPECTS = 100;
 
 /**
- * Compares books that were read with those that are kept. Both move: a difference is a suspicion. It is confirmed by a
- * second read which is like none of the books that were kept from some time before it until some time after it.
- * @returns those that are refuted
+ * Compares read books with kept ones. Both move, so a difference is only a suspicion. It is confirmed if a second read
+ * matches none of the books kept from some time before it until some time after.
+ * @returns the refuted tickers
  */
 export async function compareBooks(
   kept: KeptBooks,
@@ -33,17 +33,17 @@ export async function compareBooks(
   if (seen.size === 0) return [];
   const unwatch = kept.watch((ticker) => {
     const book = kept.book(ticker);
-    // A book that was in doubt in the meantime is mended already.
+    // A book that went into doubt meanwhile has been repaired already.
     if (book === undefined) seen.delete(ticker);
     else seen.get(ticker)?.push(book);
   });
   try {
     await sleep(settleMs, undefined, { signal });
     if (seen.size === 0) return [];
-    const again = await readAgain([...seen.keys()], signal);
+    const secondRead = await readAgain([...seen.keys()], signal);
     await sleep(settleMs, undefined, { signal });
     const refuted = [...seen].flatMap(([ticker, books]) => {
-      const found = again.get(ticker);
+      const found = secondRead.get(ticker);
       return found && !books.some((book) => isSameBook(book, found)) ? [ticker] : [];
     });
     if (refuted.length > 0) kept.refute(refuted);
@@ -55,8 +55,8 @@ export async function compareBooks(
 
 export interface KalshiChanges extends MarketChanges {
   /**
-   * Takes note of a read that is complete: which markets are followed from now on, and what their books were.
-   * @param beganAt of our clock: what was in doubt before is certain again, by the read
+   * Records a complete read: the markets to follow and their books.
+   * @param beganAt by our clock; the read resolves doubts from before this time
    */
   noteRead(read: {
     beganAt: number;
@@ -66,18 +66,17 @@ export interface KalshiChanges extends MarketChanges {
   }): void;
 }
 
-/** What the venue has said of a market's life since it was listed. */
 interface Life {
   status?: MarketStatus;
   closeTime?: Date;
-  /** Its prices' steps or its words have changed: they are read with the next listing. */
+  /** Its price steps or text changed; the next listing has them. */
   isUnsure?: true;
-  saidAt: number;
+  receivedAt: number;
 }
 
 /**
- * Puts kept books into market data, and says which books are in doubt.
- * @param keepBooks called once, after the first read: where a source is only made nothing is connected
+ * Merges kept books into market data and marks doubtful ones.
+ * @param keepBooks called once, after the first read, so that merely creating a source connects to nothing
  */
 export function createKalshiChanges({
   keepBooks,
@@ -96,8 +95,8 @@ export function createKalshiChanges({
 
   function open(): KeptBooks {
     const opened = keepBooks();
-    opened.subscribe((tickers, told) => {
-      for (const frame of told) noteLife(lives, frame, clock.now());
+    opened.subscribe((tickers, frames) => {
+      for (const frame of frames) noteLife(lives, frame, clock.now());
       for (const ticker of tickers) noteTrust(ticker);
       for (const listener of listeners) listener(tickers);
     });
@@ -139,11 +138,11 @@ export function createKalshiChanges({
       followed = new Set(active);
       for (const [ticker, since] of doubts)
         if (since < beganAt || !followed.has(ticker)) doubts.delete(ticker);
-      for (const [ticker, { saidAt }] of lives) if (saidAt < beganAt) lives.delete(ticker);
+      for (const [ticker, { receivedAt }] of lives) if (receivedAt < beganAt) lives.delete(ticker);
       kept.follow(active);
       const signal = stopping.signal;
       comparing ??= compareBooks(kept, books, readAgain, signal)
-        // A read that fails says nothing about books; the source's own reads are watched.
+        // A failed read says nothing about books; the source monitors its own reads.
         .catch(() => undefined)
         .finally(() => (comparing = undefined));
     },
@@ -158,21 +157,20 @@ export function createKalshiChanges({
 function noteLife(
   lives: Map<string, Life>,
   { ticker, event, closeSeconds }: LifecycleFrame,
-  saidAt: number,
+  receivedAt: number,
 ): void {
   const known = lives.get(ticker);
-  if (event === 'deactivated') lives.set(ticker, { ...known, status: 'inactive', saidAt });
-  else if (event === 'activated') lives.set(ticker, { ...known, status: 'active', saidAt });
-  // What it pays comes with the next listing.
+  if (event === 'deactivated') lives.set(ticker, { ...known, status: 'inactive', receivedAt });
+  else if (event === 'activated') lives.set(ticker, { ...known, status: 'active', receivedAt });
+  // The payout comes with the next listing.
   else if (event === 'determined' || event === 'settled')
-    lives.set(ticker, { ...known, status: 'closed', saidAt });
+    lives.set(ticker, { ...known, status: 'closed', receivedAt });
   else if (event === 'close_date_updated' && closeSeconds !== undefined)
-    lives.set(ticker, { ...known, closeTime: new Date(closeSeconds * 1000), saidAt });
+    lives.set(ticker, { ...known, closeTime: new Date(closeSeconds * 1000), receivedAt });
   else if (event === 'price_level_structure_updated' || event === 'metadata_updated')
-    lives.set(ticker, { ...known, isUnsure: true, saidAt });
+    lives.set(ticker, { ...known, isUnsure: true, receivedAt });
 }
 
-/** What is known of these markets, or of all, where that is not what the data says. */
 function findChanged(
   data: MarketData,
   tickers: ReadonlySet<string> | undefined,
@@ -202,7 +200,7 @@ const oppositeOf = (price: Micros | null): Micros | null => (price === null ? nu
 
 function withLife(market: ListedMarket, life: Life | undefined): ListedMarket {
   if (!life) return market;
-  // Nothing opens what the venue has decided already.
+  // A lifecycle update cannot reopen a market that the venue has decided.
   const isOpenOrPaused = ['active', 'inactive', 'initialized'].includes(market.status);
   const status = isOpenOrPaused ? (life.status ?? market.status) : market.status;
   const closeTime = life.closeTime ?? market.closeTime;

@@ -9,12 +9,12 @@ interface Repair {
 }
 
 const MAX_PAUSE_MS = MINUTE_MS;
-/** Asking for snapshots of all markets has not helped so often. */
+/** Failed snapshot attempts for all markets before resubscribing. */
 const MAX_SNAPSHOTS = 3;
 
 /**
- * When and how subscriptions whose books are in doubt are mended: at once, and then ever more rarely while it does not help.
- * @param pauseMs before the second attempt; it doubles
+ * Schedules repairs of subscriptions with doubtful books: at once, then with growing pauses while repairs fail.
+ * @param pauseMs pause before the second attempt; doubles each time
  */
 export function createRepairs(pauseMs: number) {
   const bySid = new Map<number, Repair>();
@@ -26,15 +26,13 @@ export function createRepairs(pauseMs: number) {
   }
 
   return {
-    /** Snapshots are on their way: nothing is asked for until they had time to come. */
+    /** Waits for snapshots on their way before requesting more. */
     begin(sid: number): void {
       const repair = of(sid);
       repair.dueAt = Math.max(repair.dueAt, performance.now() + 2 * pauseMs);
     },
-    /** The sequence cannot be followed any further. */
     condemn: (sid: number) => void (of(sid).isCondemned = true),
     forget: (sid: number) => void bySid.delete(sid),
-    /** What to do now; undefined: nothing, or not yet. */
     next(
       sid: number,
       { doubtful, all }: { doubtful: number; all: number },
@@ -42,7 +40,7 @@ export function createRepairs(pauseMs: number) {
       const repair = of(sid);
       const at = performance.now();
       if (doubtful === 0 && !repair.isCondemned) {
-        // What has been well for a minute may be mended at once again.
+        // After a healthy minute, the next repair may start at once again.
         if (at > repair.dueAt + MAX_PAUSE_MS) bySid.delete(sid);
         return undefined;
       }
@@ -58,31 +56,30 @@ export function createRepairs(pauseMs: number) {
 
 export interface ConnectionOptions {
   url: string;
-  /** Made anew for each handshake: what proves who asks. `path` is the whole one. */
+  /** Authentication headers, created per handshake. `path` is the full path. */
   headers: (method: 'GET', path: string) => Record<string, string>;
-  /** A connection from which nothing came for so long, not even an answer to a ping, is dead. */
+  /** A connection that is silent for this long, even to pings, is dead. */
   silenceMs: number;
-  /** Of the first pause before a reconnect; it doubles, up to `maxBackoffMs`. */
+  /** First pause before a reconnect; doubles up to `maxBackoffMs`. */
   backoffMs: number;
   maxBackoffMs: number;
   onOpen(): void;
   onMessage(text: string): void;
-  /** It is gone, and another is under way; not called after `stop`. */
+  /** The connection closed and is being reopened; not called after `stop`. */
   onClose(): void;
   log: Pick<Logger, 'info' | 'warn'>;
 }
 
-/** The venue's messages are at most this long. */
 const MAX_BYTES = 64 * 1024 * 1024;
-/** Commands that the venue has not taken for so many bytes: it does not listen any more. */
+/** Unsent bytes after which the venue is assumed to have stopped reading. */
 const MAX_UNSENT_BYTES = 1024 * 1024;
 const HANDSHAKE_MS = 10_000;
-/** The next failure of a connection that has lasted so long is the first one again. */
+/** After this long, a connection's failure count starts over. */
 const STEADY_MS = MINUTE_MS;
 
 /**
- * A WebSocket that is always there or on its way. `ws` and not the platform's WebSocket, because that one can neither
- * sign its handshake everywhere nor tell of pings: on a quiet market they are the only sign of life.
+ * A WebSocket that reconnects by itself. Uses `ws` because the platform's WebSocket cannot sign its handshake
+ * everywhere or expose pings, the only sign of life in a quiet market.
  */
 export function createConnection(options: ConnectionOptions) {
   const { url, silenceMs, backoffMs, maxBackoffMs, log } = options;
@@ -119,17 +116,17 @@ export function createConnection(options: ConnectionOptions) {
     });
     own.on('message', (data, isBinary) => {
       hear();
-      // After a restart its last messages may still come in.
+      // After a restart, the old socket may still deliver messages.
       if (own === socket && !isBinary) options.onMessage((data as Buffer).toString('utf8'));
     });
     own.on('error', (error) => log.warn({ err: error }, "the venue's stream failed"));
     own.on('close', () => {
       clearInterval(watch);
-      if (own === socket) again(performance.now() - openedAt >= STEADY_MS);
+      if (own === socket) reconnect(performance.now() - openedAt >= STEADY_MS);
     });
   }
 
-  function again(wasSteady: boolean): void {
+  function reconnect(wasSteady: boolean): void {
     socket = undefined;
     if (isStopped) return;
     options.onClose();
@@ -140,13 +137,12 @@ export function createConnection(options: ConnectionOptions) {
 
   connect();
   return {
-    /** Nothing is sent while it is not open: what connects anew begins anew. */
+    /** Ignored while not open: a reconnect starts from scratch. */
     send(command: object): void {
       if (socket?.readyState !== WebSocket.OPEN) return;
       if (socket.bufferedAmount > MAX_UNSENT_BYTES) socket.terminate();
       else socket.send(JSON.stringify(command));
     },
-    /** Drops what is there and connects anew. */
     restart: (): void => socket?.terminate(),
     stop(): void {
       isStopped = true;

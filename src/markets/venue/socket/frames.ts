@@ -4,18 +4,18 @@ import { DOLLAR, parseDollars, type Micros } from '../../market/money.js';
 import type { Side } from '../../market/book.js';
 import { dollars } from '../kalshi-market.js';
 
-/** Bids at one price, in hundredths of a contract: sums of them are exact. */
+/** Bids at one price, in hundredths of a contract so that sums are exact. */
 export interface RawLevel {
   price: Micros;
   hundredths: number;
 }
 
-/** What stands in every frame. A frame with `sid` and `seq` consumes a number of that subscription, whatever it says. */
+/** Common fields. Every frame with `sid` and `seq` uses a number of that subscription's sequence. */
 interface Envelope {
   id?: number | undefined;
   sid?: number | undefined;
   seq?: number | undefined;
-  /** When the venue sent it, in milliseconds; messages before October 2026 do not say it. */
+  /** Sending time in milliseconds; absent before October 2026. */
   sentAtMs?: number | undefined;
 }
 
@@ -30,11 +30,11 @@ export interface DeltaFrame extends Envelope {
   ticker: string;
   side: Side;
   price: Micros;
-  /** Negative where bids have gone. */
+  /** Negative for removed bids. */
   hundredths: number;
 }
 
-/** A market's life outside of its book; times in seconds. */
+/** Market lifecycle event; times in seconds. */
 export interface LifecycleFrame extends Envelope {
   type: 'lifecycle';
   ticker: string;
@@ -48,9 +48,9 @@ export type Frame =
   | LifecycleFrame
   | (Envelope & { type: 'subscribed'; channel: string; sid: number })
   | (Envelope & { type: 'error'; code: number; message: string })
-  // An answer without news, and what is not read.
+  // Acknowledgements and frames that are not read.
   | (Envelope & { type: 'other' })
-  // It should be one of the above, and is not.
+  // A known type with an invalid body.
   | (Envelope & { type: 'unreadable'; ticker: string | undefined; problem: string });
 
 const count = z.string().regex(/^-?\d{1,12}(\.\d{1,2})?$/);
@@ -84,7 +84,7 @@ const lifecycleSchema = z.object({
 });
 const tickerSchema = z.object({ market_ticker: z.string() });
 
-/** @param text of one message; with `use_yes_price`, in which prices of the NO side are those of the YES leg */
+/** @param text one message, subscribed with `use_yes_price`: NO prices are given as YES prices */
 export function readFrame(text: string): Frame {
   const parsed = envelopeSchema.safeParse(parseJson(text));
   if (!parsed.success) return { type: 'unreadable', ticker: undefined, problem: 'no envelope' };
@@ -142,7 +142,7 @@ const readLevels = (of: Side, levels: [string, string][] | null | undefined): Ra
     hundredths: readHundredths(contracts),
   }));
 
-/** In dollars of the side itself. */
+/** Converts to the side's own price. */
 const readPrice = (of: Side, text: string): Micros =>
   of === 'yes' ? parseDollars(text) : DOLLAR - parseDollars(text);
 

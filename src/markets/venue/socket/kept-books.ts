@@ -11,13 +11,12 @@ export interface KeptBooksTimings {
   silenceMs: number;
   backoffMs: number;
   maxBackoffMs: number;
-  /** Changes of so long are told together. */
+  /** Changes within this time are reported together. */
   gatherMs: number;
-  /** A command that the venue has not answered within this was lost with its connection. */
+  /** A command unanswered for this long was lost with its connection. */
   answerMs: number;
-  /** How often what is in doubt is repaired. */
   tendMs: number;
-  /** Of the first pause before a repair is repeated; it doubles, up to a minute. */
+  /** First pause before a repair is repeated; doubles up to a minute. */
   repairMs: number;
 }
 
@@ -41,22 +40,18 @@ export interface KeptBooksOptions extends Pick<ConnectionOptions, 'url' | 'heade
   timings?: Partial<KeptBooksTimings> | undefined;
 }
 
-/** Books that the venue's WebSocket keeps, and what it says about markets between two reads of them. */
 export interface KeptBooks {
-  /** Keeps the books of these markets and of no others. */
   follow(tickers: readonly string[]): void;
-  /** Undefined while it is in doubt, or not kept. */
   book(ticker: string): OrderBook | undefined;
-  /** Calls back with the markets whose book, trust or life has changed, until the returned function is called. */
+  /** Reports markets with a changed book, trust or lifecycle until the returned function is called. */
   subscribe(listener: (tickers: ReadonlySet<string>, lives: readonly LifecycleFrame[]) => void): () => void;
-  /** The same for one book after each single change, while the returned function is not called. */
+  /** Like `subscribe`, but after every single book change. */
   watch(listener: (ticker: string) => void): () => void;
-  /** A read has shown that these are not the venue's books. */
   refute(tickers: readonly string[]): void;
   stop(): void;
 }
 
-/** The venue has dropped a subscription whose frames were not taken in time. */
+/** Error code: the venue dropped a subscription because its frames were not consumed in time. */
 const OVERFLOW = 25;
 
 export function createKeptBooks(options: KeptBooksOptions): KeptBooks {
@@ -138,7 +133,6 @@ interface ReceiverOptions extends Pick<KeptBooksOptions, 'log' | 'metrics' | 'cl
   restart: () => void;
 }
 
-/** Hands each frame to what it is about, and begins to repair what it puts in doubt. */
 function createReceiver(options: ReceiverOptions): (text: string) => void {
   const { keeper, repairs, commands, subscriptions, news, log, metrics, clock, restart } = options;
 
@@ -149,7 +143,7 @@ function createReceiver(options: ReceiverOptions): (text: string) => void {
     const sid =
       isOfAll || !('ticker' in frame) || frame.ticker === undefined ? frame.sid : keeper.sidOf(frame.ticker);
     if (sid === undefined || !keeper.has(sid)) return;
-    // A sequence that is not what it was cannot be followed any further.
+    // Only a gap can be repaired within the same sequence.
     if (isOfAll && doubt !== 'gap') repairs.condemn(sid);
     subscriptions.repair(sid);
   }
@@ -187,26 +181,25 @@ function createReceiver(options: ReceiverOptions): (text: string) => void {
 
 type Listener = Parameters<KeptBooks['subscribe']>[0];
 
-/** Tells listeners of changes, those of `gatherMs` together. */
-function createNews(gatherMs: number, onTell: () => void) {
+function createNews(gatherMs: number, beforeNotify: () => void) {
   const listeners = new Set<Listener>();
   const watchers = new Set<(ticker: string) => void>();
   const changed = new Set<string>();
   const lives: LifecycleFrame[] = [];
-  let telling: NodeJS.Timeout | undefined;
+  let timer: NodeJS.Timeout | undefined;
 
   function tell(): void {
-    telling = undefined;
+    timer = undefined;
     const tickers = new Set(changed);
-    const told = lives.splice(0);
+    const frames = lives.splice(0);
     changed.clear();
-    onTell();
-    for (const listener of listeners) listener(tickers, told);
+    beforeNotify();
+    for (const listener of listeners) listener(tickers, frames);
   }
 
   function noteChange(ticker: string): void {
     changed.add(ticker);
-    telling ??= setTimeout(tell, gatherMs);
+    timer ??= setTimeout(tell, gatherMs);
     for (const watcher of watchers) watcher(ticker);
   }
 
@@ -224,6 +217,6 @@ function createNews(gatherMs: number, onTell: () => void) {
       watchers.add(listener);
       return () => void watchers.delete(listener);
     },
-    stop: () => clearTimeout(telling),
+    stop: () => clearTimeout(timer),
   };
 }

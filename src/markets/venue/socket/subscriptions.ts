@@ -4,19 +4,18 @@ import type { BookKeeper } from './book-keeper.js';
 import type { createRepairs } from './connection.js';
 import type { Frame } from './frames.js';
 
-/** Markets of one subscription, and of one command: a broken sequence costs no more than these new snapshots. */
+/** Markets per subscription and per command. A broken sequence costs at most this many new snapshots. */
 const MARKETS_PER_SUBSCRIPTION = 100;
-/** Markets that the venue refuses to subscribe are asked for again, ever more rarely. */
+/** Refused subscriptions are retried with growing pauses up to this. */
 const MAX_PLACE_PAUSE_MS = MINUTE_MS;
 
 interface Pending {
   tickers: readonly string[];
-  /** Of the subscription that the markets are added to. */
   sid: number | undefined;
   sentAt: number;
 }
 
-/** What the venue is told, and what it has not answered yet. Commands about no market are not sent. */
+/** Sends commands and tracks unanswered ones. Commands without markets are not sent. */
 export function createCommands(send: (command: object) => void) {
   const pending = new Map<number, Pending>();
   let lastId = 0;
@@ -28,12 +27,11 @@ export function createCommands(send: (command: object) => void) {
 
   return {
     pending,
-    /** Infinity if everything is answered. */
     oldestAt: (): number => Math.min(...[...pending.values()].map(({ sentAt }) => sentAt)),
     subscribeLifecycle: () => command('subscribe', { channels: ['market_lifecycle_v2'] }),
     subscribe(all: readonly string[]): void {
       for (const tickers of inChunks(all, MARKETS_PER_SUBSCRIPTION)) {
-        // The default of `use_yes_price` is about to change at a day that is not announced.
+        // The venue will change the default of `use_yes_price` on an unannounced day.
         const params = { channels: ['orderbook_delta'], market_tickers: tickers, use_yes_price: true };
         pending.set(command('subscribe', params), { tickers, sid: undefined, sentAt: performance.now() });
       }
@@ -53,19 +51,18 @@ export function createCommands(send: (command: object) => void) {
 interface SubscriptionOptions {
   keeper: BookKeeper;
   repairs: ReturnType<typeof createRepairs>;
-  /** Of the first pause after a refusal; it doubles. */
+  /** First pause after a refusal; doubles each time. */
   repairMs: number;
   commands: ReturnType<typeof createCommands>;
 }
 
-/** Which markets are wanted, asked for, and subscribed. */
 export function createSubscriptions({ keeper, repairs, repairMs, commands }: SubscriptionOptions) {
   let wanted: ReadonlySet<string> = new Set();
   let isOpen = false;
   let refusals = 0;
   let placeAt = 0;
 
-  /** Subscribes what is wanted and neither kept nor asked for: subscriptions are filled up before there are more. */
+  /** Subscribes wanted markets that are neither kept nor requested, filling existing subscriptions first. */
   function place(): void {
     if (!isOpen || performance.now() < placeAt) return;
     const asked = new Set([...commands.pending.values()].flatMap(({ tickers }) => tickers));
@@ -80,7 +77,7 @@ export function createSubscriptions({ keeper, repairs, repairMs, commands }: Sub
     commands.subscribe(loose);
   }
 
-  /** A new subscription begins a new sequence with new snapshots. */
+  /** A new subscription starts a new sequence with new snapshots. */
   function resubscribe(sid: number, isGone = false): void {
     const tickers = keeper.end(sid).filter((ticker) => wanted.has(ticker));
     repairs.forget(sid);
@@ -106,7 +103,6 @@ export function createSubscriptions({ keeper, repairs, repairMs, commands }: Sub
       keeper.expect(sid, tickers);
       repairs.begin(sid);
     },
-    /** What the venue does not take is asked for again after a pause. */
     refuse(id: number | undefined): void {
       const asked = commands.pending.get(id ?? 0);
       if (!asked) return;

@@ -46,7 +46,7 @@ function look(subject: SimulatedSubject, leadHours: number) {
   return { at, markets, books, prices, winner };
 }
 
-/** What whoever knows how the world was made can make of the public ensemble and the reports of a day's maximum. */
+/** The best forecast from the public ensemble and past maxima, given knowledge of how the world is built. */
 function bestForecast(subject: SimulatedSubject, at: Date, brackets: readonly Bracket[]) {
   const { ensembles, observed } = readWeatherOf({ weather }, [subject], at);
   const { membersF, modelRunAt } = ensembles[0]!;
@@ -58,7 +58,7 @@ function bestForecast(subject: SimulatedSubject, at: Date, brackets: readonly Br
   return brackets.map((bracket) => probabilityOf(distribution, bracket));
 }
 
-/** Mean log score of that forecast less that of the prices, over a season. */
+/** Mean log score of that forecast minus that of the prices, over a season. */
 const differenceAt = (stationId: string, leadHours: number): number =>
   mean(
     daysOf('daily_maximum', [stationId]).map((subject) => {
@@ -70,7 +70,7 @@ const differenceAt = (stationId: string, leadHours: number): number =>
 
 describe('the crowd of the simulated markets', () => {
   it.each(['daily_maximum', 'daily_minimum'] as const)(
-    'has prices of a %s that come true about as often as they say, and roughly so where few trade',
+    'prices a %s with good calibration, and with rough calibration in quiet cities',
     (kind) => {
       const busy = new Set(['KNYC', 'KMDW', 'KAUS']);
       const seen = daysOf(kind)
@@ -95,14 +95,14 @@ describe('the crowd of the simulated markets', () => {
   );
 
   it.each(['KLAX', 'KMIA'])(
-    'can be beaten at %s a day and more ahead, where it follows the grid point',
+    'can be beaten at %s a day or more ahead, because it follows the grid point',
     (id) => {
       for (const leadHours of [36, 24])
         expect(differenceAt(id, leadHours), `${leadHours} h`).toBeLessThan(-0.15);
     },
   );
 
-  it.each(['KNYC', 'KMDW', 'KAUS'])('is about as good as anybody can be at %s a day ahead', (id) => {
+  it.each(['KNYC', 'KMDW', 'KAUS'])('is near the best possible forecast at %s a day ahead', (id) => {
     for (const leadHours of [36, 24])
       expect(Math.abs(differenceAt(id, leadHours)), `${leadHours} h`).toBeLessThan(0.12);
   });
@@ -111,7 +111,7 @@ describe('the crowd of the simulated markets', () => {
     expect(differenceAt(id, 6)).toBeGreaterThan(0.2);
   });
 
-  it('believes of a whole ladder what sums to one, and of a minimum nothing above what has been reached', () => {
+  it('has beliefs that sum to one over a ladder, and none for a minimum above the lowest so far', () => {
     const [minimum] = daysOf('daily_minimum', ['KDEN']);
     const { start } = minimum!.span;
     for (const hours of [-12, 3, 9, 20]) {
@@ -127,7 +127,7 @@ describe('the crowd of the simulated markets', () => {
     }
   });
 
-  it('never crosses its own book, and what YES and NO cost together is more than what they pay', () => {
+  it('never crosses its own book, and YES and NO together cost more than they pay', () => {
     const days = stationDaysBetween({ from: '2026-07-01', to: '2026-07-02' }, leadingStations);
     const hours = indexAreas.flatMap((area) => [9, 15].map((hour) => hourSubject(area, '2026-07-01', hour)));
     for (const subject of [...subjectsOf(days), ...hours])
@@ -142,7 +142,7 @@ describe('the crowd of the simulated markets', () => {
       }
   });
 
-  it('pays less for each further threshold of an hour, but for what its books waver', () => {
+  it('pays less for each higher hourly threshold, up to noise in its books', () => {
     for (const area of indexAreas)
       for (const leadHours of [20, 6, 1]) {
         const { markets } = look(hourSubject(area, '2026-07-01', 14), leadHours);
@@ -151,7 +151,7 @@ describe('the crowd of the simulated markets', () => {
       }
   });
 
-  it('goes on about a day that is long over', () => {
+  it('still has beliefs about a day long past', () => {
     const [station] = leadingStations;
     const [day] = stationDaysBetween({ from: '2024-01-01', to: '2024-01-01' }, [station!]);
     for (const kind of ['daily_maximum', 'daily_minimum'] as const) {

@@ -11,7 +11,7 @@ const days = Array.from({ length: 20 }, (_, i) => addDays('2026-01-03', i * 18))
 const mean = (values: readonly number[]) => values.reduce((sum, x) => sum + x, 0) / values.length;
 
 describe('the simulated weather', () => {
-  it('has a temperature whose highest and lowest of each climate day are what the reports say', () => {
+  it('has a temperature whose extremes in each climate day match the reports', () => {
     for (const station of stations)
       for (const date of days) {
         const { start, end } = climateDayOf(station, date);
@@ -31,7 +31,7 @@ describe('the simulated weather', () => {
       }
   });
 
-  it('goes on over midnight, and never jumps', () => {
+  it('is continuous, also over midnight', () => {
     for (const station of stations) {
       const { start } = climateDayOf(station, '2026-03-07');
       let before = weather.temperature(station, start);
@@ -43,7 +43,7 @@ describe('the simulated weather', () => {
     }
   });
 
-  it('has a running maximum that only rises and a running minimum that only falls, each to the report’s temperature', () => {
+  it('has a running maximum that only rises and a running minimum that only falls, each to the reported value', () => {
     for (const station of stations)
       for (const date of days.slice(0, 5)) {
         const { start, end } = climateDayOf(station, date);
@@ -61,7 +61,7 @@ describe('the simulated weather', () => {
           [highest, lowest] = [high, low];
         }
         expect([highest, lowest]).toEqual([weather.maximum(station, date), weather.minimum(station, date)]);
-        // Nine minutes before its end, when the day's last report is made, all of it is there.
+        // Nine minutes before its end, at the last report, the day's extremes have been reached.
         const last = new Date(end.getTime() - 9 * MINUTE_MS);
         expect(weather.runningMinimum(station, date, last)).toBe(lowest);
       }
@@ -82,7 +82,7 @@ describe('the simulated weather', () => {
     expect(share(20, 24)).toBeGreaterThan(0.05);
   });
 
-  it('is warm in summer and cold in winter, and about as the cities are', () => {
+  it('is warm in summer and cold in winter, close to the cities’ climates', () => {
     const year = Array.from({ length: 122 }, (_, i) => addDays('2026-01-01', i * 3));
     const means = (id: string) => {
       const station = findStation(id)!;
@@ -91,7 +91,7 @@ describe('the simulated weather', () => {
         mean(year.map((date) => weather.minimum(station, date))),
       ];
     };
-    // Almanacs: 63 and 49, 87 and 65, 55 and 38 °F; a day's minimum may also be at its end, so it is a little lower.
+    // Almanacs: 63 and 49, 87 and 65, 55 and 38 °F; a day's minimum may also be at its end, so it is slightly lower.
     for (const [id, high, low] of [
       ['KNYC', 63, 49],
       ['KPHX', 87, 65],
@@ -109,7 +109,7 @@ describe('the simulated weather', () => {
     expect(new Set(year.map((date) => weather.maximum(chicago, date))).size).toBe(year.length);
   });
 
-  it('has an index of each area near its city’s temperature, in hundredths', () => {
+  it('has an index for each area near its city’s temperature, in hundredths', () => {
     for (const area of indexAreas) {
       const station = cityStationOf(area);
       expect(station.city).toBe(area.city);

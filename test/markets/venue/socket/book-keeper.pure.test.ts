@@ -9,7 +9,7 @@ const B = 'KXHIGHNY-26SEP23-T63';
 
 type Levels = [string, string][];
 const frame = (fields: object): Frame => readFrame(JSON.stringify(fields));
-/** As the venue sends it with `use_yes_price`: NO prices as those of the YES leg. */
+/** In the venue's format with `use_yes_price`: NO prices are given as YES prices. */
 const snapshot = (seq: number, ticker: string, yes?: Levels, no?: Levels, sid = 1): Frame =>
   frame({
     type: 'orderbook_snapshot',
@@ -25,7 +25,7 @@ const delta = (seq: number, ticker: string, side: string, price: string, by: str
     msg: { market_ticker: ticker, market_id: 'x', side, price_dollars: price, delta_fp: by },
   });
 
-/** Two markets whose books have come. */
+/** Two markets with complete books. */
 function begin() {
   const changes: string[] = [];
   const keeper = createBookKeeper((ticker) => changes.push(ticker));
@@ -42,7 +42,7 @@ const text = (book: OrderBook | undefined) =>
   };
 
 describe('a kept book', () => {
-  it('is not there before its snapshot, and then follows every change', () => {
+  it('is missing before its snapshot, and then follows every change', () => {
     const keeper = createBookKeeper();
     keeper.expect(1, [A]);
     expect(keeper.book(A)).toBeUndefined();
@@ -61,15 +61,15 @@ describe('a kept book', () => {
     expect(text(keeper.book(A))).toEqual({ yes: ['40:10'], no: ['55:5'] });
   });
 
-  it('that is empty on both sides is a book', () => {
+  it('may be empty on both sides', () => {
     expect(text(begin().keeper.book(B))).toEqual({ yes: [], no: [] });
   });
 
-  it('is of the recorded frames what the venue meant', () => {
+  it('matches the venue’s book after the recorded frames', () => {
     const keeper = createBookKeeper();
     const ticker = 'KXMAXSHARDINGTEST-26AUG2818-T57399.99';
     keeper.expect(1, [ticker]);
-    // In its form without `use_yes_price` the NO side would be 0.43 and 0.42.
+    // Without `use_yes_price` the NO side would be 0.43 and 0.42.
     keeper.take(
       snapshot(
         1,
@@ -85,12 +85,12 @@ describe('a kept book', () => {
   });
 });
 
-describe('numbers that answers use up', () => {
+describe('sequence numbers of acknowledgements', () => {
   it.each([
     ['ok', { id: 7, type: 'ok', sid: 1, seq: 3, msg: { market_tickers: [A, B] } }],
     ['error', { id: 7, type: 'error', sid: 1, seq: 3, msg: { code: 13, msg: 'Unsupported action' } }],
-    ['what is not known', { type: 'something_new', sid: 1, seq: 3, msg: {} }],
-  ])('of %s are no gap', (_name, answer) => {
+    ['unknown types', { type: 'something_new', sid: 1, seq: 3, msg: {} }],
+  ])('for %s are no gap', (_name, answer) => {
     const { keeper } = begin();
     expect(keeper.take(frame(answer))).toBeUndefined();
     expect(keeper.take(delta(4, A, 'yes', '0.4200', '3.00'))).toBeUndefined();
@@ -101,15 +101,15 @@ describe('numbers that answers use up', () => {
 const ofAll = (doubt: BookProblem['doubt']): BookProblem => ({ doubt, isOfAll: true });
 const ofOne = (doubt: BookProblem['doubt']): BookProblem => ({ doubt, isOfAll: false });
 
-describe('what breaks a sequence puts all books of its subscription in doubt', () => {
+describe('a broken sequence puts all books of its subscription in doubt', () => {
   it.each([
     ['a gap', delta(4, A, 'yes', '0.4200', '3.00'), ofAll('gap')],
     ['a gap before another market’s frame', snapshot(9, B), ofAll('gap')],
     ['a gap before an answer', frame({ type: 'ok', sid: 1, seq: 5 }), ofAll('gap')],
-    ['a frame that came before', snapshot(2, B), ofAll('stale')],
-    ['a sequence that begins anew', delta(1, A, 'yes', '0.4200', '3.00'), ofAll('stale')],
+    ['a repeated frame', snapshot(2, B), ofAll('stale')],
+    ['a restarted sequence', delta(1, A, 'yes', '0.4200', '3.00'), ofAll('stale')],
     [
-      'a frame that cannot be read',
+      'an unreadable frame',
       frame({ type: 'orderbook_delta', sid: 1, seq: 3, msg: { market_ticker: A, side: 'yes' } }),
       ofAll('unreadable'),
     ],
@@ -119,7 +119,7 @@ describe('what breaks a sequence puts all books of its subscription in doubt', (
     expect(keeper.book(A)).toBeUndefined();
   });
 
-  it('and a market is trusted again with its own new snapshot, not with another one’s', () => {
+  it('until each market gets its own new snapshot', () => {
     const { keeper } = begin();
     keeper.take(delta(5, A, 'yes', '0.4200', '3.00'));
     expect(keeper.doubtful(1)).toEqual([A, B]);
@@ -128,7 +128,7 @@ describe('what breaks a sequence puts all books of its subscription in doubt', (
     expect([text(keeper.book(A))!.yes, keeper.doubtful(1)]).toEqual([['30:1'], [B]]);
   });
 
-  it('and after a frame that comes late nothing of the subscription is believed until it is made anew', () => {
+  it('until a new subscription, after a late frame', () => {
     const { keeper } = begin();
     keeper.take(snapshot(4, A, [['0.3000', '1.00']]));
     expect(text(keeper.book(A))!.yes).toEqual(['30:1']);
@@ -141,7 +141,7 @@ describe('what breaks a sequence puts all books of its subscription in doubt', (
     expect(text(keeper.book(A))!.yes).toEqual(['30:2']);
   });
 
-  it('and leaves other subscriptions alone', () => {
+  it('but no book of other subscriptions', () => {
     const { keeper } = begin();
     keeper.expect(2, ['C']);
     keeper.take(snapshot(1, 'C', [['0.1000', '1.00']], undefined, 2));
@@ -150,13 +150,13 @@ describe('what breaks a sequence puts all books of its subscription in doubt', (
   });
 });
 
-describe('what contradicts one book puts that one in doubt', () => {
+describe('a contradiction in one book puts only that book in doubt', () => {
   it.each([
-    ['fewer bids than none', delta(3, A, 'yes', '0.4000', '-10.01'), ofOne('negative')],
-    ['bids gone that were never there', delta(3, A, 'no', '0.9000', '-1.00'), ofOne('negative')],
+    ['a negative level', delta(3, A, 'yes', '0.4000', '-10.01'), ofOne('negative')],
+    ['removed bids that never existed', delta(3, A, 'no', '0.9000', '-1.00'), ofOne('negative')],
     ['a crossed book', delta(3, A, 'yes', '0.4500', '1.00'), ofOne('crossed')],
     ['a crossed snapshot', snapshot(3, A, [['0.6000', '1.00']], [['0.5000', '1.00']]), ofOne('crossed')],
-    ['a snapshot with less than nothing', snapshot(3, A, [['0.6000', '-1.00']]), ofOne('negative')],
+    ['a snapshot with a negative level', snapshot(3, A, [['0.6000', '-1.00']]), ofOne('negative')],
   ])('%s', (_name, wrong, problem) => {
     const { keeper } = begin();
     expect(keeper.take(wrong)).toEqual(problem);
@@ -166,9 +166,9 @@ describe('what contradicts one book puts that one in doubt', () => {
   });
 
   it.each([
-    ['of a subscription that is not ours', 8],
+    ['of an unknown subscription', 8],
     ['of another market’s subscription', 2],
-  ])('a frame %s', (_name, sid) => {
+  ])('after a frame %s', (_name, sid) => {
     const { keeper } = begin();
     keeper.expect(2, ['C']);
     expect(keeper.take(delta(1, A, 'yes', '0.4200', '1.00', sid))).toEqual(ofOne('foreign'));
@@ -176,7 +176,7 @@ describe('what contradicts one book puts that one in doubt', () => {
   });
 });
 
-it('who is told of changes learns of trust too, once', () => {
+it('listeners are told of a change in trust once', () => {
   const { keeper, changes } = begin();
   keeper.take(delta(3, A, 'yes', '0.4100', '1.00'));
   expect(changes.splice(0)).toEqual([A]);
@@ -188,7 +188,7 @@ it('who is told of changes learns of trust too, once', () => {
   expect([keeper.trusted, keeper.size, keeper.book(B)]).toEqual([0, 0, undefined]);
 });
 
-describe('whatever is lost, doubled or exchanged on the way', () => {
+describe('with frames lost, repeated or reordered', () => {
   const change = fc.record({
     ticker: fc.constantFrom(A, B),
     side: fc.constantFrom('yes', 'no'),
@@ -198,7 +198,7 @@ describe('whatever is lost, doubled or exchanged on the way', () => {
     fault: fc.constantFrom('none', 'none', 'none', 'none', 'lost', 'doubled', 'swapped', 'reset'),
   });
 
-  it('a book that is given out is the venue’s as of the last frame of its market that came in turn', () => {
+  it('a returned book equals the venue’s as of its market’s last frame in sequence', () => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 60 }), (changes) => {
         const venue = new Map([A, B].map((ticker) => [ticker, new Map<string, number>()]));
@@ -247,7 +247,7 @@ describe('whatever is lost, doubled or exchanged on the way', () => {
           }
           take(sent);
           if (fault === 'doubled') take(sent);
-          // All that was sent has arrived or is lost: what is trusted must be right about the market just told of.
+          // Every frame has arrived or is lost, so a trusted book must match the venue's for the market just changed.
           const book = keeper.book(ticker);
           if (book && !held) expect(book).toEqual(expected(ticker));
           if (held) take(held);

@@ -69,7 +69,7 @@ const isKept = (ticker: string): boolean => {
 };
 const areAllKept = () => tickers.every(isKept);
 
-/** All books have come. */
+/** Waits until all books are kept. */
 async function begin(): Promise<void> {
   kept.follow(tickers);
   await until(areAllKept, 'The first books');
@@ -80,7 +80,7 @@ async function problems(kind: string): Promise<number> {
   return values.find(({ labels }) => labels.kind === kind)?.value ?? 0;
 }
 
-/** How many messages were timed, and how long they took together. */
+/** Number of timed messages, and their total latency. */
 async function latency(): Promise<{ count: number; sum: number }> {
   const { values } = await metrics.streamLatency.get();
   const valueOf = (name: string) =>
@@ -88,7 +88,7 @@ async function latency(): Promise<{ count: number; sum: number }> {
   return { count: valueOf('count'), sum: valueOf('sum') };
 }
 
-/** Does something with the next frame that changes a book, and lets all others through. */
+/** Intercepts the next frame that changes a book, and lets all others through. */
 function onNextDelta(act: (frame: StreamFrame, send: (frame: StreamFrame) => void) => void): void {
   venue.stream.fault = (frame, send) => {
     if (frame.type !== 'orderbook_delta') return send(frame);
@@ -97,7 +97,7 @@ function onNextDelta(act: (frame: StreamFrame, send: (frame: StreamFrame) => voi
   };
 }
 
-/** Every book that was given out, from now on: none may be crossed, or other than the venue's ever was. */
+/** Records every book returned from now on; none may be crossed or differ from every past state of the venue's. */
 function watchForPhantoms(): () => string[] {
   const wrong: string[] = [];
   const known = new Map(tickers.map((ticker) => [ticker, [venueBook(ticker)]]));
@@ -118,8 +118,8 @@ function watchForPhantoms(): () => string[] {
   };
 }
 
-describe('books that are kept', () => {
-  it('are subscribed over a signed handshake, a hundred markets at a time, with their prices’ form stated', async () => {
+describe('kept books', () => {
+  it('are subscribed over a signed handshake, a hundred markets at a time, with an explicit price format', async () => {
     await begin();
     const [handshake] = venue.stream.handshakes;
     expect([handshake!.url, handshake!.headers['kalshi-access-signature']]).toEqual([
@@ -134,7 +134,7 @@ describe('books that are kept', () => {
     expect(subscribed[1]!.params).toMatchObject({ channels: ['orderbook_delta'], use_yes_price: true });
   });
 
-  it('follow every change within 100 ms, several together', { retry: 2 }, async () => {
+  it('follow every change within 100 ms, in batches', { retry: 2 }, async () => {
     await begin();
     await sleep(5 * timings.gatherMs);
     const told: { at: number; tickers: string[] }[] = [];
@@ -149,7 +149,7 @@ describe('books that are kept', () => {
     expect(kept.book(first)!.yes[0]!.contracts).toBe(20);
   });
 
-  it('come and go with the markets, in subscriptions that are filled up', async () => {
+  it('come and go with the markets, filling up existing subscriptions', async () => {
     await begin();
     kept.follow(tickers.slice(1, 220));
     expect([kept.book(first), kept.book(last)]).toEqual([undefined, undefined]);
@@ -159,7 +159,7 @@ describe('books that are kept', () => {
     const actions = venue.stream.commands.flatMap(({ cmd, params }) =>
       cmd === 'update_subscription' ? [params.action] : [],
     );
-    // A snapshot that takes long is asked for again.
+    // A slow snapshot is requested again.
     expect(actions.filter((action) => action !== 'get_snapshot')).toEqual([
       'delete_markets',
       'delete_markets',
@@ -170,7 +170,7 @@ describe('books that are kept', () => {
     expect(await problems('gap')).toBe(0);
   });
 
-  it('that the venue refuses are asked for again, and the others are kept', async () => {
+  it('are requested again if the venue refuses them, while the others are kept', async () => {
     venue.stream.refuse = ({ params }) =>
       (params.market_tickers as string[] | undefined)?.includes(last)
         ? { code: 16, msg: 'Market not found' }
@@ -183,7 +183,7 @@ describe('books that are kept', () => {
   });
 });
 
-describe('after each fault the books are the venue’s again, and none was wrong in between', () => {
+describe('the books recover, and are never wrong in between, after', () => {
   const hit = () => {
     venue.stream.change(first, 'yes', '0.4200', '3.00');
     venue.stream.change(second, 'no', '0.5600', '1.00');
@@ -193,7 +193,7 @@ describe('after each fault the books are the venue’s again, and none was wrong
   it.each<[name: string, kind: string, fault: () => void]>([
     ['a lost frame', 'gap', () => onNextDelta(() => undefined)],
     [
-      'a frame that comes twice',
+      'a repeated frame',
       'stale',
       () =>
         onNextDelta((frame, send) => {
@@ -202,28 +202,28 @@ describe('after each fault the books are the venue’s again, and none was wrong
         }),
     ],
     [
-      'frames in the wrong order',
+      'frames out of order',
       'gap',
       () => onNextDelta((frame, send) => void setTimeout(() => send(frame), 20)),
     ],
-    ['a sequence that begins anew', 'stale', () => venue.stream.restartSequences()],
+    ['a restarted sequence', 'stale', () => venue.stream.restartSequences()],
     [
       'another subscription’s number',
       'foreign',
       () => onNextDelta((frame, send) => send({ ...frame, sid: 999 })),
     ],
     [
-      'a level that loses more than it had',
+      'a level that becomes negative',
       'negative',
       () => onNextDelta((frame, send) => send({ ...frame, msg: { ...frame.msg, delta_fp: '-1000.00' } })),
     ],
     [
-      'a book that is crossed',
+      'a crossed book',
       'crossed',
       () => onNextDelta((frame, send) => send({ ...frame, msg: { ...frame.msg, price_dollars: '0.9900' } })),
     ],
     [
-      'a frame that says something else',
+      'a frame with wrong content',
       'unreadable',
       () => onNextDelta((frame, send) => send({ ...frame, msg: { ...frame.msg, side: 'maybe' } })),
     ],
@@ -245,8 +245,8 @@ describe('after each fault the books are the venue’s again, and none was wrong
 
   it.each<[name: string, fault: () => void]>([
     ['a lost connection', () => venue.stream.disconnect()],
-    ['a connection that dies in silence', () => venue.stream.goSilent()],
-    ['a message that is none', () => onNextDelta((_frame, send) => send('' as unknown as StreamFrame))],
+    ['a connection that dies silently', () => venue.stream.goSilent()],
+    ['an invalid message', () => onNextDelta((_frame, send) => send('' as unknown as StreamFrame))],
   ])('%s', async (_name, fault) => {
     await begin();
     const phantoms = watchForPhantoms();
@@ -259,7 +259,7 @@ describe('after each fault the books are the venue’s again, and none was wrong
     expect(values[0]!.value).toBeGreaterThan(0);
   });
 
-  it('a venue that does not answer', async () => {
+  it('a venue without answers', async () => {
     await begin();
     venue.stream.fault = (frame, send) => (frame.id === undefined ? send(frame) : undefined);
     kept.follow([...tickers, 'NEW']);
@@ -268,7 +268,7 @@ describe('after each fault the books are the venue’s again, and none was wrong
     await until(areAllKept, 'The mended books');
   });
 
-  it('a quiet market is no silence: pings are answered', async () => {
+  it('a quiet market, which answered pings keep connected', async () => {
     await begin();
     await sleep(3 * timings.silenceMs);
     expect(venue.stream.handshakes).toHaveLength(1);
@@ -276,14 +276,14 @@ describe('after each fault the books are the venue’s again, and none was wrong
   });
 });
 
-describe('a book that a read contradicts', () => {
+describe('a book contradicted by a read', () => {
   const signal = new AbortController().signal;
   const readNow = (asked: string[]) => Promise.resolve(new Map(asked.map((one) => [one, venueBook(one)])));
 
-  it('is in doubt, counted and mended, once a second read says the same', async () => {
+  it('is in doubt, counted and repaired once a second read confirms it', async () => {
     await begin();
     const before = venueBook(first);
-    // What no frame has told of.
+    // A change without a frame.
     venue.books.set(first, { yes_dollars: [['0.2000', '1.00']], no_dollars: [] });
     const read = await readNow(tickers);
     const comparing = compareBooks(kept, read, readNow, signal, 20);
@@ -293,13 +293,13 @@ describe('a book that a read contradicts', () => {
     expect(await problems('mismatch')).toBe(1);
   });
 
-  it('is no mismatch if only one of both was faster', async () => {
+  it('is no mismatch if one side was merely ahead', async () => {
     await begin();
     const old = await readNow(tickers);
     venue.stream.change(first, 'yes', '0.4100', '1.00');
     venue.stream.change(second, 'yes', '0.4100', '1.00');
     await until(areAllKept);
-    // The second read is of a moment before the last changes.
+    // The second read predates the last changes.
     const readOld = async (asked: string[]) => {
       const found = await readNow(asked);
       for (const ticker of asked) venue.stream.change(ticker, 'yes', '0.4200', '1.00');
@@ -310,7 +310,7 @@ describe('a book that a read contradicts', () => {
   });
 });
 
-it('a market’s life is told of', async () => {
+it('lifecycle events of markets are reported', async () => {
   await begin();
   const told: unknown[] = [];
   kept.subscribe((_tickers, lives) => told.push(...lives));
@@ -322,7 +322,7 @@ it('a market’s life is told of', async () => {
 });
 
 describe('the latency of the stream', () => {
-  it('is measured from the time that each message names', async () => {
+  it('is measured from each message’s time', async () => {
     venue.stream.sendingTime = () => Date.now() - 60_000;
     await begin();
     const { count, sum } = await latency();
@@ -330,7 +330,7 @@ describe('the latency of the stream', () => {
     expect(sum / count).toBeGreaterThanOrEqual(60);
   });
 
-  it('is not measured where messages name no time, or none that can be read', async () => {
+  it('is not measured if messages have no readable time', async () => {
     for (const time of [undefined, 'soon' as unknown as number]) {
       venue.stream.sendingTime = () => time;
       await begin();
@@ -340,7 +340,7 @@ describe('the latency of the stream', () => {
     expect(await latency()).toEqual({ count: 0, sum: 0 });
   });
 
-  it('is nothing where our clock is behind the venue’s', async () => {
+  it('is zero if our clock is behind the venue’s', async () => {
     venue.stream.sendingTime = () => Date.now() + 60_000;
     await begin();
     expect((await latency()).sum).toBe(0);
