@@ -92,7 +92,7 @@ async function ingest(): Promise<number> {
   return perSecond * batch;
 }
 
-/** Of the events that are written, or deleted: each counts twice. */
+/** Events written plus events deleted, so each event counts twice. */
 const shareDone = async () =>
   (await ask(
     `select (select coalesce(sum(events), 0) from usage_archives) + (select coalesce(sum(deleted_events), 0) from usage_archived_totals) as n`,

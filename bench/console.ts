@@ -42,8 +42,8 @@ const pages: [name: string, path: string][] = [
 ];
 
 /**
- * Each customer has one person, one API key and entitlements to ten of the products, all used this month. Of ten customers
- * one has caps of its own.
+ * Each customer has one person, one API key and entitlements to ten of the products, all used this month. One customer in
+ * ten has its own caps.
  */
 const world = [
   `insert into organizations (id, slug, name, created_at)

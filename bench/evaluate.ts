@@ -47,7 +47,7 @@ function makeCsv(): string {
 const csv = makeCsv();
 
 interface Measured {
-  /** Of processor time: others on the machine take theirs of the clock's. */
+  /** Processor time, because other work on the machine stretches wall-clock time. */
   seconds: number;
   clockSeconds: number;
   n: number;

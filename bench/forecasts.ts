@@ -84,7 +84,7 @@ async function measureFits(seconds: number): Promise<Sample> {
   };
 }
 
-/** Of running days: each is made anew once a day. */
+/** Fits for days in progress; each is made once a day. */
 async function measureHourFits(): Promise<Sample> {
   const history = await historyAt(NOON);
   const options = { previous: [], newId: () => newId(NOON.getTime()) };
@@ -105,7 +105,7 @@ interface Pause {
   wall: number;
 }
 
-/** How long other work has to wait at the most during some work. */
+/** Longest time that other work waits, in ms. */
 async function pauseOf(work: () => Promise<unknown>): Promise<Pause> {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   let [cpu, last, isOver] = [0, cpuMs(), false];
@@ -256,7 +256,7 @@ async function measureReads(databaseUrl: string, seconds: number): Promise<Sampl
   }
 }
 
-/** Of the time of a server without readers. */
+/** Share of a core that learning takes on a server without readers. */
 async function shareOfLearning(pid: number, toggle: () => void): Promise<number> {
   const begin = cpuMsOf(pid);
   await sleep(6_000);

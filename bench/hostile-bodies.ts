@@ -7,7 +7,7 @@ export interface HostileBody {
   path: string;
   body: Buffer;
   headers?: Record<string, string>;
-  /** Of the JSON, once it is inflated. */
+  /** Size of the JSON once inflated. */
   bytes: number;
 }
 

@@ -16,7 +16,7 @@ import { historyAt, openGates, SEED, trainAnew, weather } from './forecast-world
 import type { Measure, World } from './measures.js';
 import { getRequest, load, startBaseline, startProduct } from './world.js';
 
-/** Of the simulated venue: two days of six brackets in seven cities. */
+/** The simulated venue: two days of six brackets in seven cities. */
 const MARKETS = '/markets?status=active';
 const CONNECTIONS = 32;
 const READERS = 1_000;

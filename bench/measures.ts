@@ -19,7 +19,7 @@ export interface World {
   productUrl: string;
   express: { port: number };
   directUrl: string;
-  /** Of Postgres. */
+  /** Process id of the Postgres server. */
   databasePid: number;
   createDatabase: (name: string) => Promise<string>;
   /** Events in a table that is filled first. */

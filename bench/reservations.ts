@@ -123,7 +123,7 @@ const limitMeasure = (key: keyof typeof LIMITS, name: string, size: number): Mea
   },
 });
 
-/** Of thresholds that are far, nothing is noted; where they were reached, with each statement. */
+/** A threshold that is far away adds no note; one that was reached adds a note with each statement. */
 const webhookMeasure = (key: string, name: string, size: number, terms: Terms): Measure => ({
   key: `webhooks-${key}-${size}`,
   name: `events with ${name} to which an endpoint listens ÷ to which none does, batch ${size}, by processor time`,

@@ -167,7 +167,7 @@ function createSegments(directory: string, complete: Segment[]) {
         await segment.handle.appendFile(text);
         await segment.handle.datasync();
       } catch (error) {
-        // The partial write must not be sent, because its reporters are told that it was not accepted.
+        // The partial write must not be sent, because its reporters learn that it was not accepted.
         await segment.handle.truncate(segment.bytes).catch(() => undefined);
         await seal();
         throw error;

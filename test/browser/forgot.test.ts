@@ -9,7 +9,7 @@ import { signIn } from './steps.js';
 
 const env: Record<string, string> = {};
 let server: MailServer;
-// Before the service starts, which is told where it is.
+// Starts first, because the service is configured with its address.
 beforeAll(async () => {
   server = await startMailServer();
   Object.assign(env, mailEnv(server.port));

@@ -3,7 +3,7 @@ import { toAddress } from '../../src/core/pages/address.js';
 import { Browser, PASSWORD } from '../support/accounts.js';
 import type { Populated } from '../support/populated.js';
 
-/** Who asks. The statuses of the table are in this order. */
+/** Callers, in the order of the table's statuses. */
 export const actors = ['nobody', 'member', 'billing', 'admin', 'owner'] as const;
 export type Actor = (typeof actors)[number];
 

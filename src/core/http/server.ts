@@ -90,10 +90,10 @@ export function createHttpServer(app: Express, { limits, log, accessLog }: HttpS
 }
 
 /**
- * Length of the accept queue while the process is busy; Linux caps it at `net.core.somaxconn`. It drops the first
- * packet of further connections, which a client resends after 1, 2, 3, 4, 5, 7, 11 and 19 s (Linux 6.5 and later). Of
- * 2,000 connections to a process blocked for 8 s, the last got its answer after 20.4 s with Node's 511, and after 8.1
- * s with this value.
+ * Length of the accept queue while the process is busy; Linux caps it at `net.core.somaxconn`. Linux drops the first
+ * packet of further connections, which a client resends after 1, 2, 3, 4, 5, 7, 11 and 19 s (Linux 6.5 and later). With
+ * 2,000 connections to a process blocked for 8 s, the last answer came after 20.4 s with Node's 511, and after 8.1 s
+ * with this value.
  */
 const BACKLOG = 4_096;
 

@@ -129,7 +129,7 @@ const MIN_DAYS = 10;
 /** °F. A few similar days do not make the next one certain. */
 const MIN_DEVIATION_F = 1;
 
-/** Of recent days, or of one hour across days, at a station. */
+/** Recent days, or one hour across days, at a station. */
 export interface Climate {
   mean: number;
   deviation: number;

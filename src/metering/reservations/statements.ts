@@ -12,8 +12,8 @@ import type { ReservationStatus } from './reservations.js';
  * Key, entitlement, limits, usage and holds are read in one snapshot. Requests for one subject (Organization, product, mode
  * and metric) are decided in order, and requests accepted earlier in this flush count. Other flushes may decide from the
  * same snapshot. Therefore each flush that holds against a blocking limit raises the subject's gate, but only if the gate
- * still has its value from the snapshot; the holds are inserted only if the gate was raised. Of two flushes that decided
- * from the same sums, one raises the gate and the other is retried with a new snapshot. Events need no gate: no limit
+ * still has its value from the snapshot; the holds are inserted only if the gate was raised. If two flushes decided from
+ * the same sums, one raises the gate and the other is retried with a new snapshot. Events need no gate: no limit
  * refuses them, and a settlement moves a hold into usage within one commit.
  * Gates are written in primary-key order before the holds, which are written in key order, so no two flushes deadlock.
  * Rows: per subject `limits`, its number, its limits as JSON and when its first hold expires; per request its index,

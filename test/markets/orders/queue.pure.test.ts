@@ -152,7 +152,7 @@ describe('a paper order in the book', () => {
     const best = order({ id: 'c', bid: { side: 'yes', price: cents(43) }, queueAhead: 0, remaining: 2 });
     const orders = [order({ id: 'b' }), order({ id: 'a' }), best];
     const { fills, next } = pass(orders, [print('p', 1, 15)], 10);
-    // Two go to the best price. Of the other thirteen, ten pass the queue ahead of the oldest, which takes three.
+    // Two go to the best price. Ten of the other thirteen pass the queue ahead of the oldest, which takes three.
     expect(fills).toEqual([
       ['c', 2, 'p'],
       ['a', 3, 'p'],

@@ -163,7 +163,7 @@ describe('the signals of an event', () => {
     // If one of the two unbought brackets wins, everything is lost.
     expect(worstCase).toBe(stake);
     expect(stake).toBe(signals.reduce((sum, signal) => sum + signal.stake, 0n));
-    // Of the $250 that a quarter puts at stake; 0.0273493 without rounding.
+    // Share of the $250 that quarter Kelly stakes; 0.0273493 without rounding.
     const growthOf = (contracts: number[]) => {
       const spent = contracts.reduce((sum, n, i) => sum + cost(n, [0.03, 0.12, 0.27, 0.3][i]!), 0);
       const after = four.probabilities.map((_, i) => 250 + (contracts[i] ?? 0) - spent);

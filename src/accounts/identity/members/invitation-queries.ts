@@ -105,7 +105,7 @@ export async function insertInvitation(tx: Tx, row: typeof invitations.$inferIns
   await tx.insert(invitations).values(row);
 }
 
-/** Of two concurrent calls, one gets true. */
+/** Only one of two concurrent calls gets true. */
 export async function closeInvitation(
   tx: Tx,
   orgId: string,
