@@ -12,7 +12,7 @@ import { systemClock } from '../src/core/time.js';
 import { textArray } from '../src/core/db/sql.js';
 import type { Template } from '../src/core/db/client.js';
 import { openDatabase } from '../src/core/db/open.js';
-import { tellInStatement } from '../src/accounts/webhooks/outbox.js';
+import { queueInStatement } from '../src/accounts/webhooks/outbox.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
 import { createOrganization } from '../test/support/fixtures.js';
 import { listen } from '../test/support/webhooks.js';
@@ -42,7 +42,7 @@ ${t.with} told as materialized (
     '{"apiKey": {"id": "01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90", "name": "Runtime in Frankfurt", "prefix": "org_live_7Hq", "expiresAt": null}}'::jsonb as data,
     null::text as once_key
   from unnest($1::uuid[]) as x (org_id)${t.held}
-), ${tellInStatement(t, 'told', '$2::timestamptz')}
+), ${queueInStatement(t, 'told', '$2::timestamptz')}
 select count(*)::text from webhook_message`,
 };
 

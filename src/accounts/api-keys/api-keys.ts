@@ -9,7 +9,7 @@ import { fieldError } from '../../core/pages/form.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { lockOrganization } from '../identity/organizations/queries.js';
 import type { MarketAccess } from '../organizations/table.js';
-import { tellWebhooks } from '../webhooks/outbox.js';
+import { queueWebhook } from '../webhooks/outbox.js';
 import type { DataOf, WebhookType } from '../webhooks/types.js';
 import { countKeyChanges, findKey, insertKey, updateKey, type KeyRow } from './queries.js';
 import { generateSecret, hashSecret } from './bearer-key.js';
@@ -248,7 +248,7 @@ async function emitMessage<T extends KeyMessage>(
   { type, key, more, at }: { type: T; key: KeyRow; more?: Omit<DataOf<T>, 'apiKey'>; at: Date },
 ): Promise<void> {
   const data = { apiKey: toMessage(key), ...more } as DataOf<T>;
-  await tellWebhooks(tx, { orgId, livemode: key.livemode, type, data, at });
+  await queueWebhook(tx, { orgId, livemode: key.livemode, type, data, at });
 }
 
 export const toMessage = ({

@@ -21,16 +21,16 @@ export interface NewMessage<T extends AnyType> {
 }
 
 /** `tx` must be the reported change's own transaction. Writes nothing if no endpoint listens. */
-export const tellWebhooks = <T extends WebhookType>(
+export const queueWebhook = <T extends WebhookType>(
   tx: Tx,
   { livemode, ...message }: NewMessage<T>,
-): Promise<void> => tellModes(tx, message, [livemode]);
+): Promise<void> => queueForModes(tx, message, [livemode]);
 
 /** The same for subjects without a mode, such as entitlements, which live and test keys share. */
-export const tellBothModes = <T extends WebhookType>(
+export const queueForBothModes = <T extends WebhookType>(
   tx: Tx,
   message: Omit<NewMessage<T>, 'livemode'>,
-): Promise<void> => tellModes(tx, message, [true, false]);
+): Promise<void> => queueForModes(tx, message, [true, false]);
 
 export interface Listener {
   id: string;
@@ -61,7 +61,7 @@ async function findListeners(
 }
 
 /** @param listeners endpoints of both modes; looked up if left out */
-export async function tellModes<T extends WebhookType>(
+export async function queueForModes<T extends WebhookType>(
   tx: Tx,
   { onceKey, ...message }: Omit<NewMessage<T>, 'livemode'>,
   modes: readonly boolean[],
@@ -77,7 +77,7 @@ export async function tellModes<T extends WebhookType>(
 }
 
 /** Needs only a few statements, however many Organizations listen. */
-export async function tellTraders<T extends WebhookType>(
+export async function queueForTraders<T extends WebhookType>(
   tx: Tx,
   { type, data, at }: Pick<NewMessage<T>, 'type' | 'data' | 'at'>,
 ): Promise<void> {
@@ -150,7 +150,7 @@ export async function writeMessage<T extends AnyType>(
  * @param told name of an earlier CTE with org_id, livemode, type, data (jsonb) and once_key (text, may be null)
  * @param now time of the statement, a timestamptz
  */
-export const tellInStatement = (t: Names, told: string, now: string): string => `webhook_message as (
+export const queueInStatement = (t: Names, told: string, now: string): string => `webhook_message as (
   insert into ${t('webhook_messages')} (org_id, id, livemode, type, data, created_at, once_key)
   select w.org_id, ${newIdAt(now)}, w.livemode, w.type, w.data, ${now}, w.once_key
   from ${told} w

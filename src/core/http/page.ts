@@ -2,7 +2,7 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { AppError } from '../errors.js';
 import { sendJson, toJson } from './json.js';
-import { plainly } from './validate.js';
+import { parseOptions } from './validate.js';
 
 export const pageSchema = z.object({
   limit: z.coerce
@@ -49,7 +49,7 @@ export function readRange(req: Request, keySchema: z.ZodType<string>): Range {
 
 /** @throws AppError invalid_request that names the query parameter */
 export function parseQuery<T extends z.ZodType>(schema: T, query: Request['query']): z.output<T> {
-  const parsed = schema.safeParse(query, plainly);
+  const parsed = schema.safeParse(query, parseOptions);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0]!;
   if (issue.code === 'unrecognized_keys') throw queryError(issue.keys[0]!, 'is not known');

@@ -87,14 +87,14 @@ const describeIssue: z.core.$ZodErrorMap = (issue) => {
 };
 
 /** Options for parsing all outside input. The reported input distinguishes a missing value from one of the wrong type. */
-export const plainly = { reportInput: true, error: describeIssue };
+export const parseOptions = { reportInput: true, error: describeIssue };
 
 /**
  * Parses outside input.
  * @throws AppError invalid_request whose `errors` name every offending place, up to `MAX_PLACES`
  */
 export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.output<T> {
-  const parsed = schema.safeParse(input, plainly);
+  const parsed = schema.safeParse(input, parseOptions);
   if (parsed.success) return parsed.data;
   const places: ErrorPlace[] = [];
   for (const issue of parsed.error.issues) {
@@ -114,7 +114,7 @@ export function parseItems<T extends z.ZodType>(schema: T, items: unknown[], pat
   const values: z.output<T>[] = [];
   const places: ErrorPlace[] = [];
   for (const [index, item] of items.entries()) {
-    const parsed = schema.safeParse(item, plainly);
+    const parsed = schema.safeParse(item, parseOptions);
     if (parsed.success) values.push(parsed.data);
     else
       for (const issue of parsed.error.issues)

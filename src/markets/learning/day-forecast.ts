@@ -4,7 +4,12 @@ import { spanOf, targetKey, targetOf, temperatureKinds, type Target } from '../m
 import { findPlace } from '../market/stations.js';
 import { probabilityOf, quantileOf, type TemperatureDistribution } from '../market/distribution.js';
 import type { FitBook } from './fits.js';
-import { meanAndVariance, whatWasKnown, type DayEnsemble, type ObservedExtreme } from '../weather/weather.js';
+import {
+  meanAndVariance,
+  groupKnownWeather,
+  type DayEnsemble,
+  type ObservedExtreme,
+} from '../weather/weather.js';
 import { type DayForecast, type ForecastModel, type StationForecast } from './forecast.js';
 import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from './running-day.js';
 
@@ -47,7 +52,7 @@ export type Correction = (
 export const modelWith =
   (correct: Correction): ForecastModel =>
   ({ source, weather, events, fits, at }) => {
-    const known = whatWasKnown(weather, at);
+    const known = groupKnownWeather(weather, at);
     const eventOf = new Map(events.map((event) => [targetKey(targetOf(event)), event]));
     const forecasts = new Map<string, StationForecast & { days: DayForecast[] }>();
     for (const [key, ensemble] of known.ensembles) {
@@ -83,7 +88,7 @@ const byTarget = (a: DayForecast, b: DayForecast): number =>
   (a.date === b.date ? (a.hour ?? 0) - (b.hour ?? 0) : a.date < b.date ? -1 : 1);
 
 /** The uncorrected ensemble with the members' own mean and spread. */
-export const asItIs = ({ meanF, varianceF }: Ensemble, fallback: string | null): Corrected => ({
+export const uncorrectedForecast = ({ meanF, varianceF }: Ensemble, fallback: string | null): Corrected => ({
   method: 'raw_ensemble',
   isCalibrated: false,
   fallback,

@@ -1,7 +1,7 @@
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { TemperatureKind } from '../market/market.js';
 import { predictAhead, type AheadFit, type AheadRow } from './day-ahead.js';
-import { asItIs, modelWith, type Corrected, type Ensemble } from './day-forecast.js';
+import { uncorrectedForecast, modelWith, type Corrected, type Ensemble } from './day-forecast.js';
 import { EARLIER_RUN } from '../weather/weather.js';
 import { type ForecastMethod } from './forecast.js';
 import { mixCandidates, type Mix } from './mix.js';
@@ -33,14 +33,17 @@ function correct(ensemble: Ensemble, fits: FitBook, at: Date): Corrected {
   const longest = MAX_LEAD_HOURS[ensemble.kind];
   if (hours > longest) {
     const what = ensemble.kind === 'hourly' ? 'the hour' : "a day's end";
-    return asItIs(ensemble, `nothing is learned of runs more than ${longest} hours before ${what}`);
+    return uncorrectedForecast(
+      ensemble,
+      `nothing is learned of runs more than ${longest} hours before ${what}`,
+    );
   }
   const pooled = correctBy(fits, null, ensemble, at);
   const own = correctBy(fits, ensemble.stationId, ensemble, at);
   if (!isCorrected(own))
     return isCorrected(pooled)
       ? toCorrected('emos_pooled', pooled, own ?? null)
-      : asItIs(ensemble, `${pooled}; not corrected`);
+      : uncorrectedForecast(ensemble, `${pooled}; not corrected`);
   if (!isCorrected(pooled)) return toCorrected('emos', own, `${pooled}; the station's own fit alone`);
   const half = {
     meanF: (own.meanF + pooled.meanF) / 2,

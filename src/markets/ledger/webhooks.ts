@@ -1,15 +1,15 @@
 import type { Tx } from '../../core/db/client.js';
-import { tellModes, type Listener, type NewMessage } from '../../accounts/webhooks/outbox.js';
+import { queueForModes, type Listener, type NewMessage } from '../../accounts/webhooks/outbox.js';
 import type { WebhookType } from '../../accounts/webhooks/types.js';
 import type { TradeMode } from './orders-table.js';
 
 /**
  * Sends paper events to live and test endpoints, live events to live endpoints only, matching what keys can see.
- * @param listeners as `tellModes` takes them
+ * @param listeners as `queueForModes` takes them
  */
-export const tellOfMode = <T extends WebhookType>(
+export const queueForTradeMode = <T extends WebhookType>(
   tx: Tx,
   mode: TradeMode,
   message: Omit<NewMessage<T>, 'livemode'>,
   listeners?: readonly Listener[],
-): Promise<void> => tellModes(tx, message, mode === 'live' ? [true] : [true, false], listeners);
+): Promise<void> => queueForModes(tx, message, mode === 'live' ? [true] : [true, false], listeners);

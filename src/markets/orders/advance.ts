@@ -28,7 +28,7 @@ import {
   type ShownBook,
 } from './queue.js';
 import { EXPIRED, feeRuleOfOrder, finalStatus, reserveAfter } from './order.js';
-import { tellFilled } from './trade.js';
+import { notifyFilled } from './trade.js';
 
 export interface MarketNews {
   snapshots: SnapshotStore;
@@ -96,7 +96,7 @@ export async function advanceOrders(
     ({ position } = booked);
     cash += booked.cashChange;
     await writeExecution(tx, { order: next, isNew: false, filled: booked, at });
-    await tellFilled(tx, next, fills, at);
+    await notifyFilled(tx, next, fills, at);
     if (fills.length > 0 || next.finishedAt) changed++;
   }
   return changed;

@@ -13,7 +13,7 @@ import {
   type VenueOutcome,
 } from './order.js';
 import { findTrade, writeExecution, type FillRow, type OrderRow, type WrittenFill } from './queries.js';
-import { tellFilled } from './trade.js';
+import { notifyFilled } from './trade.js';
 import { isOpen } from '../ledger/orders-table.js';
 import { subtractCounts, sumCounts, valueOf } from '../market/contracts.js';
 
@@ -54,7 +54,7 @@ export function recordOutcome(
       filled: { ...booked, fills: written },
       at,
     });
-    await tellFilled(await confirmAuthority(tx, byService, at), next.order, written, at);
+    await notifyFilled(await confirmAuthority(tx, byService, at), next.order, written, at);
     const added = written.map((fill) => ({ ...fill, balanceChange: fill.postings.cash }));
     return toTrade(next.order, [...fills, ...added]);
   });

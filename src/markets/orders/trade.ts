@@ -3,7 +3,7 @@ import { AppError } from '../../core/errors.js';
 import type { Tx } from '../../core/db/client.js';
 import { isOpen, type TradeMode } from '../ledger/orders-table.js';
 import type { Listener } from '../../accounts/webhooks/outbox.js';
-import { tellOfMode } from '../ledger/webhooks.js';
+import { queueForTradeMode } from '../ledger/webhooks.js';
 import { subtractCounts } from '../market/contracts.js';
 import { dollarsOrNull, formatDollars } from '../market/money.js';
 import { findSeries } from '../market/stations.js';
@@ -59,7 +59,7 @@ export function toTradeJson(trade: Trade): z.output<typeof tradeSchema> {
 }
 
 /** Notifies webhooks of new fills. Paper fills also go to test endpoints, because test keys see paper trades. */
-export async function tellFilled(
+export async function notifyFilled(
   tx: Tx,
   order: OrderRow,
   fills: readonly WrittenFill[],
@@ -88,5 +88,5 @@ export async function tellFilled(
       filledAt: fill.filledAt.toISOString(),
     })),
   };
-  await tellOfMode(tx, mode, { orgId, type: 'trade.filled', data, at }, listeners);
+  await queueForTradeMode(tx, mode, { orgId, type: 'trade.filled', data, at }, listeners);
 }

@@ -27,7 +27,7 @@ import {
   type WrittenFill,
 } from './queries.js';
 import { aheadOf, bidOf } from './queue.js';
-import { tellFilled } from './trade.js';
+import { notifyFilled } from './trade.js';
 import { confirmAuthority } from '../../accounts/audit/audit.js';
 
 interface AcceptedOrder {
@@ -97,7 +97,7 @@ async function fillOnPaper(
       forgetBefore: new Date(at.getTime() - FORGET_AFTER_MS),
     },
   });
-  await tellFilled(tx, order, fills, at, state.listeners);
+  await notifyFilled(tx, order, fills, at, state.listeners);
   return toTrade(
     order,
     fills.map((fill) => ({ ...fill, balanceChange: fill.postings.cash })),

@@ -2,7 +2,7 @@ import type { Orm, Tx } from '../../core/db/client.js';
 import { recordAudit, recordOperatorAudit } from '../../accounts/audit/audit.js';
 import { AppError } from '../../core/errors.js';
 import { findDifference, type Source } from '../../accounts/identity/source.js';
-import { tellBothModes, tellTraders } from '../../accounts/webhooks/outbox.js';
+import { queueForBothModes, queueForTraders } from '../../accounts/webhooks/outbox.js';
 import { switchOwners, type SwitchOwner } from './facts.js';
 import { findServiceSwitch, findSwitches, saveServiceSwitch, saveSwitch } from './queries.js';
 import type { SwitchState } from '../ledger/risk-table.js';
@@ -71,7 +71,7 @@ export async function setSwitch(
   const details = { ...difference };
   await recordAudit(tx, orgId, { ...source, action: 'trading_switch.changed', target: owner, details });
   const data = haltOf(owner, current, input, source);
-  if (data) await tellBothModes(tx, { orgId, type: 'trading.halted', data, at: source.at });
+  if (data) await queueForBothModes(tx, { orgId, type: 'trading.halted', data, at: source.at });
 }
 
 /** Sets the service's switch, effective on every Organization's next order on every instance. */
@@ -85,7 +85,7 @@ export async function setServiceSwitch(tx: Tx, input: SwitchInput, source: Sourc
   const details = { ...difference };
   await recordOperatorAudit(tx, { ...source, action: 'trading_switch.changed', target: 'service', details });
   const data = haltOf('service', current, input, source);
-  if (data) await tellTraders(tx, { type: 'trading.halted', data, at: source.at });
+  if (data) await queueForTraders(tx, { type: 'trading.halted', data, at: source.at });
   return part;
 }
 

@@ -61,7 +61,7 @@ function testFlatness(days: readonly DayCounts[], shares: readonly number[], tot
 
 const BINS = 10;
 
-export type SaidRecord = Pick<ForecastRecord, 'kind' | 'brackets'> & { outcome: number };
+export type ForecastOutcome = Pick<ForecastRecord, 'kind' | 'brackets'> & { outcome: number };
 export type Side = 'model' | 'market';
 
 export interface ReliabilityCount {
@@ -74,7 +74,7 @@ export interface ReliabilityCount {
 }
 
 /** Counts forecasts and outcomes in bins. All records of one market must be in the same call. */
-export function countReliability(records: readonly SaidRecord[], side: Side): ReliabilityCount[] {
+export function countReliability(records: readonly ForecastOutcome[], side: Side): ReliabilityCount[] {
   const bins = Array.from({ length: BINS }, (_, bin) => ({
     bin,
     n: 0,

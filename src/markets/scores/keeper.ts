@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { byService, change, type ChangeDeps } from '../../accounts/audit/audit.js';
 import type { Clock } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
-import { tellTraders } from '../../accounts/webhooks/outbox.js';
+import { queueForTraders } from '../../accounts/webhooks/outbox.js';
 import { targetKey } from '../market/market.js';
 import type { CalibrationStore, SnapshotStore } from '../snapshot/snapshot.js';
 import type { GateBook } from '../signals/signal.js';
@@ -46,7 +46,7 @@ export const recordGates = (deps: ChangeDeps, sources: SourceNames, book: GateBo
     for (const place of await storeGates(tx, sources, book)) {
       const { kind, stationId: station, leadHours, isOpen, n, reason } = book.gates[place]!;
       const data = { kind, station, leadHours, state: isOpen ? 'open' : 'closed', n, reason } as const;
-      await tellTraders(tx, { type: 'signal.gate_changed', data, at: book.madeAt! });
+      await queueForTraders(tx, { type: 'signal.gate_changed', data, at: book.madeAt! });
     }
   });
 

@@ -3,7 +3,7 @@ import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
 import { forecastRecords } from '../learning/table.js';
 import type { TemperatureKind } from '../market/market.js';
-import type { DatedPit, SaidRecord } from './diagnostics.js';
+import type { DatedPit, ForecastOutcome } from './diagnostics.js';
 import { ofSources } from './queries.js';
 import type { ForecastRecord } from './records.js';
 import type { SourceNames } from '../learning/queries.js';
@@ -22,8 +22,11 @@ const askedRows = ({ kind, since, station, leadHours, ...sources }: Wanted) =>
 const calibratedRows = (wanted: Wanted) => sql`${askedRows(wanted)} and method <> 'raw_ensemble'`;
 
 /** Newest first; only where both model and market had probabilities. */
-export async function listSaid(orm: Orm, wanted: Wanted & { station: string }): Promise<SaidRecord[]> {
-  return selectRows<SaidRecord>(
+export async function listForecastOutcomes(
+  orm: Orm,
+  wanted: Wanted & { station: string },
+): Promise<ForecastOutcome[]> {
+  return selectRows<ForecastOutcome>(
     orm,
     sql`
       select kind, brackets, outcome

@@ -15,7 +15,7 @@ import {
   countRecords,
   listCrpsByDay,
   listPits,
-  listSaid,
+  listForecastOutcomes,
   listScoredRecords,
   meanModelScores,
   meanScores,
@@ -107,7 +107,7 @@ async function readReliability({ orm }: Database, wanted: Wanted) {
   const model: ReliabilityCount[] = [];
   const market: ReliabilityCount[] = [];
   for (const { id } of placesAsked(wanted)) {
-    const records = await listSaid(orm, { ...wanted, station: id });
+    const records = await listForecastOutcomes(orm, { ...wanted, station: id });
     model.push(...countReliability(records, 'model'));
     market.push(...countReliability(records, 'market'));
   }

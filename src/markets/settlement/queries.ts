@@ -59,7 +59,7 @@ export const listHolders = (
   );
 
 /** Accounts whose last recorded event of a market differs from the present one. In walk order. */
-export const listToldOtherwise = (
+export const listOutdatedAccounts = (
   orm: Orm,
   events: ReadonlyMap<string, SettlementEvent>,
   after: Account,

@@ -6,7 +6,7 @@ import { newId } from '../../core/ids.js';
 import { inChunks } from '../../core/steps.js';
 import { beforeAll, listHeldTickers, lockAccount, type Account } from '../ledger/queries.js';
 import { ledgerEntries, tradingSettlements } from '../ledger/portfolio-table.js';
-import { tellOfMode } from '../ledger/webhooks.js';
+import { queueForTradeMode } from '../ledger/webhooks.js';
 import type { ListedMarket } from '../market/market.js';
 import { dollarsOrNull, formatDollars } from '../market/money.js';
 import type { MarketSource } from '../market/source.js';
@@ -15,7 +15,7 @@ import {
   closePositions,
   listHolders,
   listRecentTickers,
-  listToldOtherwise,
+  listOutdatedAccounts,
   moveCash,
   readPositions,
   readRecorded,
@@ -114,7 +114,7 @@ async function notifySettled(
     isCorrection: entry.kind === 'correction',
   };
   const decided = await confirmAuthority(tx, byService, at);
-  await tellOfMode(decided, mode, { orgId, type: 'market.settled', data, at });
+  await queueForTradeMode(decided, mode, { orgId, type: 'market.settled', data, at });
 }
 
 /** How long the venue may amend a result. */
@@ -197,7 +197,8 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
 
   type List = (events: ReadonlyMap<string, SettlementEvent>, after: Account) => Promise<Account[]>;
   const holders: List = (events, after) => listHolders(orm, events, after, ACCOUNTS_AT_ONCE);
-  const withOutdatedEvents: List = (events, after) => listToldOtherwise(orm, events, after, ACCOUNTS_AT_ONCE);
+  const withOutdatedEvents: List = (events, after) =>
+    listOutdatedAccounts(orm, events, after, ACCOUNTS_AT_ONCE);
 
   /** @param mayContinue checked between parts of the work; once false, the rest is left to other instances */
   async function pass(

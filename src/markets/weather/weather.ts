@@ -28,7 +28,7 @@ export const EARLIER_RUN = 'earlier';
 export const EARLIER_MS = 12 * HOUR_MS;
 
 /** Groups what was known at a time by target: newest usable ensemble, further models and the reported extreme. */
-export function whatWasKnown({ ensembles, observed }: WeatherData, at: Date) {
+export function groupKnownWeather({ ensembles, observed }: WeatherData, at: Date) {
   const there = ensembles.filter((ensemble) => ensemble.fetchedAt <= at && ensemble.modelRunAt <= at);
   const newest = newestOf(there.filter(({ model, membersF }) => model === undefined && isUsable(membersF)));
   const isEarlier = (run: DayEnsemble): boolean =>

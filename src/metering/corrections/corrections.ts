@@ -6,7 +6,7 @@ import { DAY_MS } from '../../core/time.js';
 import type { Source } from '../../accounts/identity/source.js';
 import { exact } from '../../core/http/json.js';
 import { formatDecimal } from '../../core/pages/format.js';
-import { tellWebhooks } from '../../accounts/webhooks/outbox.js';
+import { queueWebhook } from '../../accounts/webhooks/outbox.js';
 import { lockOrganizationId } from '../../accounts/organizations/table.js';
 import { findArchived } from '../events/event-queries.js';
 import { firstBroken } from '../ingestion/rules.js';
@@ -86,7 +86,7 @@ export async function correctEvents(tx: Tx, request: CorrectionRequest, source: 
 function tell(tx: Tx, orgId: string, { event, ...correction }: NewCorrection, at: Date): Promise<void> {
   const { productSlug, metric, livemode, idempotencyKey } = event;
   const { correctionKey, previousQuantity, quantity, reason } = correction;
-  return tellWebhooks(tx, {
+  return queueWebhook(tx, {
     orgId,
     livemode,
     type: 'usage.corrected',

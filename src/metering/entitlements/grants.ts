@@ -8,7 +8,7 @@ import {
   getOrganization,
 } from '../../accounts/identity/organizations/organizations.js';
 import { findDifference, type Put, type Source } from '../../accounts/identity/source.js';
-import { tellBothModes } from '../../accounts/webhooks/outbox.js';
+import { queueForBothModes } from '../../accounts/webhooks/outbox.js';
 import { getProduct } from './products.js';
 import { deleteGrant, findGrant, storeTerms, type Grant, type Terms } from './queries.js';
 import { declaredLimitJson, defaultThresholds, toStoredThresholds } from './limits.js';
@@ -51,7 +51,7 @@ export async function putGrant(
   await recordAudit(tx, orgId, { ...source, action, target: productSlug, details });
   const resource = (await findGrant(tx, orgId, product.id))!;
   const change = current ? 'changed' : 'granted';
-  await tellBothModes(tx, {
+  await queueForBothModes(tx, {
     orgId,
     type: 'entitlement.changed',
     data: { productSlug, change, entitlement: toMessage(resource) },
@@ -74,7 +74,7 @@ export async function withdrawGrant(
   await deleteGrant(tx, orgId, product.id);
   const details = { before: toFields(grant) };
   await recordAudit(tx, orgId, { ...source, action: 'entitlement.withdrawn', target: productSlug, details });
-  await tellBothModes(tx, {
+  await queueForBothModes(tx, {
     orgId,
     type: 'entitlement.changed',
     data: { productSlug, change: 'withdrawn', entitlement: null },

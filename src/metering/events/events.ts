@@ -6,7 +6,7 @@ import { parseInput } from '../../core/http/validate.js';
 import type { CsvCell } from '../../core/pages/csv.js';
 import { fieldError, requireOnce } from '../../core/pages/form.js';
 import {
-  countedOf,
+  currentQuantity,
   listEvents,
   listMatches,
   type EventCorrection,
@@ -112,7 +112,7 @@ const columns: [name: string, read: (event: EventRow, last: EventCorrection | un
   ['occurred_at', ({ occurredAt }) => occurredAt],
   ['received_at', ({ receivedAt }) => receivedAt],
   ['quantity', ({ quantity }) => new ExactNumber(quantity)],
-  ['counted_quantity', (event) => new ExactNumber(countedOf(event))],
+  ['counted_quantity', (event) => new ExactNumber(currentQuantity(event))],
   ['metric', ({ metric }) => metric],
   ['product', ({ productSlug }) => productSlug],
   ['mode', ({ livemode }) => (livemode ? 'live' : 'test')],

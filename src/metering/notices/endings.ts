@@ -4,7 +4,7 @@ import type { GroupTables } from '../../core/db/client.js';
 import { timeJson } from '../../core/db/sql.js';
 import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
 import { DAY_MS } from '../../core/time.js';
-import { tellBothModes, tellWebhooks } from '../../accounts/webhooks/outbox.js';
+import { queueForBothModes, queueWebhook } from '../../accounts/webhooks/outbox.js';
 import type { DataOf, WebhookType } from '../../accounts/webhooks/types.js';
 import { BATCH, FIRST, walk } from './walk.js';
 
@@ -40,10 +40,10 @@ function tell(deps: EndingDeps, { orgId, keys, entitlements }: Endings): Promise
   return change(deps, byService, async (tx) => {
     for (const { data, onceKey } of keys ?? []) {
       const { livemode } = data.apiKey;
-      await tellWebhooks(tx, { orgId, livemode, type: 'api_key.expiring', data, onceKey, at });
+      await queueWebhook(tx, { orgId, livemode, type: 'api_key.expiring', data, onceKey, at });
     }
     for (const { data, onceKey } of entitlements ?? [])
-      await tellBothModes(tx, { orgId, type: 'entitlement.ending', data, onceKey, at });
+      await queueForBothModes(tx, { orgId, type: 'entitlement.ending', data, onceKey, at });
   });
 }
 

@@ -19,7 +19,7 @@ import { renderPage } from '../../core/pages/layout.js';
 import { byMember } from '../../accounts/identity/session/authority.js';
 import { personSource, requireRole, sessionOf } from '../../accounts/identity/session/session.js';
 import { managingRoles } from '../../accounts/organizations/table.js';
-import { countedOf, findEvent } from '../events/event-queries.js';
+import { currentQuantity, findEvent } from '../events/event-queries.js';
 import { amount } from '../events/page-schema.js';
 import { CORRECTION_PATH, EVENTS_PATH } from './report-view.js';
 import { correctEvents } from '../corrections/corrections.js';
@@ -82,7 +82,7 @@ export function addCorrectionPages(router: Router, context: Context): void {
     const { idempotencyKey, what } = parseInput(aboutSchema, about);
     const event = await findEvent(db.orm, sessionOf(res).orgId, idempotencyKey);
     if (!event) throw noEvent();
-    const counted = countedOf(event);
+    const counted = currentQuantity(event);
     const title = what === 'void' ? 'Void an event' : 'Correct an event';
     await renderPage(
       context,

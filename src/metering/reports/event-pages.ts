@@ -27,7 +27,7 @@ import {
   type EventsRequest,
 } from '../events/events.js';
 import {
-  countedOf,
+  currentQuantity,
   findArchived,
   findEvent,
   type ArchivedEvents,
@@ -166,7 +166,7 @@ function toEventView(event: EventRow) {
     receivedAt: new Date(receivedAt),
     exactOccurredAt: occurredAt,
     exactReceivedAt: receivedAt,
-    counted: countedOf(event),
+    counted: currentQuantity(event),
     corrections: (event.corrections ?? []).map((correction) => ({
       ...correction,
       correctedAt: new Date(correction.correctedAt),

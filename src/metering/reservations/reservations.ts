@@ -81,9 +81,9 @@ const MAX_QUEUED = 10_000;
 const MAX_ROUNDS = 100;
 
 export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 'clock' | 'metrics'>) {
-  const tellRefused = createRefusalTeller();
+  const reportRefused = createRefusalTeller();
   const recorder = createRecorder((group, requests: ReserveRequest[]) =>
-    decideAll(group, requests, { clock, tellRefused }),
+    decideAll(group, requests, { clock, reportRefused }),
   );
   const coalescer = createGroupCoalescer<ReserveRequest, Decision>(db.shards, (group) => ({
     flush: (requests) => recorder(group, requests),
@@ -210,7 +210,7 @@ type Decision = Reserved | { refusal: AppError };
 
 interface DecideDeps {
   clock: Clock;
-  tellRefused: ReturnType<typeof createRefusalTeller>;
+  reportRefused: ReturnType<typeof createRefusalTeller>;
 }
 
 async function decideAll(
@@ -243,7 +243,7 @@ async function decideAll(
 async function decideOnce(
   group: ShardGroup,
   requests: ReserveRequest[],
-  { clock, tellRefused }: DecideDeps,
+  { clock, reportRefused }: DecideDeps,
 ): Promise<(Decision | undefined)[]> {
   const nowMs = clock.now();
   const pairs = new Map<string, number>();
@@ -280,7 +280,7 @@ async function decideOnce(
   const known = await findKnown(group, verdicts);
   const refused = findRefused(verdicts, limits);
   const refusals = await explainRefusals(group, refused, limits, nowMs);
-  await tellRefused(group.run, refused, nowMs);
+  await reportRefused(group.run, refused, nowMs);
   return verdicts.map((verdict, i) => {
     if (verdict.outcome === 'retry') return undefined;
     if (verdict.outcome === 'held') return toReserved(verdict, limits, nowMs);

@@ -4,7 +4,7 @@ import { timeJson } from '../../core/db/sql.js';
 import { limitUsage } from '../entitlements/limit-queries.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { defaultThresholds } from '../entitlements/limits.js';
-import { isListening, ONCE_KEPT_DAYS, tellInStatement } from '../../accounts/webhooks/outbox.js';
+import { isListening, ONCE_KEPT_DAYS, queueInStatement } from '../../accounts/webhooks/outbox.js';
 
 const thresholdsOf = (entitlement: string): string =>
   `coalesce(${entitlement}.thresholds, '{${defaultThresholds.join(',')}}')`;
@@ -217,7 +217,7 @@ ${t.with} taken as (
     select f.*, null from first_rolling f
     join renewed using (org_id, product_id, livemode, metric, "window", quantity, threshold)
   ) r
-), ${tellInStatement(t, 'told', '$1::timestamptz')}
+), ${queueInStatement(t, 'told', '$1::timestamptz')}
 select count(*)::text from taken`,
 };
 
@@ -226,7 +226,7 @@ select count(*)::text from taken`,
  * $1 org, $2 product, $3 livemode, $4 metric, $5 quantity, $6 window, $7 enforcement, $8 used, $9 held, $10 remaining, $11
  * requested, per limit · $12 now
  */
-export const tellRefused: Template = {
+export const reportRefused: Template = {
   name: 'usage_tell_refused',
   text: (t) => `
 ${t.with} refused as materialized (
@@ -248,6 +248,6 @@ ${t.with} refused as materialized (
     jsonb_build_object(${useJson('r')}, 'used', r.used, 'held', r.held, 'remaining', r.remaining, 'requested', r.requested) as data,
     null as once_key
   from refused r join renewed using (org_id, product_id, livemode, metric, "window", quantity)
-), ${tellInStatement(t, 'told', '$12::timestamptz')}
+), ${queueInStatement(t, 'told', '$12::timestamptz')}
 select count(*)::text from webhook_message`,
 };

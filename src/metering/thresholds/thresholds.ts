@@ -7,7 +7,7 @@ import type { Context } from '../../core/http/context.js';
 import { MINUTE_MS } from '../../core/time.js';
 import type { Subject } from '../entitlements/limit-queries.js';
 import { remainingOf, type LimitState } from '../entitlements/limits.js';
-import { evaluate, tellRefused } from './statements.js';
+import { evaluate, reportRefused } from './statements.js';
 
 export type Thresholds = ReturnType<typeof createThresholds>;
 
@@ -80,7 +80,7 @@ export function createRefusalTeller() {
     }
     if (due.size === 0) return;
     const told = [...due.values()];
-    await run(tellRefused, [
+    await run(reportRefused, [
       textArray(told.map(({ subject }) => subject.orgId)),
       textArray(told.map(({ subject }) => subject.productId)),
       textArray(told.map(({ subject }) => String(subject.livemode))),

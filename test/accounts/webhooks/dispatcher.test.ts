@@ -10,7 +10,7 @@ import {
   rotateSecret,
   testEndpoint,
 } from '../../../src/accounts/webhooks/endpoints.js';
-import { tellWebhooks } from '../../../src/accounts/webhooks/outbox.js';
+import { queueWebhook } from '../../../src/accounts/webhooks/outbox.js';
 import { findEndpoint } from '../../../src/accounts/webhooks/queries.js';
 import { webhookTypes } from '../../../src/accounts/webhooks/types.js';
 import { createTestDatabase, isCitus, isEmbedded, type TestDatabase } from '../../support/database.js';
@@ -57,7 +57,7 @@ async function receive(...args: Parameters<typeof startReceiver>) {
 const data = webhookTypes['api_key.created'].example;
 const tell = (orgId: string) =>
   change(service.context, byService, (tx) =>
-    tellWebhooks(tx, {
+    queueWebhook(tx, {
       orgId,
       livemode: true,
       type: 'api_key.created',
@@ -149,7 +149,7 @@ describe('a delivery', () => {
     await listen(service.context, orgId, { url });
     const exact = JSON.parse('{"apiKey": {}}') as typeof data;
     await change(service.context, byService, (tx) =>
-      tellWebhooks(tx, {
+      queueWebhook(tx, {
         orgId,
         livemode: true,
         type: 'api_key.created',

@@ -4,7 +4,7 @@ import { byService, change } from '../../../src/accounts/audit/audit.js';
 import type { Template } from '../../../src/core/db/client.js';
 import { newId } from '../../../src/core/ids.js';
 import { webhookDeliveries, webhookEndpoints, webhookMessages } from '../../../src/tables.js';
-import { tellInStatement, tellWebhooks } from '../../../src/accounts/webhooks/outbox.js';
+import { queueInStatement, queueWebhook } from '../../../src/accounts/webhooks/outbox.js';
 import { webhookTypes } from '../../../src/accounts/webhooks/types.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
@@ -51,7 +51,7 @@ const inStatement: Template = {
 ${t.with} told as materialized (
   select org_id, true as livemode, '${type}' as type, '${JSON.stringify(data)}'::jsonb as data, once_key
   from unnest($1::uuid[], $2::text[]) as x (org_id, once_key)${t.held}
-), ${tellInStatement(t, 'told', '$3::timestamptz')}
+), ${queueInStatement(t, 'told', '$3::timestamptz')}
 select count(*)::text from webhook_message`,
 };
 
@@ -60,7 +60,7 @@ const ways: [string, (orgId: string, onceKey?: string) => Promise<unknown>][] = 
     'a transaction',
     (orgId, onceKey) =>
       change({ db: database.db, clock: { now: () => at.getTime() } }, byService, (tx) =>
-        tellWebhooks(tx, { orgId, livemode: true, type, data, at, ...(onceKey ? { onceKey } : {}) }),
+        queueWebhook(tx, { orgId, livemode: true, type, data, at, ...(onceKey ? { onceKey } : {}) }),
       ),
   ],
   [
@@ -118,7 +118,7 @@ it.each(ways)('%s sends an Organization only one message per once key', async (_
 it('a rollback leaves no message', async () => {
   const { orgId } = await createListeners({});
   const failed = change({ db: database.db, clock: { now: () => at.getTime() } }, byService, async (tx) => {
-    await tellWebhooks(tx, { orgId, livemode: true, type, data, at });
+    await queueWebhook(tx, { orgId, livemode: true, type, data, at });
     throw new Error('rolled back');
   });
   await expect(failed).rejects.toThrow('rolled back');

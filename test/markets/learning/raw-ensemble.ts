@@ -1,4 +1,4 @@
-import { asItIs, modelWith } from '../../../src/markets/learning/day-forecast.js';
+import { uncorrectedForecast, modelWith } from '../../../src/markets/learning/day-forecast.js';
 
 /** The uncorrected ensemble: the members' own mean and spread, normally distributed. */
-export const rawEnsemble = modelWith((ensemble) => asItIs(ensemble, null));
+export const rawEnsemble = modelWith((ensemble) => uncorrectedForecast(ensemble, null));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { whatWasKnown, type ObservedExtreme } from '../../../src/markets/weather/weather.js';
+import { groupKnownWeather, type ObservedExtreme } from '../../../src/markets/weather/weather.js';
 import { daySoFarOf, forecastRunning, type HourFit } from '../../../src/markets/learning/running-day.js';
 import { probabilityWithin } from '../../../src/markets/market/distribution.js';
 
@@ -145,7 +145,7 @@ describe('reports of one day from two services', () => {
     fetchedAt: new Date('2026-07-04T20:05:00Z'),
   });
   const known = (observed: ObservedExtreme[], time = at) =>
-    [...whatWasKnown({ fetchedAt: time, ensembles: [], observed }, time).observed.values()][0];
+    [...groupKnownWeather({ fetchedAt: time, ensembles: [], observed }, time).observed.values()][0];
 
   it('are merged: the more extreme value, the newer time, and the hours', () => {
     const hoursF = hours({ 14: 78 });

@@ -7,7 +7,7 @@ import type { Tx } from '../../../core/db/client.js';
 import { AppError } from '../../../core/errors.js';
 import { readJsonBody } from '../../../core/http/body.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
-import { parseInput, plainly } from '../../../core/http/validate.js';
+import { parseInput, parseOptions } from '../../../core/http/validate.js';
 import type { Put, Source } from '../source.js';
 import { emailSchema, slugSchema } from './schema.js';
 import { whereaboutsOf } from '../session/session.js';
@@ -26,7 +26,7 @@ export function readEmail(req: Request): string {
 }
 
 function readParameter(schema: z.ZodType<string>, name: string, value: unknown): string {
-  const parsed = schema.safeParse(value, plainly);
+  const parsed = schema.safeParse(value, parseOptions);
   if (parsed.success) return parsed.data;
   throw new AppError('invalid_request', `The path parameter ${name} ${parsed.error.issues[0]!.message}.`);
 }
