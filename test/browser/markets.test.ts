@@ -182,6 +182,6 @@ it('a refused order says why to every reader, on a desk and on a phone', async (
   await page.getByText(/^Contracts: at most [\d,]+ now\./).waitFor();
   expect(await page.getByRole('button', { name: 'Place paper order' }).count()).toBe(0);
   expect(await findAllBarriers(page)).toEqual([]);
-  await page.getByRole('link', { name: 'Review it that way' }).click();
+  await page.getByRole('link', { name: 'Use this limit' }).click();
   await page.getByRole('button', { name: 'Place paper order' }).waitFor();
 });

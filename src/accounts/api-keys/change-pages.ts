@@ -246,7 +246,7 @@ async function showSecret(
   res.status(201).setHeader('Cache-Control', 'no-store, no-transform');
   const page = {
     view: 'accounts/api-keys/secret',
-    title: previous ? 'Key rotated' : 'Key made',
+    title: previous ? 'Key rotated' : 'Key created',
     section: SECTION,
   };
   await renderPage(deps, req, res, page, {

@@ -50,7 +50,7 @@ const madeSecret = generated('org_live_q7WzT0c1VvYkH3rM9eXbN5sJ2fLdA8uG');
 const memberRefused = (request: ExampleRequest): Example =>
   problemExample('forbidden_role', {
     summary: 'A member may not change keys',
-    detail: 'You are member of Acme; this needs the role owner or admin.',
+    detail: 'Only owners and admins can do this. Your role in Acme is member.',
     request: { ...request, credential: 'memberSession' },
   });
 

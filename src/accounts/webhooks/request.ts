@@ -49,7 +49,7 @@ export function webhookRoute({ refused, handler, ...own }: OwnParts): Route<Endp
       ),
       problemExample('forbidden_role', {
         summary: 'A member may not manage webhooks',
-        detail: 'You are member of Acme; this needs the role owner or admin.',
+        detail: 'Only owners and admins can do this. Your role in Acme is member.',
         request: { ...request, credential: 'memberSession' },
       }),
     ],

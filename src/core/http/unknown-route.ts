@@ -19,8 +19,9 @@ export const unknownRoute: RequestHandler = (req, _res, next) => {
   }
   if (methods.has('GET')) methods.add('HEAD');
   const allow = [...methods].sort().join(', ');
+  const choices = new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(allow.split(', '));
   next(
-    new AppError('method_not_allowed', `This address does not accept ${req.method}, but ${allow}.`, {
+    new AppError('method_not_allowed', `${req.method} is not allowed here. Use ${choices}.`, {
       allow,
     }),
   );

@@ -10,13 +10,13 @@ import { pageFrame, renderPage, type PageDeps, type ReadFrame } from './layout.j
 const titles: Partial<Record<ErrorCode, string>> = {
   not_signed_in: 'You are signed out',
   not_found: 'Page not found',
-  method_not_allowed: 'This address does not accept that',
+  method_not_allowed: 'Method not allowed',
   forbidden_role: 'You do not have access to this',
   entitlement_required: 'Your Organization does not have access to this',
   cross_site_request: 'This came from another site',
   unavailable: 'Not available at the moment',
   internal: 'Something went wrong',
-  rate_limited: 'Too many tries',
+  rate_limited: 'Too many attempts',
 };
 
 /** The last error handler: a page for a browser, a problem for every other client. */

@@ -53,7 +53,7 @@ export const reconciliationRoutes = [
     method: 'put',
     path,
     operationId: 'acceptReconciliation',
-    summary: 'Take the venue’s word for what differs',
+    summary: 'Accept the venue’s figures where they differ',
     description:
       'Compares anew and accepts every difference: cash is corrected by an `adjustment` in the ledger, contracts beyond ours count as those of others, and differing orders are not reported again. An audit row says what was accepted. Also reopens trading after the venue said something that was not understood. Where both agree, nothing changes. 503 `unavailable` while the venue cannot be read or the outcome of an order is not known yet.',
     body: acceptSchema,

@@ -5,7 +5,7 @@ export const acceptSchema = z
   .strictObject({
     accept: z
       .literal(true)
-      .describe('Take the venue’s word for everything that differs when the request is handled.'),
+      .describe('Accept the venue’s figures for everything that differs when the request is handled.'),
   })
   .meta({ id: 'AcceptReconciliation' });
 

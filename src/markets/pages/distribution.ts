@@ -73,7 +73,7 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
       value: kindLabels[event.kind].value,
       bar: isHour
         ? 'Each bar is the step from one degree to the next'
-        : 'Each bar is a whole degree that the report can say',
+        : 'Each bar is a whole degree, as the report gives it',
       lines: isHour ? 'are the thresholds' : 'part the brackets',
       bracket: isHour ? 'Highest threshold passed' : 'Bracket',
       passed: kindLabels[event.kind].passed,

@@ -77,7 +77,7 @@ const kinds: Record<LedgerKind, string> = {
 };
 
 const timesInForce: Record<TimeInForce, string> = {
-  immediate_or_cancel: 'What can be filled at once',
+  immediate_or_cancel: 'Immediate or cancel',
   fill_or_kill: 'All at once or nothing',
   good_till_cancelled: 'What can be filled, the rest waits',
   good_till_time: 'What can be filled, the rest waits until a time',
@@ -152,7 +152,7 @@ function whyOf(
     temperature === null
       ? 'No temperature is reported'
       : `${reporters[source ?? 'null']} says ${temperature}°F`;
-  if (valueOfYes === null) return `${reported}; what ${label} pays is not known yet.`;
+  if (valueOfYes === null) return `${reported}; the payout of ${label} is not known yet.`;
   return `${reported}: YES of ${label} pays ${formatMoney(valueOfYes)}.`;
 }
 

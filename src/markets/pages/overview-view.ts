@@ -179,7 +179,7 @@ export function toBest(snapshot: Snapshot, report: SignalReport, now: Date) {
 /** Why there are no signals at all, if one reason applies to all events. */
 function noneBecause(snapshot: Snapshot, now: Date): string {
   if (ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS)
-    return 'None: the last ones have expired with their prices. New ones come with the next prices.';
+    return 'None: the prices have expired. Signals return with the next prices.';
   if (snapshot.events.length === 0)
     return 'None: the venue lists no market that there could be a forecast for.';
   if (snapshot.forecasts.size === 0) return 'None: there is no forecast yet.';

@@ -98,7 +98,7 @@ const eventSchema = z
   .meta({
     id: 'EventExposure',
     description:
-      'The positions of one event. They are netted: of a day exactly one bracket wins, of an hour every threshold that is passed.',
+      'The positions of one event. They are netted: exactly one bracket of a day wins, and every threshold that an hour passes.',
   });
 
 const openOrderSchema = z

@@ -289,7 +289,7 @@ function describeVerdict(track: Track, needed: number): string {
     return `${days} settled that had a calibrated forecast and prices; at least ${gateRule.minimumDays} are needed.`;
   }
   const recently = `over the last ${gateRule.windowDays} days the forecast's log score was ${comparisonOf(difference.mean)} that of the prices that could be paid`;
-  const grown = `the evidence that the forecast is ahead has come to ${formatOdds(evidence)} to 1, and ${formatOdds(needed)} to 1 is needed`;
+  const grown = `the evidence for the forecast is ${formatOdds(evidence)} to 1, and ${formatOdds(needed)} to 1 is needed`;
   return `Over ${n} settled days ${grown}; ${recently}.`;
 }
 

@@ -41,5 +41,5 @@ it('says the same on pages', async () => {
   const { browser } = await signedIn(database.db, service.url);
   const answer = await browser.send('PUT', '/dashboard/members', { headers: { accept: 'text/html' } });
   expect(answer.status).toBe(405);
-  expect(answer.text).toContain('This address does not accept PUT, but GET, HEAD');
+  expect(answer.text).toContain('PUT is not allowed here. Use GET or HEAD.');
 });

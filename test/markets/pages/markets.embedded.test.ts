@@ -1060,7 +1060,7 @@ describe('with calibrated forecasts and open gates', () => {
     open.clock.advance(31_000);
     const text = await signalsOn(browser, opened());
     open.clock.set(NOON);
-    expect(text).toContain('the last ones have expired with their prices');
+    expect(text).toContain('the prices have expired');
     expect(text).not.toContain('Open the ticket');
   });
 });

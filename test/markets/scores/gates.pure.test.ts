@@ -235,7 +235,7 @@ describe('a gate', () => {
   it('gives numbers for why it is open or closed', () => {
     // The only gate with records needs ten to one.
     expect(ofNewYork(steady(40, 0.5), endOf(40)).reason).toBe(
-      "Over 40 settled days the evidence that the forecast is ahead has come to 41,000 to 1, and 10 to 1 is needed; over the last 90 days the forecast's log score was better by 0.500 than that of the prices that could be paid.",
+      "Over 40 settled days the evidence for the forecast is 41,000 to 1, and 10 to 1 is needed; over the last 90 days the forecast's log score was better by 0.500 than that of the prices that could be paid.",
     );
     expect(ofNewYork(steady(40, -0.25), endOf(40)).reason).toMatch(
       /under 1 to 1, and 10 to 1 is needed; .* worse by 0\.250/,

@@ -9,6 +9,7 @@ import { MINUTE_MS } from '../../../core/time.js';
 import { lockOrganizationId, roles as allRoles, type Role } from '../../organizations/table.js';
 import { hasFactor, hasSecondFactor } from '../second-factor/queries.js';
 import {
+  onlyFor,
   factorRequired,
   organizationArchived,
   personOf,
@@ -195,4 +196,4 @@ const noMember = () =>
   new AppError('forbidden_role', 'You no longer belong to this Organization. Nothing was changed.');
 
 const wrongRole = (role: Role, allowed: readonly Role[]) =>
-  new AppError('forbidden_role', `You are ${role} now; this needs the role ${allowed.join(' or ')}.`);
+  new AppError('forbidden_role', `${onlyFor(allowed)} Your role is ${role} now.`);

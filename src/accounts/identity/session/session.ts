@@ -217,6 +217,10 @@ export const factorRequired = (orgName: string): AppError =>
     `${orgName} requires a second factor. Turn yours on at /dashboard/account/second-factor.`,
   );
 
+/** `Only owners and admins can do this.` */
+export const onlyFor = (roles: readonly Role[]): string =>
+  `Only ${roles.map((role) => `${role}s`).join(' and ')} can do this.`;
+
 /** @throws AppError forbidden_role */
 export function requireRole(...allowed: readonly Role[]): RequestHandler {
   return (_req, res, next) => {
@@ -224,10 +228,7 @@ export function requireRole(...allowed: readonly Role[]): RequestHandler {
     // The change's transaction checks the same roles again; see `byMember`.
     res.locals.requiredRoles = allowed;
     if (!allowed.includes(role)) {
-      throw new AppError(
-        'forbidden_role',
-        `You are ${role} of ${orgName}; this needs the role ${allowed.join(' or ')}.`,
-      );
+      throw new AppError('forbidden_role', `${onlyFor(allowed)} Your role in ${orgName} is ${role}.`);
     }
     next();
   };

@@ -35,7 +35,7 @@ export function toText(result: BacktestResult): string {
     ],
     [
       'Equity',
-      `${money(result.startCash)} to ${money(result.endEquity)}: ${money(result.endCash)} cash and ${money(result.openWorth)} for what is open, sold at the last bids after fees; deepest fall ${money(maximumDrawdown.amount)} (${percent(maximumDrawdown.share)})`,
+      `${money(result.startCash)} to ${money(result.endEquity)}: ${money(result.endCash)} cash and ${money(result.openWorth)} for what is open, sold at the last bids after fees; maximum drawdown ${money(maximumDrawdown.amount)} (${percent(maximumDrawdown.share)})`,
     ],
     ...executionLines(result.execution),
     ['Shuffled', shuffled ? shuffledText(shuffled) : result.notShuffled!],

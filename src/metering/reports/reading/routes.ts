@@ -166,7 +166,7 @@ const lookup = defineRoute({
   method: 'post',
   path: '/api/usage/events/lookup',
   operationId: 'lookUpUsageEvents',
-  summary: 'Ask which events were recorded',
+  summary: 'Look up recorded events',
   description: `
 For a sender that is unsure: which of 1 to ${MAX_EVENTS} idempotency keys were recorded in the mode of the key, one result for each, in the order of the request. A batch still in flight may be
 recorded after this answer; sending an event again is always safe. An answer has at most ${MAX_LOOKUP_CORRECTIONS.toLocaleString('en')} corrections: if the events have more in total, the answer is \`batch_too_large\`:
