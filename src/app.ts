@@ -33,7 +33,7 @@ import { tradingRoutes } from './mounts/trading.js';
 import type { TradingContext } from './markets/config.js';
 import type { TradingServices } from './markets/services/services.js';
 
-/** Mounts the service's faces. The API comes first, because it is called most often. */
+/** Mounts the service's routes. The API comes first, because it is called most often. */
 export function createApp(
   context: TradingContext,
   services: ApiServices,

@@ -72,7 +72,7 @@ const ownerSchema = z.strictObject({
   email: emailSchema.optional(),
 });
 
-/** `/set-up`: from the link that a start prints to the first Organization's owner, one form after another. */
+/** `/set-up`: a sequence of forms, from the link that a start prints to the first Organization's owner. */
 export function setUpPages(deps: SetUpDeps, readSession: ReadSession): Router {
   const router = pageRouter();
   const operatorsAlone: RequestHandler = (_req, res, next) => {

@@ -14,7 +14,7 @@ interface MaintenanceOptions<Flags> {
   examine?: (flags: Flags, config: Config) => void;
   /** Resolves to the exit status. */
   work: (db: MaintenanceDatabase, flags: Flags, config: Config) => Promise<number>;
-  /** Describes in a sentence those errors of this command that are not bugs. */
+  /** Describes this command's expected errors in a sentence. */
   explain?: (error: unknown) => string | undefined;
 }
 

@@ -194,7 +194,7 @@ export function sendFormToken(req: Request, res: Response, token: string, maxAge
 const taken = Symbol('taken form');
 type Locals = { [taken]?: (page: string) => Promise<FormFields | undefined> };
 
-/** Lets the page that a browser with a token asks for retrieve the kept input, by calling `take` with the token. */
+/** Lets a page retrieve the kept input by calling `take` with the browser's token. */
 export function offerForm(
   req: Request,
   res: Response,

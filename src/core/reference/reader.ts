@@ -43,7 +43,7 @@ export const groups = Object.entries(tags).map(([name, description]) => ({
   descriptionHtml: toHtml(description),
 }));
 
-/** Converts only the service's own texts; no input of a caller becomes HTML here. */
+/** Converts only the service's own texts; callers' input never becomes HTML here. */
 export function toHtml(markdown: string): string {
   return marked.parse(markdown, { async: false });
 }

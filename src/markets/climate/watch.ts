@@ -20,7 +20,7 @@ import {
   type DayKey,
 } from './queries.js';
 
-/** Final reports arrive from an hour after the day on, most within three. */
+/** Final reports arrive an hour or more after the day, most within three hours. */
 const EARLIEST_MS = 45 * MINUTE_MS;
 const MOST_COME_WITHIN_MS = 8 * HOUR_MS;
 const WHILE_OPEN_MS = 10 * MINUTE_MS;

@@ -11,7 +11,7 @@ import { newestAt, type HourFits } from './running-day.js';
 export const LONGEST_AGE_DAYS = 7;
 /** °F. How far beyond its range a fit may extrapolate: a fit to a cool month does not apply to a hot spell. */
 const FAR_F = 10;
-/** °F. No forecast is surer than half a degree, and a deviation above 15 carries no information. */
+/** °F. No forecast is more certain than half a degree, and a deviation above 15 carries no information. */
 export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
 /** °F. Exceeds any plausible error of a grid point and a day together. */
 const LARGEST_CORRECTION_F = 12;

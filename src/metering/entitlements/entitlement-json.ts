@@ -67,7 +67,7 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
   };
 }
 
-/** Calls that shared one query and asked the same share their answer, and so its JSON. */
+/** Calls with the same question that shared one query also share the answer's JSON. */
 const madeResults = new WeakMap<(Balance | undefined)[], string>();
 
 export function checkResultsJson({ slugs, quantities }: Check, balances: (Balance | undefined)[]): string {
