@@ -27,6 +27,7 @@ import { addMember, createUser, openSession, sessionIdOf } from '../../support/a
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
+import { signedInOperator } from '../../support/operators.js';
 import { keyAuthority } from '../../../src/accounts/api-keys/authority.js';
 import { plentyOfTokens } from '../venue-tokens.js';
 
@@ -117,6 +118,23 @@ describe('an order that waits for its turn at the venue is not sent', () => {
     // By rate alone, the next order would be sent hours later.
     await expectNotSent(await Promise.all(placed), new RegExp(`halt: ${owner} is at halt \\(Stop\\.\\)`));
     await setSwitch('open', path());
+  });
+
+  it.each([
+    ['/console/trading/switch', () => '/trading/switch'],
+    [
+      '/console/customers/{slug}/trading/switch',
+      () => `/organizations/${account.organization.slug}/trading/switch`,
+    ],
+  ])('once the form at %s sets halt, which empties the line at once', async (form, switchPath) => {
+    const { browser } = await signedInOperator(account.service);
+    const placed = await line({}, restingTerms);
+    const answer = await browser.send('POST', form.replace('{slug}', account.organization.slug), {
+      form: { state: 'halt', reason: 'Stop.' },
+    });
+    expect(answer.status).toBe(303);
+    await expectNotSent(await Promise.all(placed), /is at halt \(Stop\.\)/);
+    await setSwitch('open', switchPath());
   });
 
   it("once the Organization's own switch is set to halt, which empties the line at once", async () => {
