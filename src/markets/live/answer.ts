@@ -27,7 +27,7 @@ export type OrderVerdict =
   | { kind: 'killed'; reason: string }
   | Failure;
 
-export type ChangeVerdict = { kind: 'told' } | Exclude<Failure, { kind: 'conflict' }>;
+export type ChangeVerdict = { kind: 'acknowledged' } | Exclude<Failure, { kind: 'conflict' }>;
 
 /** @see https://docs.kalshi.com/getting_started/order_errors for statuses and codes */
 function read({ status, body, contentType }: VenueAnswer): Reading {
@@ -89,7 +89,7 @@ export function readChange(answer: VenueAnswer, venueOrderId: string): ChangeVer
   if (reading.kind === 'conflict') return { kind: 'refused', reason: reading.reason };
   if (reading.kind !== 'body') return reading;
   return reading.data.order_id === venueOrderId
-    ? { kind: 'told' }
+    ? { kind: 'acknowledged' }
     : unexpected(`${answer.status} about another order`);
 }
 

@@ -165,8 +165,8 @@ export async function withdraw(
       if (venueOrderId !== null && mayRepeat(verdict)) {
         const { ticker } = order;
         verdict = await ask(deps, { venueOrderId, ticker }, remaining, signal);
-        reason = verdict.kind === 'told' ? NOT_SHOWN : verdict.reason;
-        if (verdict.kind !== 'told')
+        reason = verdict.kind === 'acknowledged' ? NOT_SHOWN : verdict.reason;
+        if (verdict.kind !== 'acknowledged')
           deps.log.warn({ orderId: order.id, reason }, 'an order that was to leave the book is looked up');
       }
       const found = await findVenueStatus(deps, order, signal);
