@@ -165,7 +165,12 @@ describe("the venue's answer to an order", () => {
   });
 
   it.each([
-    ['done', 200, { order_id: 'v1', client_order_id: 'ours-1', reduced_by: '6.00', ts_ms: 1 }, 'acknowledged'],
+    [
+      'done',
+      200,
+      { order_id: 'v1', client_order_id: 'ours-1', reduced_by: '6.00', ts_ms: 1 },
+      'acknowledged',
+    ],
     ['about another order', 200, { order_id: 'v2', reduced_by: '6.00' }, 'unexpected'],
     ['a renamed field', 200, { id: 'v1' }, 'unexpected'],
     ['an error with status 200', 200, error('deprecated_v1_order_endpoint'), 'unexpected'],
