@@ -5,6 +5,7 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
 import { systemClock } from '../src/core/time.js';
 import { createMetrics } from '../src/core/metrics.js';
+import { createMarketMetrics } from '../src/markets/metrics.js';
 import { createCalibrationStore, createSnapshotStore } from '../src/markets/snapshot/snapshot.js';
 import { calibratedModel } from '../src/markets/learning/fits.js';
 import { createSimulatedWeatherSource } from '../src/markets/weather/simulated.js';
@@ -75,7 +76,7 @@ async function makeRefresher() {
     bankroll: 1_000_000_000n,
     clock,
     log: pino({ level: 'silent' }),
-    metrics: createMetrics(),
+    metrics: createMetrics([createMarketMetrics]),
   });
   return { refresher, reads: createSnapshotReads({ store, clock }), store };
 }

@@ -8,6 +8,7 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
 import { systemClock } from '../src/core/time.js';
 import { createMetrics } from '../src/core/metrics.js';
+import { createMarketMetrics } from '../src/markets/metrics.js';
 import { createCalibrationStore, createSnapshotStore } from '../src/markets/snapshot/snapshot.js';
 import { calibratedModel } from '../src/markets/learning/fits.js';
 import { createKalshiClient } from '../src/markets/venue/kalshi-client.js';
@@ -63,7 +64,7 @@ async function measureRefresh(seconds: number) {
     bankroll: 1_000_000_000n,
     clock,
     log,
-    metrics: createMetrics(),
+    metrics: createMetrics([createMarketMetrics]),
   });
   const reads = createSnapshotReads({ store, clock });
   try {

@@ -1,24 +1,23 @@
 import { isIP } from 'node:net';
 import { validate } from 'node-cron';
 import { z } from 'zod';
+import { withoutMarkets } from './accounts/config.js';
 import {
   ConfigError,
+  configPart,
   hasReadableCredentials,
+  isOrigin,
+  listField,
   unreadableCredentials,
   urlField,
-  wholeField,
   wholeNumber,
+  type Limits,
   type MailConfig,
   type OperatorToken,
   type ServiceConfig,
 } from './core/config.js';
 import { secretsIn } from './core/log/log-mask.js';
-import {
-  readTradingConfig,
-  tradingEnvironment,
-  tradingProblems,
-  type TradingConfig,
-} from './markets/config.js';
+import { products } from './products.js';
 
 type Environment = Record<string, string | undefined>;
 
@@ -113,7 +112,7 @@ function readMail({
   SMTP_URL,
   MAIL_FROM = '',
   PUBLIC_URL = '',
-}: z.output<typeof environment>): MailConfig | undefined {
+}: z.output<z.ZodObject<typeof environment>>): MailConfig | undefined {
   if (SMTP_URL === undefined) return undefined;
   const { protocol, hostname, port, username, password } = new URL(SMTP_URL);
   const isNear = isLoopback(SMTP_URL) || isNeighbour(hostname);
@@ -130,13 +129,7 @@ function readMail({
   };
 }
 
-const listField = (part: z.ZodString) =>
-  z
-    .string()
-    .transform((value) => value.split(',').map((text) => text.trim()))
-    .pipe(z.array(part));
-
-const environment = z.object({
+const environment = {
   NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),
   PORT: z
     .string()
@@ -190,9 +183,6 @@ const environment = z.object({
         'must be name:token, separated by commas, each name of a-z, 0-9 and -, each token of 32 characters or more',
       ),
   ).optional(),
-  CORS_ORIGINS: listField(
-    z.string().refine(isOrigin, 'must be origins like https://app.example.com, separated by commas'),
-  ).optional(),
   TRUST_PROXY: z
     .string()
     .refine(
@@ -200,96 +190,79 @@ const environment = z.object({
       'must be a number of proxies, true, false, or addresses and networks separated by commas',
     )
     .optional(),
-  MARKETS: z.enum(['on', 'off']).optional(),
   WEBHOOK_ALLOW_PRIVATE: z.enum(['on', 'off']).default('off'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
-  ...tradingEnvironment,
-  // Even one month is longer than events may be reported late, so an archived month is closed.
-  DEDUPE_HORIZON_MONTHS: wholeField(1_200).optional(),
-  LIMIT_USAGE_PER_MINUTE: wholeNumber(600),
-  LIMIT_ENTITLEMENTS_PER_MINUTE: wholeNumber(1200),
-  LIMIT_TRADING_PER_MINUTE: wholeNumber(600),
   LIMIT_KEY_CHANGES_PER_HOUR: wholeNumber(10),
-  LIMIT_READS_PER_MINUTE: wholeNumber(600),
   LIMIT_DOCUMENTS_PER_MINUTE: wholeNumber(300),
   LIMIT_DASHBOARD_PER_MINUTE: wholeNumber(300),
   LIMIT_CONNECTIONS: wholeNumber(10_000),
   LIMIT_CONNECTIONS_PER_ADDRESS: wholeNumber(4_000),
   LIMIT_BUFFERED_MB: wholeNumber(64, 100_000),
-});
+};
 
-export interface Config extends ServiceConfig {
-  trading: TradingConfig;
-}
+export type Config = ServiceConfig;
 
 /**
  * Reads the environment. An empty variable counts as unset, because compose files and shells produce them.
  * @throws ConfigError with every problem at once
  */
-export function readConfig(env: Record<string, string | undefined>): Config {
+export function readConfig(env: Environment): Config {
   const given = Object.fromEntries(
     Object.entries(env).filter(([, value]) => value !== undefined && value.trim() !== ''),
   );
-  const parsed = environment.safeParse(given);
-  const problems = parsed.success
-    ? []
-    : parsed.error.issues.map((issue) => `${issue.path[0] as string}: ${issue.message}`);
   const production = given.NODE_ENV === 'production';
-  const known = Object.fromEntries(Object.entries(given).filter(([name]) => name in environment.shape));
+  const parts = [shellConfig(env), ...products.map(({ config }) => config)];
+  const names = new Set(parts.flatMap((part) => part.names));
+  const known = Object.fromEntries(Object.entries(given).filter(([name]) => names.has(name)));
+  const read = parts.map((part) => part.read(given));
+  const problems = read.flatMap((part) => part.problems);
   if (production) problems.push(...productionProblems(known));
-  problems.push(...mailProblems(given, production), ...tradingProblems(given));
-  if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
-  const e = parsed.data;
-  const trustProxy = parseTrustProxy(e.TRUST_PROXY);
-  const trading = readTradingConfig(e);
-  return {
-    production,
-    hasMarkets: hasMarkets(e),
-    firstMarketAccess: hasMarkets(e) && trading.marketSource === 'simulated' ? 'trade' : 'none',
-    port: e.PORT,
-    // The demo prints its passwords, so by default it listens only on this machine.
-    host: e.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
-    databaseUrl: e.DATABASE_URL,
-    migrationDatabaseUrl: e.MIGRATION_DATABASE_URL,
-    dataDir: e.DATA_DIR,
-    redisUrl: e.REDIS_URL,
-    sessionKeys: e.SESSION_KEYS,
-    secretKeys: e.SECRET_KEYS,
-    secrets: secretsIn(env),
-    webhooksAllowPrivate: e.WEBHOOK_ALLOW_PRIVATE === 'on',
-    auditExport:
-      e.AUDIT_EXPORT === undefined
-        ? undefined
-        : { target: e.AUDIT_EXPORT, schedule: e.AUDIT_EXPORT_SCHEDULE },
-    operatorTokens: readOperatorTokens(e.OPERATOR_TOKEN, e.OPERATOR_TOKENS),
-    metricsToken: e.METRICS_TOKEN,
-    publicUrl: e.PUBLIC_URL,
-    mail: readMail(e),
-    trustProxy,
-    logLevel: e.LOG_LEVEL,
-    dedupeHorizonMonths: e.DEDUPE_HORIZON_MONTHS,
-    corsOrigins: e.CORS_ORIGINS ?? [],
-    trading,
-    limits: {
-      usagePerMinute: e.LIMIT_USAGE_PER_MINUTE,
-      entitlementsPerMinute: e.LIMIT_ENTITLEMENTS_PER_MINUTE,
-      tradingPerMinute: e.LIMIT_TRADING_PER_MINUTE,
-      keyChangesPerHour: e.LIMIT_KEY_CHANGES_PER_HOUR,
-      readsPerMinute: e.LIMIT_READS_PER_MINUTE,
-      documentsPerMinute: e.LIMIT_DOCUMENTS_PER_MINUTE,
-      dashboardPerMinute: e.LIMIT_DASHBOARD_PER_MINUTE,
-      connections: {
-        connections: e.LIMIT_CONNECTIONS,
-        connectionsPerAddress: trustProxy ? Infinity : e.LIMIT_CONNECTIONS_PER_ADDRESS,
-        bufferedBytes: e.LIMIT_BUFFERED_MB * 1024 * 1024,
-      },
-    },
-  };
+  problems.push(...mailProblems(given, production));
+  if (problems.length > 0) throw new ConfigError(problems);
+  const values = read.map((part) => part.values as Partial<Config>);
+  const limits = Object.assign({}, ...values.map((value) => value.limits)) as Limits;
+  return { ...withoutMarkets, ...(Object.assign({}, ...values) as Config), limits };
 }
 
-/** Production never shows the invented world by default: its markets are on only if a setting says so. */
-const hasMarkets = ({ MARKETS, NODE_ENV, MARKET_SOURCE }: z.output<typeof environment>): boolean =>
-  MARKETS === undefined ? NODE_ENV !== 'production' || MARKET_SOURCE !== undefined : MARKETS === 'on';
+const shellConfig = (env: Environment) =>
+  configPart(environment, (e) => {
+    const production = e.NODE_ENV === 'production';
+    const trustProxy = parseTrustProxy(e.TRUST_PROXY);
+    return {
+      production,
+      port: e.PORT,
+      // The demo prints its passwords, so by default it listens only on this machine.
+      host: e.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
+      databaseUrl: e.DATABASE_URL,
+      migrationDatabaseUrl: e.MIGRATION_DATABASE_URL,
+      dataDir: e.DATA_DIR,
+      redisUrl: e.REDIS_URL,
+      sessionKeys: e.SESSION_KEYS,
+      secretKeys: e.SECRET_KEYS,
+      secrets: secretsIn(env),
+      webhooksAllowPrivate: e.WEBHOOK_ALLOW_PRIVATE === 'on',
+      auditExport:
+        e.AUDIT_EXPORT === undefined
+          ? undefined
+          : { target: e.AUDIT_EXPORT, schedule: e.AUDIT_EXPORT_SCHEDULE },
+      operatorTokens: readOperatorTokens(e.OPERATOR_TOKEN, e.OPERATOR_TOKENS),
+      metricsToken: e.METRICS_TOKEN,
+      publicUrl: e.PUBLIC_URL,
+      mail: readMail(e),
+      trustProxy,
+      logLevel: e.LOG_LEVEL,
+      limits: {
+        keyChangesPerHour: e.LIMIT_KEY_CHANGES_PER_HOUR,
+        documentsPerMinute: e.LIMIT_DOCUMENTS_PER_MINUTE,
+        dashboardPerMinute: e.LIMIT_DASHBOARD_PER_MINUTE,
+        connections: {
+          connections: e.LIMIT_CONNECTIONS,
+          connectionsPerAddress: trustProxy ? Infinity : e.LIMIT_CONNECTIONS_PER_ADDRESS,
+          bufferedBytes: e.LIMIT_BUFFERED_MB * 1024 * 1024,
+        },
+      },
+    };
+  });
 
 function readOperatorTokens(unnamed: string | undefined, named: string[] = []): OperatorToken[] {
   const tokens = named.map((part) => {
@@ -307,11 +280,6 @@ function isExportTarget(value: string): boolean {
   return (
     protocol === 'https:' || (protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname))
   );
-}
-
-/** A scheme and a host and nothing else, as browsers send it. */
-function isOrigin(value: string): boolean {
-  return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol) && new URL(value).origin === value;
 }
 
 /** Express's names for the private ranges. */

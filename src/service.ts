@@ -16,6 +16,8 @@ import { memoryLimitStores, redisLimitStores } from './core/http/limit-store.js'
 import { createHttpServer, listen } from './core/http/server.js';
 import { createLifecycle } from './core/http/context.js';
 import { createMetrics } from './core/metrics.js';
+import { createMeteringMetrics } from './metering/metrics.js';
+import { createMarketMetrics } from './markets/metrics.js';
 import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
 import { seedDemoTrading } from './markets/demo/trading.js';
@@ -157,7 +159,7 @@ async function openContext(
   { log, accessLog, clock }: Pick<TradingContext, 'log' | 'accessLog' | 'clock'>,
 ): Promise<TradingContext & { db: Opened }> {
   const db = await connectDatabase(config, log);
-  const metrics = createMetrics();
+  const metrics = createMetrics([createMeteringMetrics, createMarketMetrics]);
   watchShards(db.shards, metrics);
   if ('pools' in db) watchPools(db.pools, metrics);
   const limitStores = config.redisUrl

@@ -4,6 +4,7 @@ import express from 'express';
 import { describe, expect, it } from 'vitest';
 import { ConfigError, unreadableCredentials } from '../src/core/config.js';
 import { readConfig } from '../src/config.js';
+import { products } from '../src/products.js';
 
 function problemsOf(env: Record<string, string | undefined>): string[] {
   try {
@@ -254,9 +255,9 @@ describe('the configuration', () => {
       'OPERATOR_TOKEN',
       'TRUST_PROXY',
       'LOG_LEVEL',
+      'LIMIT_KEY_CHANGES_PER_HOUR',
       'LIMIT_USAGE_PER_MINUTE',
       'LIMIT_ENTITLEMENTS_PER_MINUTE',
-      'LIMIT_KEY_CHANGES_PER_HOUR',
     ]);
     expect(problems).toContain('  - OPERATOR_TOKEN: must have 32 characters or more');
     expect(problems).toContain('  - REDIS_URL: must be a URL like redis://host:6379');
@@ -505,8 +506,8 @@ describe('the configuration', () => {
 
 describe('.env.example', () => {
   const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
-  const source = read('src/config.ts') + read('src/markets/config.ts');
-  const known = [...source.matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!);
+  const shell = [...read('src/config.ts').matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!);
+  const known = [...shell, ...products.flatMap(({ config }) => config.names)];
   const example = read('.env.example');
   const ofCompose = [
     'POSTGRES_PASSWORD',

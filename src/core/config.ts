@@ -1,11 +1,8 @@
 import { z } from 'zod';
 
+/** What the environment says. Accounts and each product add their own settings with `declare module`. */
 export interface ServiceConfig {
   production: boolean;
-  /** Whether the service has markets, forecasts, portfolios and orders. If not, no page or answer mentions them. */
-  hasMarkets: boolean;
-  /** Preselected access of a new Organization: in production the default must not grant real markets. */
-  firstMarketAccess: 'none' | 'trade';
   port: number;
   host: string;
   databaseUrl: string | undefined;
@@ -34,29 +31,21 @@ export interface ServiceConfig {
   /** Express's `trust proxy`: a number of hops, addresses, or false. */
   trustProxy: number | string | boolean;
   logLevel: string;
-  /** Whole months for which an idempotency key is remembered after its event's month. Undefined: forever. */
-  dedupeHorizonMonths: number | undefined;
-  /** Origins whose pages may read the trading API from a browser. */
-  corsOrigins: string[];
-  limits: {
-    usagePerMinute: number;
-    entitlementsPerMinute: number;
-    /** Calls per key about its portfolio and orders. */
-    tradingPerMinute: number;
-    /** Per address, over all reads of market data. */
-    readsPerMinute: number;
-    keyChangesPerHour: number;
-    /** Per address, over the API reference and its document. */
-    documentsPerMinute: number;
-    /** Per session. */
-    dashboardPerMinute: number;
-    connections: {
-      connections: number;
-      /** Infinity behind a proxy, whose connections carry all callers. */
-      connectionsPerAddress: number;
-      /** Limit for answers not yet read by their clients, over all connections. */
-      bufferedBytes: number;
-    };
+  limits: Limits;
+}
+
+export interface Limits {
+  keyChangesPerHour: number;
+  /** Per address, over the API reference and its document. */
+  documentsPerMinute: number;
+  /** Per session. */
+  dashboardPerMinute: number;
+  connections: {
+    connections: number;
+    /** Infinity behind a proxy, whose connections carry all callers. */
+    connectionsPerAddress: number;
+    /** Limit for answers not yet read by their clients, over all connections. */
+    bufferedBytes: number;
   };
 }
 
@@ -119,3 +108,38 @@ export function hasReadableCredentials(url: string): boolean {
 }
 
 export const unreadableCredentials = 'must have each % of its user name and password written as %25';
+
+type Given = Record<string, string | undefined>;
+
+/** A part of the configuration with variables of its own. */
+export interface ConfigPart {
+  names: string[];
+  /** `values` is undefined if there are problems. */
+  read(given: Given): { values?: object; problems: string[] };
+}
+
+/** @param conflicts problems between variables that are each valid on their own */
+export const configPart = <Shape extends z.ZodRawShape>(
+  shape: Shape,
+  toValues: (environment: z.output<z.ZodObject<Shape>>, given: Given) => object,
+  conflicts: (given: Given) => string[] = () => [],
+): ConfigPart => ({
+  names: Object.keys(shape),
+  read(given) {
+    const parsed = z.object(shape).safeParse(given);
+    const invalid = (parsed.error?.issues ?? []).map((issue) => `${String(issue.path[0])}: ${issue.message}`);
+    const problems = [...invalid, ...conflicts(given)];
+    return problems.length > 0 ? { problems } : { values: toValues(parsed.data!, given), problems };
+  },
+});
+
+export const listField = (part: z.ZodString) =>
+  z
+    .string()
+    .transform((value) => value.split(',').map((text) => text.trim()))
+    .pipe(z.array(part));
+
+/** A scheme and a host and nothing else, as browsers send it. */
+export function isOrigin(value: string): boolean {
+  return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol) && new URL(value).origin === value;
+}

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { urlField, wholeNumber, type ServiceConfig } from '../core/config.js';
+import { configPart, isOrigin, listField, urlField, wholeNumber } from '../core/config.js';
 import type { Context } from '../core/http/context.js';
 import { parseDollars } from './market/money.js';
 
@@ -16,7 +16,8 @@ const isFreeHost = (url: string): boolean =>
 export const FREE_FORECASTS =
   'Forecasts come from the free service of Open-Meteo, which is for non-commercial use. Commercial use needs an Open-Meteo subscription that includes ensembles and previous runs, with its key in OPEN_METEO_API_KEY.';
 
-export const tradingEnvironment = {
+const tradingEnvironment = {
+  MARKETS: z.enum(['on', 'off']).optional(),
   MARKET_SOURCE: z.enum(['simulated', 'kalshi']).optional(),
   KALSHI_BASE_URL: urlField(/^https?:$/, 'https://external-api.kalshi.com/trade-api/v2').default(
     'https://external-api.kalshi.com/trade-api/v2',
@@ -65,13 +66,56 @@ export const tradingEnvironment = {
     (seconds) => 60 % seconds === 0,
     'must divide a minute evenly, like 10, 15 or 30',
   ),
+  CORS_ORIGINS: listField(
+    z.string().refine(isOrigin, 'must be origins like https://app.example.com, separated by commas'),
+  ).optional(),
+  LIMIT_TRADING_PER_MINUTE: wholeNumber(600),
+  LIMIT_READS_PER_MINUTE: wholeNumber(600),
 };
 
 export type TradingConfig = ReturnType<typeof readTradingConfig>;
 
 type Environment = z.output<z.ZodObject<typeof tradingEnvironment>>;
 
-export function readTradingConfig(e: Environment) {
+interface MarketsConfig {
+  trading: TradingConfig;
+  /** Origins whose pages may read the trading API from a browser. */
+  corsOrigins: string[];
+}
+
+interface MarketLimits {
+  /** Calls per key about its portfolio and orders. */
+  tradingPerMinute: number;
+  /** Per address, over all reads of market data. */
+  readsPerMinute: number;
+}
+
+declare module '../core/config.js' {
+  interface ServiceConfig extends MarketsConfig {}
+  interface Limits extends MarketLimits {}
+}
+
+export const marketsConfig = configPart(
+  tradingEnvironment,
+  (e, { NODE_ENV }) => {
+    const trading = readTradingConfig(e);
+    const hasMarkets = isOn(e, NODE_ENV === 'production');
+    return {
+      hasMarkets,
+      firstMarketAccess: hasMarkets && trading.marketSource === 'simulated' ? 'trade' : 'none',
+      trading,
+      corsOrigins: e.CORS_ORIGINS ?? [],
+      limits: { tradingPerMinute: e.LIMIT_TRADING_PER_MINUTE, readsPerMinute: e.LIMIT_READS_PER_MINUTE },
+    };
+  },
+  findConflicts,
+);
+
+/** Production never shows the invented world by default: its markets are on only if a setting says so. */
+const isOn = ({ MARKETS, MARKET_SOURCE }: Environment, production: boolean): boolean =>
+  MARKETS === undefined ? !production || MARKET_SOURCE !== undefined : MARKETS === 'on';
+
+function readTradingConfig(e: Environment) {
   // Forecasts of a simulated world say nothing about real markets, and vice versa.
   const forecastSource =
     e.FORECAST_SOURCE ?? (e.MARKET_SOURCE === 'kalshi' ? ('openmeteo' as const) : ('simulated' as const));
@@ -124,8 +168,7 @@ function streamUrlOf(baseUrl: string): string {
   return `${protocol === 'https:' ? 'wss' : 'ws'}://${name}/trade-api/ws/v2`;
 }
 
-/** Conflicts between variables that are each valid on their own. */
-export function tradingProblems(env: Record<string, string | undefined>): string[] {
+function findConflicts(env: Record<string, string | undefined>): string[] {
   const problems: string[] = [];
   const isKalshi = env.MARKET_SOURCE === 'kalshi';
   if ((env.KALSHI_KEY_ID === undefined) !== (env.KALSHI_PRIVATE_KEY_FILE === undefined))
@@ -156,4 +199,4 @@ export function tradingProblems(env: Record<string, string | undefined>): string
   return problems;
 }
 
-export type TradingContext = Context<ServiceConfig & { trading: TradingConfig }>;
+export type TradingContext = Context;

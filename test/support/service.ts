@@ -7,6 +7,8 @@ import { memoryLimitStores } from '../../src/core/http/limit-store.js';
 import { createHttpServer, listen } from '../../src/core/http/server.js';
 import { createLifecycle } from '../../src/core/http/context.js';
 import { createMetrics } from '../../src/core/metrics.js';
+import { createMeteringMetrics } from '../../src/metering/metrics.js';
+import { createMarketMetrics } from '../../src/markets/metrics.js';
 import { createApiServices, type ApiServices } from '../../src/mounts/api.js';
 import type { DashboardOptions } from '../../src/mounts/dashboard.js';
 import type { TradingContext } from '../../src/markets/config.js';
@@ -77,7 +79,7 @@ export async function startTestService(db: Database, options: TestServiceOptions
     clock,
     log: pino({ level: 'silent' }),
     accessLog: pino({ level: 'silent' }),
-    metrics: createMetrics(),
+    metrics: createMetrics([createMeteringMetrics, createMarketMetrics]),
     lifecycle,
     limitStores: memoryLimitStores(),
     ...options.context,

@@ -3,6 +3,7 @@ import { hashSecret } from '../../src/accounts/api-keys/bearer-key.js';
 import { systemClock } from '../../src/core/time.js';
 import type { Database } from '../../src/core/db/client.js';
 import { createMetrics } from '../../src/core/metrics.js';
+import { createMeteringMetrics } from '../../src/metering/metrics.js';
 import { toBatch } from '../../src/metering/ingestion/batch.js';
 import { createIngestion } from '../../src/metering/ingestion/ingestion.js';
 import { createKey, createOrganization, createProduct, grant } from './fixtures.js';
@@ -41,7 +42,11 @@ export interface Load {
 
 /** Sends batches for each Organization in sequence, and retries each until it is acknowledged. */
 export function startLoad(db: Database, senders: Sender[], { batch: size = 20, pauseMs = 0 } = {}): Load {
-  const ingestion = createIngestion({ db, clock: systemClock, metrics: createMetrics({ ofProcess: false }) });
+  const ingestion = createIngestion({
+    db,
+    clock: systemClock,
+    metrics: createMetrics([createMeteringMetrics], { ofProcess: false }),
+  });
   const acknowledged = new Map<string, number>();
   const failures = new Map<string, number>();
   const times = new Map<string, number[]>();

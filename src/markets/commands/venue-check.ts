@@ -3,7 +3,7 @@ import { readConfig } from '../../config.js';
 import { systemClock } from '../../core/time.js';
 import { ConfigError } from '../../core/config.js';
 import { printableLines } from '../../core/terminal.js';
-import { FREE_FORECASTS, tradingEnvironment } from '../config.js';
+import { FREE_FORECASTS, marketsConfig } from '../config.js';
 import { checkVenue, isAlarming, venueReportText } from '../venue/check-venue.js';
 import { createKalshiClient, UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
 import { createVenueBudget } from '../venue/venue-budget.js';
@@ -37,7 +37,7 @@ process.exitCode = await runCommand<{ json?: true }>(
   command,
   terminal,
   async ({ json }) => {
-    const given = Object.keys(tradingEnvironment).map((name) => [name, process.env[name]]);
+    const given = marketsConfig.names.map((name) => [name, process.env[name]]);
     const { kalshi, liveOrg, hasFreeForecasts } = readConfig(Object.fromEntries(given)).trading;
     const warnings = liveOrg !== undefined && hasFreeForecasts ? [FREE_FORECASTS] : [];
     const client = createKalshiClient({ baseUrl: kalshi.baseUrl, budget: createVenueBudget() });

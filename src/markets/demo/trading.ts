@@ -6,6 +6,7 @@ import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { TradingContext } from '../config.js';
 import { AppError } from '../../core/errors.js';
 import { createMetrics } from '../../core/metrics.js';
+import { createMarketMetrics } from '../metrics.js';
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { Orders } from '../orders/order.js';
@@ -51,7 +52,7 @@ export async function seedDemoTrading(
   const past = { ms: 0, now: () => past.ms };
   // Past events are not logged as news, counted or taped.
   const log = context.log.child({}, { level: 'warn' });
-  const metrics = createMetrics({ ofProcess: false });
+  const metrics = createMetrics([createMarketMetrics], { ofProcess: false });
   // The first part of the past suffices, and keeps the first start short.
   const [part] = pastParts;
   const trading = createTradingServices(

@@ -23,7 +23,7 @@ afterEach(() => {
 });
 
 async function withJob(run: Job['run'], work: () => Promise<void>): Promise<Record<string, number>> {
-  const metrics = createMetrics({ ofProcess: false });
+  const metrics = createMetrics([], { ofProcess: false });
   const stop = startJobs([{ name: 'a-job', schedule: '*/30 * * * * *', run }], { log, metrics });
   await work();
   await stop();

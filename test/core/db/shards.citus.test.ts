@@ -12,6 +12,7 @@ import { openDatabase } from '../../../src/core/db/open.js';
 import { listPlacements } from '../../../src/core/db/placement.js';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { createMetrics } from '../../../src/core/metrics.js';
+import { createMeteringMetrics } from '../../../src/metering/metrics.js';
 import { createEntitlementReader } from '../../../src/metering/entitlements/reader.js';
 import { toBatch } from '../../../src/metering/ingestion/batch.js';
 import { createIngestion } from '../../../src/metering/ingestion/ingestion.js';
@@ -31,7 +32,11 @@ afterAll(() => database.remove());
 
 const sumOf = (load: Load) => [...load.acknowledged.values()].reduce((sum, count) => sum + count, 0);
 const ingestionOf = (of: Database) =>
-  createIngestion({ db: of, clock: systemClock, metrics: createMetrics({ ofProcess: false }) });
+  createIngestion({
+    db: of,
+    clock: systemClock,
+    metrics: createMetrics([createMeteringMetrics], { ofProcess: false }),
+  });
 
 async function countEvents(senders: Sender[]): Promise<{ events: number; totals: number; hours: number }> {
   const ids = sql`${`{${senders.map(({ orgId }) => orgId).join(',')}}`}::uuid[]`;

@@ -13,6 +13,7 @@ import { openDatabase } from '../../../src/core/db/open.js';
 import { describeOutage } from '../../../src/core/db/outage.js';
 import { openPostgres } from '../../../src/core/db/postgres.js';
 import { createMetrics } from '../../../src/core/metrics.js';
+import { createMeteringMetrics } from '../../../src/metering/metrics.js';
 import { watchPools } from '../../../src/health/database.js';
 import { createPostgresProxy } from '../../support/postgres-proxy.js';
 import { findFreePort } from '../../support/free-port.js';
@@ -167,7 +168,7 @@ it('if all of the instance’s connections are in use, calls get 503 and the log
 
 it('connections are counted by pool: in use, idle, and calls waiting for one', async () => {
   const db = openPostgres(server.url(await createDatabase()), silent);
-  const metrics = createMetrics({ ofProcess: false });
+  const metrics = createMetrics([createMeteringMetrics], { ofProcess: false });
   watchPools(db.pools, metrics);
   const read = async () => {
     const lines = (await metrics.registry.metrics()).split('\n');

@@ -31,7 +31,7 @@ async function startInstance(database: TestDatabase, redis: RedisServer): Promis
     },
   });
   const log = pino(sink);
-  const metrics = createMetrics();
+  const metrics = createMetrics([]);
   const limitStores = redisLimitStores({ url: redis.url, log, metrics });
   const service = await startTestService(database.db, {
     env: { LIMIT_USAGE_PER_MINUTE: '5' },
@@ -176,7 +176,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
   });
 
   it('one operation waits at most 100 ms for a stalled Redis, and the next ones not at all', async () => {
-    const metrics = createMetrics();
+    const metrics = createMetrics([]);
     const stores = redisLimitStores({ url: redis.url, log: pino({ level: 'silent' }), metrics });
     const store = stores.create('stalled');
     await store.init?.({ windowMs: 60_000 } as never);

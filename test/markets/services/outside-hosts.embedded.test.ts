@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, expect, inject, it, vi } from 'vitest';
 import { readConfig } from '../../../src/config.js';
 import type { Job } from '../../../src/core/db/jobs.js';
-import { FREE_FORECASTS, tradingEnvironment, type TradingConfig } from '../../../src/markets/config.js';
+import { FREE_FORECASTS, marketsConfig, type TradingConfig } from '../../../src/markets/config.js';
 import { readVenueKey } from '../../../src/markets/live/sign.js';
 import { createSources } from '../../../src/markets/services/sources.js';
 import { bookingJobs, tradingJobs } from '../../../src/markets/services/services.js';
@@ -86,9 +86,7 @@ it('no job, backfill or check contacts a default host once all hosts are overrid
     MODEL_URL: `${weather.model.url}/forecasts`,
   };
   expect(Object.keys(urls).toSorted()).toEqual(
-    Object.keys(tradingEnvironment)
-      .filter((name) => name.endsWith('_URL'))
-      .toSorted(),
+    marketsConfig.names.filter((name) => name.endsWith('_URL')).toSorted(),
   );
   const service = await startTestService(database.db, {
     env: {

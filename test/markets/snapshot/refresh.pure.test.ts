@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../src/core/metrics.js';
+import { createMarketMetrics } from '../../../src/markets/metrics.js';
 import { createCalibrationStore, createSnapshotStore } from '../../../src/markets/snapshot/snapshot.js';
 import { rawEnsemble } from '../learning/raw-ensemble.js';
 import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
@@ -18,7 +19,7 @@ function start(options: Partial<RefreshDeps> = {}) {
   const [markets, weather] = [new ScriptedMarkets(), new ScriptedWeather()];
   markets.clock = weather.clock = clock;
   const store = createSnapshotStore();
-  const metrics = createMetrics();
+  const metrics = createMetrics([createMarketMetrics]);
   refresher = createRefresher({
     markets,
     weather,

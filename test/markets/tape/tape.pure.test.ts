@@ -18,6 +18,7 @@ import { pino } from 'pino';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../src/core/metrics.js';
+import { createMarketMetrics } from '../../../src/markets/metrics.js';
 import type { SnapshotInputs } from '../../../src/markets/snapshot/build-snapshot.js';
 import {
   createCalibrationStore,
@@ -132,7 +133,7 @@ async function record(refreshes: number) {
     tape,
     clock,
     log,
-    metrics: createMetrics(),
+    metrics: createMetrics([createMarketMetrics]),
   });
   const shown: Shown[] = [];
   for (let i = 0; i < refreshes; i++) {
@@ -618,7 +619,7 @@ it('a source that has not answered yet is left off the tape', async () => {
     tape,
     clock,
     log,
-    metrics: createMetrics(),
+    metrics: createMetrics([createMarketMetrics]),
   });
   await refresher.refresh();
   await refresher.stop();

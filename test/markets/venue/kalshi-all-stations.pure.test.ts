@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../src/core/metrics.js';
+import { createMarketMetrics } from '../../../src/markets/metrics.js';
 import { systemClock } from '../../../src/core/time.js';
 import { isSameBook } from '../../../src/markets/market/book.js';
 import { createBookRotation } from '../../../src/markets/venue/kalshi-books.js';
@@ -208,7 +209,7 @@ describe('with the venue’s stream', () => {
       url: `${venue.url.replace('http', 'ws').replace('/v2', '')}/ws/v2`,
       headers: signed,
       log: pino({ level: 'silent' }),
-      metrics: createMetrics({ ofProcess: false }),
+      metrics: createMetrics([createMarketMetrics], { ofProcess: false }),
       clock: systemClock,
       timings: { gatherMs: 5, tendMs: 20, repairMs: 20, backoffMs: 10 },
     });

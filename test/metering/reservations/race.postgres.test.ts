@@ -6,6 +6,7 @@ import type { Database, Run, Template } from '../../../src/core/db/client.js';
 import { openDatabase } from '../../../src/core/db/open.js';
 import type { AppError } from '../../../src/core/errors.js';
 import { createMetrics } from '../../../src/core/metrics.js';
+import { createMeteringMetrics } from '../../../src/metering/metrics.js';
 import { createReservations } from '../../../src/metering/reservations/reservations.js';
 import { createSettlements } from '../../../src/metering/reservations/settlements.js';
 import { reserve } from '../../../src/metering/reservations/statements.js';
@@ -48,7 +49,10 @@ it('a race over two instances, replayed in commit order, holds no unit too many 
     const hashedSecret = hashSecret((await createKey(db, orgId)).secret);
     const attempts = new Map<string, Attempt>();
     let again = 0;
-    const deps = { clock: { now: Date.now }, metrics: createMetrics({ ofProcess: false }) };
+    const deps = {
+      clock: { now: Date.now },
+      metrics: createMetrics([createMeteringMetrics], { ofProcess: false }),
+    };
     const instances = [db, second].map((own) => ({
       ...createReservations({
         db: watchSnapshots(own, (attempt, key) => {
@@ -240,7 +244,10 @@ it('simultaneous settlements, releases and expiries neither let too much through
   ];
   await grant(db, orgId, product.id, { limits });
   const hashedSecret = hashSecret((await createKey(db, orgId)).secret);
-  const deps = { clock: { now: Date.now }, metrics: createMetrics({ ofProcess: false }) };
+  const deps = {
+    clock: { now: Date.now },
+    metrics: createMetrics([createMeteringMetrics], { ofProcess: false }),
+  };
   const instances = [db, other].map((own) => ({
     ...createReservations({ db: own, ...deps }),
     ...createSettlements({ db: own, ...deps }),

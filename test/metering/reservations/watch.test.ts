@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import { createMetrics } from '../../../src/core/metrics.js';
+import { createMeteringMetrics } from '../../../src/metering/metrics.js';
 import {
   createReservations,
   createReservationWatch,
@@ -22,7 +23,7 @@ it('counts held and expired reservations of all Organizations and both modes, an
   const { db } = database;
   let nowMs = Date.parse('2026-03-01T12:00:00Z');
   const clock = { now: () => nowMs };
-  const metrics = createMetrics({ ofProcess: false });
+  const metrics = createMetrics([createMeteringMetrics], { ofProcess: false });
   const lines: Record<string, unknown>[] = [];
   const log = pino({ level: 'info' }, { write: (line) => void lines.push(JSON.parse(line)) });
   const deps = { db, clock, metrics };

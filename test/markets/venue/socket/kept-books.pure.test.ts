@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../../src/core/metrics.js';
+import { createMarketMetrics } from '../../../../src/markets/metrics.js';
 import { systemClock } from '../../../../src/core/time.js';
 import { isCrossed, isSameBook, type OrderBook } from '../../../../src/markets/market/book.js';
 import { toOrderBook } from '../../../../src/markets/venue/kalshi-market.js';
@@ -37,7 +38,7 @@ beforeEach(async () => {
       ],
       no_dollars: [['0.5500', '7.00']],
     });
-  metrics = createMetrics({ ofProcess: false });
+  metrics = createMetrics([createMarketMetrics], { ofProcess: false });
   kept = createKeptBooks({
     url: `${venue.url.replace('http', 'ws').replace('/v2', '')}/ws/v2`,
     headers: () => ({ 'kalshi-access-signature': 'signed' }),

@@ -1,0 +1,39 @@
+import { Gauge, Histogram, type Registry } from 'prom-client';
+import { countOutcomes } from '../core/metrics.js';
+
+type MeteringMetrics = ReturnType<typeof createMeteringMetrics>;
+
+declare module '../core/metrics.js' {
+  interface Metrics extends MeteringMetrics {}
+}
+
+export const createMeteringMetrics = (registers: Registry[]) => ({
+  usageEvents: countOutcomes(['accepted', 'deduped', 'rejected'], {
+    name: 'gauge_usage_events_total',
+    help: 'Usage events by outcome: accepted, deduped, rejected.',
+    registers,
+  }),
+  reservations: countOutcomes(['held', 'repeated', 'refused', 'settled', 'settled_late', 'released'], {
+    name: 'gauge_usage_reservations_total',
+    help: 'Reservations by outcome: held, repeated, refused (a limit left no room), settled, settled_late (after expiry or release), released.',
+    registers,
+  }),
+  reservationsOpen: new Gauge({
+    name: 'gauge_usage_reservations',
+    help: 'Reservations of the last 25 hours that are neither settled nor released, by state: held, expired. Counted once a minute.',
+    labelNames: ['state'],
+    registers,
+  }),
+  flushEvents: new Histogram({
+    name: 'gauge_usage_flush_events',
+    help: 'Events that one ingestion statement carried.',
+    buckets: [1, 4, 16, 64, 250, 1000],
+    registers,
+  }),
+  flushSeconds: new Histogram({
+    name: 'gauge_usage_flush_duration_seconds',
+    help: 'Time one ingestion statement took, commit included.',
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
+    registers,
+  }),
+});

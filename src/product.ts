@@ -1,0 +1,5 @@
+import type { ConfigPart } from './core/config.js';
+
+export interface Product {
+  config: ConfigPart;
+}
