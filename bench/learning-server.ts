@@ -15,7 +15,7 @@ const EVERY_MS = 3_000;
 
 const log = pino({ level: 'silent' });
 const service = await startService(readConfig(process.env), { log, accessLog: log });
-const trading = service.trading!;
+const trading = service.services.trading;
 await trading.scores.backfill();
 let isLearning = false;
 process.on('SIGUSR2', () => (isLearning = !isLearning));

@@ -3,8 +3,7 @@ import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import express, { Router, type Express, type Request, type Response } from 'express';
 import { knownHashedSecret, type KeyReader } from './accounts/api-keys/bearer-key.js';
-import type { Config } from './config.js';
-import { requireReady } from './core/http/context.js';
+import { requireReady, type Context } from './core/http/context.js';
 import {
   rememberClientAddress,
   requestContext,
@@ -24,20 +23,17 @@ import {
   type SessionPrincipal,
 } from './accounts/identity/session/session.js';
 import { sessionCookie } from './accounts/identity/session/session-cookie.js';
-import { apiRoutes, type ApiServices } from './mounts/api.js';
+import { apiRoutes } from './mounts/api.js';
 import { dashboardRoutes, type DashboardOptions } from './mounts/dashboard.js';
 import { documentationRouter } from './mounts/documentation.js';
 import { operatorRouter } from './mounts/operator.js';
 import { createOwnValuesReader } from './mounts/own-values.js';
-import { tradingRoutes } from './mounts/trading.js';
-import type { TradingContext } from './markets/config.js';
-import type { TradingServices } from './markets/services/services.js';
+import type { Running } from './products.js';
 
 /** Mounts the service's routes. The API comes first, because it is called most often. */
 export function createApp(
-  context: TradingContext,
-  services: ApiServices,
-  trading: TradingServices | undefined,
+  context: Context,
+  { products, services }: Running,
   options: DashboardOptions = {},
 ): Express {
   const app = express();
@@ -55,8 +51,8 @@ export function createApp(
   setOwnOrigin(app, context.config);
   app.use(requestContext(context, callerOf(services.keys)));
   app.use(requireWholeAddress);
-  app.use('/api', apiRoutes(context, services));
-  if (trading) app.use(tradingRoutes(context, services, trading));
+  app.use('/api', apiRoutes(context, services, products));
+  for (const { router } of products) if (router) app.use(router);
   app.use(mountRoutes(Router(), '', healthRoutes, context));
   app.use(
     documentationRouter(context, {
@@ -64,22 +60,22 @@ export function createApp(
       session: sessionCookie(sessionKeys),
       readOwnValues: createOwnValuesReader({
         ...context,
-        snapshots: trading?.snapshots,
+        snapshots: services.trading?.snapshots,
         readSession: createSessionReader(context),
       }),
     }),
   );
   app.use(ready);
   const readFrame = createFrame(context);
-  app.use(dashboardRoutes(context, services, trading, sessionKeys, readFrame, options));
-  app.use('/operator', jsonHeaders, operatorRouter(context, trading));
+  app.use(dashboardRoutes(context, { products, services }, sessionKeys, readFrame, options));
+  app.use('/operator', jsonHeaders, operatorRouter(context, products));
   app.use(unknownRoute);
   app.use(pageErrorHandler(context, readFrame));
   return app;
 }
 
 /** Loaded on the first request for the document, so that it does not delay the start. */
-async function listRoutes({ hasMarkets }: Config) {
+async function listRoutes({ hasMarkets }: Context['config']) {
   const { describeWithoutMarkets, routeDescriptions } = await import('./reference.js');
   return hasMarkets ? routeDescriptions : describeWithoutMarkets();
 }

@@ -84,7 +84,7 @@ if (service.demo)
     describeDemo(
       service.demo,
       service.url,
-      service.trading ? { order: findFirstOrder(service.trading.snapshots.current) } : null,
+      service.services.trading ? { order: findFirstOrder(service.services.trading.snapshots.current) } : null,
     ),
   );
 else if (service.context.db.kind === 'embedded') process.stdout.write(embeddedNotice);

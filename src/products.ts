@@ -1,5 +1,27 @@
-import { marketsConfig } from './markets/config.js';
-import { meteringConfig } from './metering/config.js';
-import type { Product } from './product.js';
+import { createKeyReader } from './accounts/api-keys/bearer-key.js';
+import { createKeyUse } from './accounts/api-keys/key-use.js';
+import type { Context } from './core/http/context.js';
+import { markets } from './markets/product.js';
+import { metering } from './metering/product.js';
+import type { Product, ProductOptions, RunningProduct, Services } from './product.js';
 
-export const products: Product[] = [{ config: meteringConfig }, { config: marketsConfig }];
+/** To leave a product out, delete its line, its import above, and its folders in `src`, `views` and `test`. */
+export const products: Product[] = [
+  metering, //
+  markets,
+];
+
+export interface Running {
+  products: RunningProduct[];
+  services: Services;
+}
+
+/** Creates the products that the configuration leaves on. */
+export function createProducts(context: Context, options: ProductOptions = {}): Running {
+  const calls = { keys: createKeyReader(context), keyUse: createKeyUse(context) };
+  const running = products
+    .filter(({ isOn }) => isOn?.(context.config) ?? true)
+    .map((product) => product.create(context, calls, options));
+  const services = Object.assign({}, calls, ...running.map((product) => product.services)) as Services;
+  return { products: running, services };
+}

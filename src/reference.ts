@@ -5,9 +5,12 @@ import { entitlementRoutes } from './metering/entitlements/routes.js';
 import { healthRoutes } from './health/routes.js';
 import { describeRoute, type DescribedRoute } from './core/reference/problem-examples.js';
 import { documentationRoutes } from './mounts/documentation.js';
-import { operatorMarketRoutes, operatorRoutes } from './mounts/operator.js';
+import { auditLogRoutes } from './dashboard/audit-log/operator/routes.js';
+import { operatorMarketRoutes } from './markets/product.js';
+import { operatorMeteringRoutes } from './metering/product.js';
+import { operatorAccountRoutes } from './mounts/operator.js';
 import { sessionRoutes } from './accounts/identity/organizations/routes.js';
-import { accountRoutes, publicReadRoutes } from './mounts/trading.js';
+import { accountRoutes, publicReadRoutes } from './markets/router.js';
 import { scoresRoutes } from './markets/scores/routes.js';
 import { correctionRoutes } from './metering/corrections/routes.js';
 import { usageReadRoutes } from './metering/reports/reading/routes.js';
@@ -39,7 +42,10 @@ const routes = [
   ...deliveryRoutes,
   ...signInRoutes,
   ...sessionRoutes,
-  ...operatorRoutes,
+  ...operatorAccountRoutes,
+  ...operatorMeteringRoutes,
+  ...operatorMarketRoutes,
+  ...auditLogRoutes,
   ...healthRoutes,
   ...documentationRoutes,
 ];

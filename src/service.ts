@@ -1,58 +1,33 @@
 import type { Server } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { deleteOldKeyCalls } from './accounts/api-keys/key-use-queries.js';
-import { isAnyKeyWatched } from './accounts/api-keys/queries.js';
+import { accountJobs } from './accounts/jobs.js';
+import { createSetUpLink } from './accounts/identity/operators/operators.js';
+import type { NewLink } from './accounts/identity/links/links.js';
+import { preparePasswordRules } from './accounts/identity/password.js';
+import { createDispatcher } from './accounts/webhooks/dispatcher.js';
 import { createApp } from './app.js';
-import { auditExportJobs } from './accounts/audit/export-heads.js';
 import type { Config } from './config.js';
-import { systemClock } from './core/time.js';
+import { systemClock, type Clock } from './core/time.js';
 import { isDatabaseUnavailable } from './core/db/client.js';
-import { startJobs, type Job } from './core/db/jobs.js';
+import { startJobs } from './core/db/jobs.js';
 import { countNewer, type Opened } from './core/db/migrate.js';
 import { connectDatabase, prepareDatabase } from './core/db/open.js';
 import { describeAwaited } from './core/db/outage.js';
+import { createLifecycle, type Context } from './core/http/context.js';
 import { memoryLimitStores, redisLimitStores } from './core/http/limit-store.js';
 import { createHttpServer, listen } from './core/http/server.js';
-import { createLifecycle } from './core/http/context.js';
 import { createMetrics } from './core/metrics.js';
-import { createMeteringMetrics } from './metering/metrics.js';
-import { createMarketMetrics } from './markets/metrics.js';
 import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
-import { seedDemoTrading } from './markets/demo/trading.js';
-import { seedDemoUsage } from './metering/demo/usage.js';
-import { createBackfillRunner } from './metering/backfills/runner.js';
-import { createReservationWatch } from './metering/reservations/reservations.js';
-import { answerPasswordRequests } from './accounts/identity/account/reset.js';
-import { deleteOldLinks, type NewLink } from './accounts/identity/links/links.js';
-import { createSetUpLink } from './accounts/identity/operators/operators.js';
-import { preparePasswordRules } from './accounts/identity/password.js';
-import { createSecretBox, resealSecrets } from './accounts/identity/second-factor/secret-box.js';
-import { deleteExpiredSessions } from './accounts/identity/session/queries.js';
 import { watchPools, watchShards } from './health/database.js';
-import { deleteOldFailedSignIns } from './accounts/identity/sign-in/failed-queries.js';
-import { createMailSender, deleteOldMails } from './accounts/mail/sender.js';
-import { createApiServices, type ApiServices } from './mounts/api.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
-import { createEndingMessages } from './metering/notices/endings.js';
-import { createCapNotices, createKeyNotices, deleteOldNotices } from './metering/notices/notices.js';
-import { FREE_FORECASTS, type TradingContext } from './markets/config.js';
-import {
-  bookingJobs,
-  createTradingServices,
-  tradingJobs,
-  type TradingServices,
-} from './markets/services/services.js';
-import type { TapePlayer } from './markets/tape/player.js';
-import { createDispatcher } from './accounts/webhooks/dispatcher.js';
-import { resealWebhookSecrets } from './accounts/webhooks/endpoints.js';
-import { webhookJobs } from './accounts/webhooks/upkeep.js';
+import type { ProductOptions, Services } from './product.js';
+import { createProducts, products, type Running } from './products.js';
 
 export interface Service {
-  context: TradingContext;
-  /** Undefined if markets are off. */
-  trading: TradingServices | undefined;
+  context: Context;
+  services: Services;
   /** Address of the service, with the actual port. */
   url: string;
   /** Undefined in production and on a database with other data. */
@@ -65,17 +40,16 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-interface ServiceDeps extends Pick<TradingContext, 'log' | 'accessLog'>, DashboardOptions {
-  /** Replays the markets of a tape, by its own clock. */
-  replay?: TapePlayer;
-  /** Days of past to create for an invented world; 0: none. */
-  pastDays?: number;
+interface ServiceDeps extends Pick<Context, 'log' | 'accessLog'>, DashboardOptions {
+  clock?: Clock;
+  products?: ProductOptions;
 }
 
 /** The address to listen on is unavailable; the message says what to do. */
 export class CannotListenError extends Error {}
 
-const MARKETS_WAIT_MS = 3_000;
+/** Longest wait of a demo for what its products load. */
+const LOADING_WAIT_MS = 3_000;
 /** Time for accepted requests to finish; an orchestrator kills after 30 s. */
 const DRAIN_MS = 25_000;
 /** Time for which new requests still get a 503 after the shutdown has begun. */
@@ -84,16 +58,16 @@ const REFUSE_MS = 500;
 /** Resolves when the service is ready. It answers 503 from the moment it listens. */
 export async function startService(
   config: Config,
-  { log, accessLog, ...options }: ServiceDeps,
+  { log, accessLog, clock = systemClock, products: options, ...pages }: ServiceDeps,
 ): Promise<Service> {
-  const { replay } = options;
-  const context = await openContext(config, { log, accessLog, clock: replay?.clock ?? systemClock });
+  const context = await openContext(config, { log, accessLog, clock });
   const { db, lifecycle, limitStores } = context;
-  const services = createApiServices(context);
-  const trading = config.hasMarkets ? createTradingServices(context, options) : undefined;
+  const running = createProducts(context, options);
+  const { services } = running;
+  const stopProducts = () => Promise.all(running.products.map(async ({ stop }) => stop?.()));
   let demo: DemoData | undefined;
   const listDemoLogins = () => demo?.logins ?? [];
-  const server = createHttpServer(createApp(context, services, trading, { ...options, listDemoLogins }), {
+  const server = createHttpServer(createApp(context, running, { ...pages, listDemoLogins }), {
     limits: config.limits.connections,
     log,
     accessLog,
@@ -103,32 +77,25 @@ export async function startService(
     await listen(server, config).catch((error: NodeJS.ErrnoException) => {
       throw explainListen(error, config);
     });
-    // Markets become available at about the same time as the database.
-    const refreshed = trading?.refresher.refresh();
+    const loading = Promise.all(running.products.map(async ({ beginLoading }) => beginLoading?.()));
     await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
-    if (trading && !replay) await Promise.all([trading.trainer.load(), tryToJudgeGates(trading, log)]);
+    await Promise.all(running.products.map(async ({ load }) => load?.()));
     if (!config.production) demo = (await seedDemo(context)) ?? (await readDemo(context));
-    // The greeting contains an order to paste.
-    if (demo) await Promise.race([refreshed, setTimeout(MARKETS_WAIT_MS, undefined, { ref: false })]);
-    if (!demo && !replay) setUpLink = await tryToCreateSetUpLink(context);
+    // The greeting shows what can be done with what is loaded.
+    if (demo) await Promise.race([loading, setTimeout(LOADING_WAIT_MS, undefined, { ref: false })]);
+    else setUpLink = await tryToCreateSetUpLink(context);
   } catch (error) {
     server.close();
-    await Promise.allSettled([trading?.stop(), limitStores.close(), db.close()]);
+    await Promise.allSettled([stopProducts(), limitStores.close(), db.close()]);
     throw error;
   }
-  if (config.production && trading && config.trading.marketSource === 'simulated')
-    log.warn('the markets are simulated: MARKET_SOURCE=kalshi reads the real ones');
-  // A tape does not query forecasts.
-  if (trading && !replay && config.trading.hasFreeForecasts)
-    log[config.trading.liveOrg === undefined ? 'info' : 'warn'](FREE_FORECASTS);
   lifecycle.state = 'ready';
-  // Live trading stays closed until orders, fills, positions and cash agree with the venue's.
-  void trading?.live?.reconcile();
-  const work = startWork(context, services, trading, { demo, replay });
+  for (const { start } of running.products) start?.();
+  const work = startWork(context, running, demo);
   const url = urlOf(server, config);
   return {
     context,
-    trading,
+    services,
     url,
     demo,
     pastReady: work.pastReady,
@@ -142,12 +109,7 @@ export async function startService(
       // Incoming connections get a 503 and find another instance, instead of a closed port.
       await setTimeout(REFUSE_MS);
       await closeServer(server);
-      await Promise.all([
-        services.ingestion.drain(),
-        services.reservations.drain(),
-        services.settlements.drain(),
-      ]);
-      await services.thresholds.drain();
+      await Promise.all(running.products.map(async ({ drain }) => drain?.()));
       await services.keyUse.flush();
       await Promise.all([limitStores.close(), db.close()]);
     },
@@ -156,10 +118,10 @@ export async function startService(
 
 async function openContext(
   config: Config,
-  { log, accessLog, clock }: Pick<TradingContext, 'log' | 'accessLog' | 'clock'>,
-): Promise<TradingContext & { db: Opened }> {
+  { log, accessLog, clock }: Pick<Context, 'log' | 'accessLog' | 'clock'>,
+): Promise<Context & { db: Opened }> {
   const db = await connectDatabase(config, log);
-  const metrics = createMetrics([createMeteringMetrics, createMarketMetrics]);
+  const metrics = createMetrics(products.map((product) => product.createMetrics));
   watchShards(db.shards, metrics);
   if ('pools' in db) watchPools(db.pools, metrics);
   const limitStores = config.redisUrl
@@ -168,163 +130,64 @@ async function openContext(
   return { config, db, clock, log, accessLog, metrics, lifecycle: createLifecycle(), limitStores };
 }
 
-interface DemoOptions {
-  demo: DemoData | undefined;
-  replay: TapePlayer | undefined;
-}
-
-function startWork(
-  context: TradingContext,
-  services: ApiServices,
-  trading: TradingServices | undefined,
-  options: DemoOptions,
-) {
+function startWork(context: Context, { products: running, services }: Running, demo: DemoData | undefined) {
   const { log } = context;
   const stopping = new AbortController();
-  const pastReady = fillDemo(context, services, options, stopping.signal).catch((error: unknown) => {
+  const pastReady = fillDemo(context, running, demo, stopping.signal).catch((error: unknown) => {
     if (!stopping.signal.aborted)
       log.warn({ err: error }, "the demo's past could not be filled in: the next start continues");
   });
-  const bookings = pastReady.then(() =>
-    // Past events are booked at their own times first; the booking jobs would date them now.
-    trading && !stopping.signal.aborted ? startJobs(bookingJobs(trading), context) : undefined,
-  );
-  // Gates stay closed until they have been judged. A failure here is retried on its schedule.
-  const filling = pastReady.then(() =>
-    trading && !trading.isReplay && !stopping.signal.aborted ? fillPast(trading, log) : undefined,
-  );
+  const afterPast = pastReady.then(() => {
+    if (stopping.signal.aborted) return undefined;
+    return {
+      stopJobs: startJobs(
+        running.flatMap(({ jobsAfterPast = [] }) => jobsAfterPast),
+        context,
+      ),
+      done: Promise.all(running.map(async (product) => product.afterPast?.())),
+    };
+  });
   const dispatcher = createDispatcher(context);
   dispatcher.start();
   const stopJobs = startJobs(
-    [...jobs(context, services), ...(trading ? tradingJobs(context, trading) : [])],
+    [...accountJobs(context, services.keyUse), ...running.flatMap(({ jobs }) => jobs)],
     context,
   );
   return {
     pastReady,
     async stop() {
       stopping.abort();
-      // Streams do not end on their own: the server would wait for their readers.
-      await trading?.stop();
-      await Promise.all([stopJobs(), dispatcher.stop(), bookings.then((stopBookings) => stopBookings?.())]);
-      await filling;
+      await Promise.all(running.map(async (product) => product.stop?.()));
+      const after = await afterPast;
+      await Promise.all([stopJobs(), dispatcher.stop(), after?.stopJobs()]);
+      await after?.done;
     },
   };
 }
-
-/** Gates stay closed until they have been judged, which their schedule retries. */
-const tryToJudgeGates = ({ scores }: TradingServices, log: Logger): Promise<void> =>
-  scores.judge().catch((error: unknown) => log.warn({ err: error }, 'the gates could not be judged yet'));
-
-const fillPast = ({ scores, refresher }: TradingServices, log: Logger): Promise<void> =>
-  scores
-    .backfill()
-    // The results show at once, not only after the next refresh.
-    .then(() => refresher.refresh())
-    .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));
-
-/** A read-only database, for example, still serves people who need no link. */
-const tryToCreateSetUpLink = (context: TradingContext): Promise<NewLink | undefined> =>
-  createSetUpLink(context).catch((error: unknown) => {
-    context.log.warn({ err: error }, 'no set-up link could be made');
-    return undefined;
-  });
 
 /**
  * Completes the demo's past that an earlier start, or this one, has left. Every step is keyed and dated to the
  * creation of the demo, so the work of a killed process is found again and nothing is duplicated.
  */
 async function fillDemo(
-  context: TradingContext,
-  { keyUse }: ApiServices,
-  { demo, replay }: DemoOptions,
+  context: Context,
+  running: Running['products'],
+  demo: DemoData | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   if (demo?.pastUpTo === undefined) return;
   const { pastUpTo, ...whole } = demo;
   const asOf = { ...context, clock: { now: () => Date.parse(pastUpTo) } };
-  await seedDemoUsage(asOf, keyUse, demo, signal);
-  // Trades before the beginning of the tape are unknown.
-  if (context.config.hasMarkets && !replay) await seedDemoTrading(asOf, demo, signal);
+  for (const product of running) await product.fillDemo?.(asOf, demo, signal);
   await writeDemo(context.config.dataDir, whole);
 }
 
-const jobs = (context: TradingContext, services: ApiServices): Job[] => [
-  ...ownJobs(context, services),
-  ...mailJobs(context),
-  ...webhookJobs(context),
-  ...auditExportJobs(context),
-];
-
-const ownJobs = (
-  { config, db, clock, metrics, log }: TradingContext,
-  { keyUse, thresholds }: ApiServices,
-): Job[] => [
-  { name: 'send-ending-notices', schedule: '20 */10 * * * *', run: createEndingMessages({ db, clock }) },
-  { name: 'evaluate-thresholds', schedule: '* * * * * *', run: () => thresholds.evaluateAll() },
-  {
-    name: 'count-reservations',
-    schedule: '40 * * * * *',
-    run: createReservationWatch({ db, clock, metrics, log }),
-  },
-  { name: 'run-backfills', schedule: '*/2 * * * * *', run: createBackfillRunner({ db, clock }) },
-  { name: 'write-key-use', schedule: '*/30 * * * * *', run: () => keyUse.flush() },
-  {
-    name: 'write-watched-key-use',
-    schedule: '*/2 * * * * *',
-    run: async () => {
-      if (await isAnyKeyWatched(db.orm, new Date(clock.now()))) await keyUse.flush();
-    },
-  },
-  { name: 'delete-old-key-calls', schedule: '0 23 * * * *', run: () => deleteOldKeyCalls(db, clock) },
-  {
-    name: 'delete-expired-sessions',
-    schedule: '0 17 * * * *',
-    run: () => deleteExpiredSessions(db, new Date(clock.now())),
-  },
-  {
-    name: 'delete-old-links',
-    schedule: '0 19 * * * *',
-    run: async () => {
-      await deleteOldLinks(db, new Date(clock.now()));
-      await deleteOldFailedSignIns(db, new Date(clock.now()));
-    },
-  },
-  {
-    name: 'reseal-secrets',
-    schedule: '0 29 * * * *',
-    run: async () => {
-      await resealSecrets(db, createSecretBox(config.secretKeys));
-      await resealWebhookSecrets({ config, db, clock });
-    },
-  },
-];
-
-/** If mail is off, this only deletes what an earlier start has left. */
-function mailJobs(context: TradingContext): Job[] {
-  const { config, db, clock } = context;
-  const send = createMailSender(context);
-  const answerAndSend = async () => {
-    await answerPasswordRequests(context);
-    await send();
-  };
-  return [
-    {
-      name: 'delete-old-mails',
-      schedule: '0 31 * * * *',
-      run: async () => {
-        await deleteOldMails(db, new Date(clock.now()));
-        await deleteOldNotices(db, new Date(clock.now()));
-      },
-    },
-    ...(config.mail
-      ? [
-          { name: 'send-mails', schedule: '*/5 * * * * *', run: answerAndSend },
-          { name: 'mail-cap-notices', schedule: '20 */5 * * * *', run: createCapNotices(context) },
-          { name: 'mail-key-notices', schedule: '50 41 * * * *', run: createKeyNotices(context) },
-        ]
-      : []),
-  ];
-}
+/** A read-only database, for example, still serves people who need no link. */
+const tryToCreateSetUpLink = (context: Context): Promise<NewLink | undefined> =>
+  createSetUpLink(context).catch((error: unknown) => {
+    context.log.warn({ err: error }, 'no set-up link could be made');
+    return undefined;
+  });
 
 /** Uses localhost, because browsers keep no passkeys for an IP address. In production, people use PUBLIC_URL. */
 function urlOf(server: Server, { production }: Config): string {

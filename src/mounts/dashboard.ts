@@ -3,18 +3,12 @@ import { keyChangeRoutes } from '../accounts/api-keys/key-change-routes.js';
 import { apiKeyPages } from '../accounts/api-keys/pages.js';
 import { apiKeyReadRoutes } from '../accounts/api-keys/routes.js';
 import { consoleAuditPages } from '../console/audit-pages.js';
-import { customerEntitlementPages } from '../metering/console/entitlement-pages.js';
 import { customerKeyPages } from '../console/key-pages.js';
-import { customerUsageChangePages } from '../metering/console/usage-change-pages.js';
 import { customerPages } from '../console/customer-pages.js';
 import { operatorPages } from '../console/operator-pages.js';
 import type { ConsoleDeps } from '../console/page.js';
 import { personPages } from '../console/person-pages.js';
-import { productPages } from '../metering/console/product-pages.js';
 import { customerPeoplePages } from '../console/people-pages.js';
-import { serviceTradingPages } from '../markets/console/service-trading-pages.js';
-import { customerTradingPages } from '../markets/console/trading-pages.js';
-import { customerUsagePages } from '../metering/console/usage-pages.js';
 import { listPlacements, sumByServer, type Placement } from '../core/db/placement.js';
 import { nothingHere } from '../core/http/problem.js';
 import { createConsoleFrame } from '../dashboard/frame.js';
@@ -26,8 +20,6 @@ import { mountRoutes } from '../core/reference/define-route.js';
 import { auditPages } from '../dashboard/audit-log/pages.js';
 import { frontPages, hideArchived, type DemoLogin } from '../dashboard/front-pages.js';
 import { overviewPages } from '../dashboard/overview/pages.js';
-import { entitlementPages } from '../metering/entitlements/pages.js';
-import { findLiveProduct } from '../metering/entitlements/queries.js';
 import { findGroupsAway } from '../health/database.js';
 import { accountPages, confirmPages } from '../accounts/identity/account/pages.js';
 import { resetPages } from '../accounts/identity/account/reset-pages.js';
@@ -41,7 +33,6 @@ import {
   createSessionReader,
   personOf,
   refuseCrossSite,
-  requireMarketAccess,
   requireOrganization,
   requireOwnFactor,
   requirePerson,
@@ -55,15 +46,9 @@ import {
   limitSignIns,
   type SignInLimits,
 } from '../accounts/identity/sign-in/sign-in-limits.js';
-import type { ApiServices } from './api.js';
 import { setUpPages } from '../set-up/pages.js';
-import type { TradingContext } from '../markets/config.js';
-import { marketsPages } from '../markets/pages/pages.js';
-import { portfolioPages } from '../markets/pages/portfolio-pages.js';
-import { riskPages } from '../markets/pages/risk-pages.js';
-import { scoresPages } from '../markets/pages/scores-pages.js';
-import type { TradingServices } from '../markets/services/services.js';
-import { usagePages } from '../metering/reports/pages.js';
+import type { Context } from '../core/http/context.js';
+import type { RunningProduct, Services } from '../product.js';
 import { deliveryRoutes } from '../accounts/webhooks/delivery-routes.js';
 import { webhookPages } from '../accounts/webhooks/pages.js';
 import { webhookRoutes } from '../accounts/webhooks/routes.js';
@@ -76,9 +61,8 @@ export interface DashboardOptions {
 
 /** `/`, `/login`, `/logout`, `/set-up`, `/dashboard` and `/console`: pages for people with a session cookie. */
 export function dashboardRoutes(
-  context: TradingContext,
-  { keyUse }: Pick<ApiServices, 'keyUse'>,
-  trading: TradingServices | undefined,
+  context: Context,
+  { products, services }: { products: RunningProduct[]; services: Services },
   keys: readonly string[],
   readFrame: ReadFrame,
   options: DashboardOptions = {},
@@ -110,19 +94,12 @@ export function dashboardRoutes(
     mountRoutes(Router(), '/dashboard', sessionRoutes, context),
     hideArchived(context),
     requireOwnFactor,
-    apiKeyPages({ ...context, keyUse, findLiveProduct }),
+    apiKeyPages({ ...context, ...services }),
     mountRoutes(Router(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
     webhookPages(context),
     mountRoutes(Router(), '/dashboard', [...webhookRoutes, ...deliveryRoutes], context),
     auditPages(context),
-    usagePages(context),
-    entitlementPages(context),
-    ...(trading
-      ? [
-          Router().use(['/markets', '/scores', '/portfolio'], requireMarketAccess),
-          ...[marketsPages, scoresPages, portfolioPages, riskPages].map((pages) => pages(context, trading)),
-        ]
-      : []),
+    ...products.flatMap(({ pages }) => pages),
     membersPages(context),
     overviewPages(context),
   );
@@ -134,14 +111,8 @@ export function dashboardRoutes(
     pageFrame(createConsoleFrame(context)),
     customerPages(context),
     customerPeoplePages(context),
-    customerEntitlementPages(context),
     customerKeyPages(context),
-    customerUsageChangePages(context),
-    ...(trading
-      ? [customerTradingPages, serviceTradingPages].map((pages) => pages({ ...context, live: trading.live }))
-      : []),
-    productPages(context),
-    customerUsagePages(context),
+    ...products.flatMap(({ consolePages }) => consolePages),
     operatorPages(context),
     personPages(context),
     consoleAuditPages(context),
@@ -152,7 +123,7 @@ export function dashboardRoutes(
 }
 
 function createProofs(
-  context: TradingContext,
+  context: Context,
   keys: readonly string[],
   signInLimits: DashboardOptions['signInLimits'],
 ) {
@@ -203,7 +174,7 @@ const operatorsOnly: RequestHandler = (_req, res, next) =>
   next(personOf(res).isOperator ? undefined : nothingHere());
 
 /** Limits requests per minute of each session. Runs before any look-up: only a cookie that we signed is counted. */
-function sessionLimit(context: TradingContext): RequestHandler {
+function sessionLimit(context: Context): RequestHandler {
   const limit = perKeyLimit(context, {
     name: 'dashboard',
     perMinute: context.config.limits.dashboardPerMinute,

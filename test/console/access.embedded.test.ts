@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { operatorRoutes } from '../../src/mounts/operator.js';
+import { routeDescriptions } from '../../src/reference.js';
 import { consoleOf, consoleRoutes } from '../pages/matrix.js';
 import { Browser, createUser } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -60,5 +60,10 @@ describe.each(consoleRoutes)('%s', (route) => {
 });
 
 it('has a page for everything that the operator API can do', () => {
-  expect(Object.keys(consoleOf).sort()).toEqual(operatorRoutes.map(({ operationId }) => operationId).sort());
+  expect(Object.keys(consoleOf).sort()).toEqual(
+    routeDescriptions
+      .filter(({ tag }) => tag === 'Operator')
+      .map(({ operationId }) => operationId)
+      .sort(),
+  );
 });

@@ -19,7 +19,7 @@ afterAll(async () => {
 
 describe('the document and the app', () => {
   it('describes every route that is mounted, and mounts every route that is described', () => {
-    const mounted = listMountedRoutes(createApp(service.context, service.services, service.trading));
+    const mounted = listMountedRoutes(createApp(service.context, service.running));
     const described = routeDescriptions.map(({ method, path }) => `${method} ${path}`).sort();
     expect(mounted).toEqual(described);
   });

@@ -68,7 +68,7 @@ async function prepare(
 }
 
 it('names every page and every form, and nothing else', () => {
-  const app = createApp(service.context, service.services, service.trading);
+  const app = createApp(service.context, service.running);
   // Parts of the API that are forms as well.
   const others = ['get /login', 'post /login', 'post /logout', 'post /dashboard/organization'];
   expect(Object.keys(matrix).sort()).toEqual([...new Set([...listPageRoutes(app), ...others])].sort());

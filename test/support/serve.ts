@@ -15,7 +15,7 @@ const { TEST_PAST_DAYS: pastDays, TEST_SIGN_IN_DELAY_MS: maxDelayMs } = process.
 const service = await startService(config, {
   log,
   accessLog: createPlainLog(config.logLevel, destination),
-  ...(pastDays !== undefined && { pastDays: Number(pastDays) }),
+  ...(pastDays !== undefined && { products: { trading: { pastDays: Number(pastDays) } } }),
   ...(maxDelayMs !== undefined && { signInLimits: { maxDelayMs: Number(maxDelayMs) } }),
 });
 process.once('SIGTERM', () => {

@@ -5,18 +5,11 @@ import type { Clock } from '../../src/core/time.js';
 import type { Database } from '../../src/core/db/client.js';
 import { memoryLimitStores } from '../../src/core/http/limit-store.js';
 import { createHttpServer, listen } from '../../src/core/http/server.js';
-import { createLifecycle } from '../../src/core/http/context.js';
+import { createLifecycle, type Context } from '../../src/core/http/context.js';
 import { createMetrics } from '../../src/core/metrics.js';
-import { createMeteringMetrics } from '../../src/metering/metrics.js';
-import { createMarketMetrics } from '../../src/markets/metrics.js';
-import { createApiServices, type ApiServices } from '../../src/mounts/api.js';
 import type { DashboardOptions } from '../../src/mounts/dashboard.js';
-import type { TradingContext } from '../../src/markets/config.js';
-import {
-  createTradingServices,
-  type TradingOverrides,
-  type TradingServices,
-} from '../../src/markets/services/services.js';
+import type { ProductOptions, Services } from '../../src/product.js';
+import { createProducts, products, type Running } from '../../src/products.js';
 import { leadingStations, type Selection } from '../../src/markets/venue/simulation/world.js';
 import { createApp } from '../../src/app.js';
 import { SESSION_KEY } from './accounts.js';
@@ -33,22 +26,21 @@ export class TestClock implements Clock {
   }
 }
 
-export interface TestService {
-  context: TradingContext;
-  services: ApiServices;
-  /** The snapshot is empty until a test calls `trading.refresher.refresh()`, because no job runs here. */
-  trading: TradingServices;
+/** Snapshots of markets are empty until a test calls `trading.refresher.refresh()`, because no job runs here. */
+export interface TestService extends Services {
+  context: Context;
+  services: Services;
+  running: Running;
   clock: TestClock;
   server: Server;
   url: string;
   stop(): Promise<void>;
 }
 
-export interface TestServiceOptions {
+export interface TestServiceOptions extends ProductOptions {
   env?: Record<string, string>;
-  context?: Partial<TradingContext>;
+  context?: Partial<Context>;
   app?: DashboardOptions;
-  trading?: TradingOverrides;
 }
 
 /** A few of the invented world's twenty-four cities with four kinds of market each. */
@@ -73,20 +65,20 @@ export async function startTestService(db: Database, options: TestServiceOptions
   });
   const lifecycle = createLifecycle();
   lifecycle.state = 'ready';
-  const context: TradingContext = {
+  const context: Context = {
     config,
     db,
     clock,
     log: pino({ level: 'silent' }),
     accessLog: pino({ level: 'silent' }),
-    metrics: createMetrics([createMeteringMetrics, createMarketMetrics]),
+    metrics: createMetrics(products.map((product) => product.createMetrics)),
     lifecycle,
     limitStores: memoryLimitStores(),
     ...options.context,
   };
-  const services = createApiServices(context);
-  const trading = createTradingServices(context, { selection: fewMarkets, ...options.trading });
-  const app = createApp(context, services, config.hasMarkets ? trading : undefined, options.app);
+  const running = createProducts(context, { trading: { selection: fewMarkets, ...options.trading } });
+  const { services } = running;
+  const app = createApp(context, running, options.app);
   // As in production, each template is compiled only once.
   app.enable('view cache');
   const server = createHttpServer(app, { limits: config.limits.connections });
@@ -94,14 +86,15 @@ export async function startTestService(db: Database, options: TestServiceOptions
   const { port } = server.address() as { port: number };
   return {
     context,
+    ...services,
     services,
-    trading,
+    running,
     clock,
     server,
     url: `http://127.0.0.1:${port}`,
     async stop() {
-      await trading.stop();
-      await services.thresholds.drain();
+      await Promise.all(running.products.map(async (product) => product.stop?.()));
+      await Promise.all(running.products.map(async (product) => product.drain?.()));
       await new Promise((resolve) => {
         server.close(resolve);
         server.closeAllConnections();

@@ -65,7 +65,8 @@ async function replay(path: string, flags: Flags): Promise<number> {
     const starting = startService(config, {
       log: createLogger(config.logLevel, destination, config.secrets),
       accessLog: createPlainLog(config.logLevel, destination),
-      replay: player,
+      clock: player.clock,
+      products: { trading: { replay: player } },
     });
     const service = await Promise.race([starting, stopped]);
     // A service that is still starting is not awaited; its database is discarded.
@@ -73,7 +74,7 @@ async function replay(path: string, flags: Flags): Promise<number> {
     if (service.demo)
       process.stdout.write(
         describeDemo(service.demo, service.url, {
-          order: findFirstOrder(service.trading?.snapshots.current),
+          order: findFirstOrder(service.services.trading.snapshots.current),
         }),
       );
     process.stdout.write(`\nPlaying ${path} from ${new Date(player.clock.now()).toISOString()} on.\n`);

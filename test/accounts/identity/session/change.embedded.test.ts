@@ -60,7 +60,7 @@ function interrupted(db: Database): Database {
 }
 
 it('the table contains every route that changes something', () => {
-  const app = createApp(service.context, service.services, service.trading);
+  const app = createApp(service.context, service.running);
   const mounted = new Set([...listMountedRoutes(app), ...listPageRoutes(app)]);
   const changing = [...mounted].filter((address) => !/^(get|head|options) /.test(address));
   expect([...Object.keys(changes), ...others].sort()).toEqual(changing.sort());

@@ -1,23 +1,24 @@
 import { Router, type Request, type Response } from 'express';
-import { countRefusedCalls, keyGuards, type ApiServices } from './api.js';
-import type { TradingContext } from '../markets/config.js';
+import { countRefusedCalls, keyGuards } from '../accounts/api-keys/guards.js';
+import type { CallDeps } from '../accounts/api-keys/key-use.js';
+import type { TradingContext } from './config.js';
 import { isNavigation } from '../core/http/request.js';
 import { unknownRoute } from '../core/http/unknown-route.js';
 import { mountRoutes } from '../core/reference/define-route.js';
-import { placeOrderRoute } from '../markets/orders/order-routes.js';
-import { changeOrderRoutes, tradeRoutes } from '../markets/orders/trade-routes.js';
-import { readLayer } from '../markets/api/public-read.js';
-import { forecastRoutes } from '../markets/api/forecast-routes.js';
-import { limitSizings, marketRoutes } from '../markets/api/market-routes.js';
-import { createSnapshotReads } from '../markets/api/snapshot-reads.js';
+import { placeOrderRoute } from './orders/order-routes.js';
+import { changeOrderRoutes, tradeRoutes } from './orders/trade-routes.js';
+import { readLayer } from './api/public-read.js';
+import { forecastRoutes } from './api/forecast-routes.js';
+import { limitSizings, marketRoutes } from './api/market-routes.js';
+import { createSnapshotReads } from './api/snapshot-reads.js';
 import { requireReady } from '../core/http/context.js';
 import { jsonHeaders } from '../core/http/headers.js';
-import { executionRoutes } from '../markets/execution/routes.js';
-import { portfolioRoutes } from '../markets/portfolio/routes.js';
-import { streamRoute } from '../markets/api/stream-routes.js';
-import { scoresRoutes } from '../markets/scores/routes.js';
-import type { TradingServices } from '../markets/services/services.js';
-import { createStationList } from '../markets/api/station-json.js';
+import { executionRoutes } from './execution/routes.js';
+import { portfolioRoutes } from './portfolio/routes.js';
+import { streamRoute } from './api/stream-routes.js';
+import { scoresRoutes } from './scores/routes.js';
+import type { TradingServices } from './services/services.js';
+import { createStationList } from './api/station-json.js';
 
 /** Paths, with everything below them, that every caller may read. */
 const publicReads = ['/markets', '/signals', '/forecast', '/stations', '/scores', '/stream'];
@@ -29,13 +30,13 @@ export const accountRoutes = [...orderRoutes, ...executionRoutes];
 const EXECUTION = '/scores/execution';
 
 /** The trading API: reads without a credential; portfolios and orders with an Organization's API key. */
-export function tradingRoutes(context: TradingContext, api: ApiServices, trading: TradingServices): Router {
+export function tradingRoutes(context: TradingContext, calls: CallDeps, trading: TradingServices): Router {
   const router = Router();
-  const callLimit = keyGuards(context, api).limitTo('trading', context.config.limits.tradingPerMinute);
-  const deps = { ...context, ...api, ...trading, paperCash: context.config.trading.paperCash };
+  const callLimit = keyGuards(context, calls).limitTo('trading', context.config.limits.tradingPerMinute);
+  const deps = { ...context, ...calls, ...trading, paperCash: context.config.trading.paperCash };
   router.use(EXECUTION, requireReady(context.lifecycle), jsonHeaders);
   mountRoutes(router, '', executionRoutes, deps, () => [callLimit]);
-  router.use(EXECUTION, countRefusedCalls(api));
+  router.use(EXECUTION, countRefusedCalls(calls));
   const beforeRead = readLayer(context);
   router.use(publicReads, (req, res, next) => {
     if (!redirectToPage(req, res)) void beforeRead(req, res, next);
@@ -52,7 +53,7 @@ export function tradingRoutes(context: TradingContext, api: ApiServices, trading
   });
   router.use(['/portfolio', '/trade', '/trades'], requireReady(context.lifecycle), jsonHeaders);
   mountRoutes(router, '', orderRoutes, deps, () => [callLimit]);
-  router.use(['/portfolio', '/trade', '/trades'], countRefusedCalls(api));
+  router.use(['/portfolio', '/trade', '/trades'], countRefusedCalls(calls));
   return router;
 }
 

@@ -1,0 +1,92 @@
+import { Router } from 'express';
+import type { Logger } from 'pino';
+import { requireMarketAccess } from '../accounts/identity/session/session.js';
+import { mountRoutes } from '../core/reference/define-route.js';
+import type { Context } from '../core/http/context.js';
+import type { Product } from '../product.js';
+import { tradingRoutes } from './router.js';
+import { FREE_FORECASTS, marketsConfig } from './config.js';
+import { serviceTradingPages } from './console/service-trading-pages.js';
+import { customerTradingPages } from './console/trading-pages.js';
+import { seedDemoTrading } from './demo/trading.js';
+import { reconciliationRoutes } from './live/routes.js';
+import { createMarketMetrics } from './metrics.js';
+import { marketsPages } from './pages/pages.js';
+import { portfolioPages } from './pages/portfolio-pages.js';
+import { riskPages } from './pages/risk-pages.js';
+import { scoresPages } from './pages/scores-pages.js';
+import { tradingControlRoutes } from './risk/operator/routes.js';
+import {
+  bookingJobs,
+  createTradingServices,
+  tradingJobs,
+  type TradingOverrides,
+  type TradingServices,
+} from './services/services.js';
+
+declare module '../product.js' {
+  interface Services {
+    trading: TradingServices;
+  }
+  interface ProductOptions {
+    trading?: TradingOverrides;
+  }
+}
+
+/** Weather prediction markets: forecasts, signals, portfolios, paper and live orders. */
+export const markets: Product = {
+  name: 'markets',
+  config: marketsConfig,
+  createMetrics: createMarketMetrics,
+  isOn: ({ hasMarkets }) => hasMarkets,
+  create(context, calls, { trading: overrides }) {
+    const { log } = context;
+    const trading = createTradingServices(context, overrides);
+    const { refresher, trainer, live, isReplay } = trading;
+    return {
+      services: { trading },
+      router: tradingRoutes(context, calls, trading),
+      pages: [
+        Router().use(['/markets', '/scores', '/portfolio'], requireMarketAccess),
+        ...[marketsPages, scoresPages, portfolioPages, riskPages].map((pages) => pages(context, trading)),
+      ],
+      consolePages: [customerTradingPages, serviceTradingPages].map((pages) => pages({ ...context, live })),
+      mountOperator: (router) =>
+        mountRoutes(router, '/operator', operatorMarketRoutes, { ...context, ...trading }),
+      jobs: tradingJobs(context, trading),
+      jobsAfterPast: bookingJobs(trading),
+      beginLoading: () => refresher.refresh(),
+      async load() {
+        warnOfSources(context, trading);
+        if (!isReplay) await Promise.all([trainer.load(), tryToJudgeGates(trading, log)]);
+      },
+      // Live trading stays closed until orders, fills, positions and cash agree with the venue's.
+      start: () => void live?.reconcile(),
+      // Trades before the beginning of a tape are unknown.
+      ...(isReplay ? {} : { fillDemo: seedDemoTrading, afterPast: () => fillPast(trading, log) }),
+      stop: () => trading.stop(),
+    };
+  },
+};
+
+export const operatorMarketRoutes = [...reconciliationRoutes, ...tradingControlRoutes];
+
+function warnOfSources({ config, log }: Context, { isReplay }: TradingServices): void {
+  const { marketSource, hasFreeForecasts, liveOrg } = config.trading;
+  if (config.production && marketSource === 'simulated')
+    log.warn('the markets are simulated: MARKET_SOURCE=kalshi reads the real ones');
+  // A tape does not query forecasts.
+  if (!isReplay && hasFreeForecasts) log[liveOrg === undefined ? 'info' : 'warn'](FREE_FORECASTS);
+}
+
+/** Gates stay closed until they have been judged, which their schedule retries. */
+const tryToJudgeGates = ({ scores }: TradingServices, log: Logger): Promise<void> =>
+  scores.judge().catch((error: unknown) => log.warn({ err: error }, 'the gates could not be judged yet'));
+
+const fillPast = ({ scores, refresher }: TradingServices, log: Logger): Promise<void> =>
+  scores
+    .backfill()
+    // The results show at once, not only after the next refresh.
+    .then(() => refresher.refresh())
+    .then(() => undefined)
+    .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));

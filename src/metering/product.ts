@@ -1,0 +1,125 @@
+import type { Job } from '../core/db/jobs.js';
+import type { Context } from '../core/http/context.js';
+import { mountRoutes } from '../core/reference/define-route.js';
+import type { Product } from '../product.js';
+import { backfillRoutes } from './backfills/routes.js';
+import { createBackfillRunner } from './backfills/runner.js';
+import { meteringConfig } from './config.js';
+import { customerEntitlementPages } from './console/entitlement-pages.js';
+import { productPages } from './console/product-pages.js';
+import { customerUsageChangePages } from './console/usage-change-pages.js';
+import { customerUsagePages } from './console/usage-pages.js';
+import { correctionRoutes, operatorCorrectionRoutes } from './corrections/routes.js';
+import { seedDemoUsage } from './demo/usage.js';
+import { entitlementRoutes as operatorEntitlementRoutes } from './entitlements/operator/routes.js';
+import { entitlementPages } from './entitlements/pages.js';
+import { productRoutes } from './entitlements/products/routes.js';
+import { findLiveProduct } from './entitlements/queries.js';
+import { createEntitlementReader } from './entitlements/reader.js';
+import { entitlementRoutes } from './entitlements/routes.js';
+import { createIngestion } from './ingestion/ingestion.js';
+import { usageRoutes } from './ingestion/routes.js';
+import { createMeteringMetrics } from './metrics.js';
+import { createEndingMessages } from './notices/endings.js';
+import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/notices.js';
+import { customerUsageRoutes } from './reports/operator/routes.js';
+import { usagePages } from './reports/pages.js';
+import { usageReadRoutes } from './reports/reading/routes.js';
+import { createReservations, createReservationWatch } from './reservations/reservations.js';
+import { reservationRoutes } from './reservations/routes.js';
+import { createSettlements } from './reservations/settlements.js';
+import { createThresholds } from './thresholds/thresholds.js';
+
+type MeteringServices = ReturnType<typeof createMeteringServices>;
+
+declare module '../product.js' {
+  interface Services extends MeteringServices {}
+}
+
+/** Usage events, entitlements, limits, reservations and corrections. */
+export const metering: Product = {
+  name: 'metering',
+  config: meteringConfig,
+  createMetrics: createMeteringMetrics,
+  create(context, calls) {
+    const services = createMeteringServices(context);
+    const { ingestion, reservations, settlements, thresholds } = services;
+    const { usagePerMinute, entitlementsPerMinute } = context.config.limits;
+    const deps = { ...context, ...calls, ...services };
+    return {
+      services,
+      mountApi(router, limitTo) {
+        const usageLimit = limitTo('usage', usagePerMinute);
+        const entitlementsLimit = limitTo('entitlements', entitlementsPerMinute);
+        mountRoutes(router, '/api', [...usageRoutes, ...reservationRoutes, ...correctionRoutes], deps, () => [
+          usageLimit,
+        ]);
+        mountRoutes(router, '/api', usageReadRoutes, deps, () => [usageLimit]);
+        mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
+      },
+      pages: [usagePages(context), entitlementPages(context)],
+      consolePages: [
+        customerEntitlementPages(context),
+        customerUsageChangePages(context),
+        productPages(context),
+        customerUsagePages(context),
+      ],
+      mountOperator: (router) => mountRoutes(router, '/operator', operatorMeteringRoutes, context),
+      jobs: [...meteringJobs(context, services), ...noticeJobs(context)],
+      fillDemo: (asOf, demo, signal) => seedDemoUsage(asOf, calls.keyUse, demo, signal),
+      async drain() {
+        await Promise.all([ingestion.drain(), reservations.drain(), settlements.drain()]);
+        await thresholds.drain();
+      },
+    };
+  },
+};
+
+export const operatorMeteringRoutes = [
+  ...productRoutes,
+  ...operatorEntitlementRoutes,
+  ...customerUsageRoutes,
+  ...operatorCorrectionRoutes,
+  ...backfillRoutes,
+];
+
+function createMeteringServices(context: Context) {
+  const thresholds = createThresholds(context);
+  return {
+    thresholds,
+    ingestion: createIngestion({ ...context, thresholds }),
+    reservations: createReservations(context),
+    settlements: createSettlements({ ...context, thresholds }),
+    entitlements: createEntitlementReader(context),
+    findLiveProduct,
+  };
+}
+
+const meteringJobs = (
+  { db, clock, metrics, log }: Context,
+  { thresholds }: Pick<MeteringServices, 'thresholds'>,
+): Job[] => [
+  { name: 'send-ending-notices', schedule: '20 */10 * * * *', run: createEndingMessages({ db, clock }) },
+  { name: 'evaluate-thresholds', schedule: '* * * * * *', run: () => thresholds.evaluateAll() },
+  {
+    name: 'count-reservations',
+    schedule: '40 * * * * *',
+    run: createReservationWatch({ db, clock, metrics, log }),
+  },
+  { name: 'run-backfills', schedule: '*/2 * * * * *', run: createBackfillRunner({ db, clock }) },
+];
+
+/** If mail is off, this only deletes what an earlier start has left. */
+const noticeJobs = (context: Context): Job[] => [
+  {
+    name: 'delete-old-notices',
+    schedule: '0 31 * * * *',
+    run: () => deleteOldNotices(context.db, new Date(context.clock.now())),
+  },
+  ...(context.config.mail
+    ? [
+        { name: 'mail-cap-notices', schedule: '20 */5 * * * *', run: createCapNotices(context) },
+        { name: 'mail-key-notices', schedule: '50 41 * * * *', run: createKeyNotices(context) },
+      ]
+    : []),
+];
