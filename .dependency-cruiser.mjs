@@ -65,6 +65,8 @@ const floors = [
   'dashboard/',
   'set-up/',
   'console/',
+  'metering/dashboard/',
+  'markets/dashboard/',
   'metering/console/',
   'markets/console/',
   'mounts/',

@@ -31,6 +31,8 @@ import { operatorRouter } from './mounts/operator.js';
 import { createOwnValuesReader } from './mounts/own-values.js';
 import { tradingRoutes } from './mounts/trading.js';
 import type { TradingContext } from './markets/config.js';
+import { sections as marketsSections } from './markets/dashboard/sections.js';
+import { sections as meteringSections } from './metering/dashboard/sections.js';
 import type { TradingServices } from './markets/services/services.js';
 
 /** Mounts the service's routes. The API comes first, because it is called most often. */
@@ -70,7 +72,7 @@ export function createApp(
     }),
   );
   app.use(ready);
-  const readFrame = createFrame(context);
+  const readFrame = createFrame(context, [...meteringSections, ...(trading ? marketsSections : [])]);
   app.use(dashboardRoutes(context, services, trading, sessionKeys, readFrame, options));
   app.use('/operator', jsonHeaders, operatorRouter(context, trading));
   app.use(unknownRoute);

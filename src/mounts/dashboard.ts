@@ -3,21 +3,22 @@ import { keyChangeRoutes } from '../accounts/api-keys/key-change-routes.js';
 import { apiKeyPages } from '../accounts/api-keys/pages.js';
 import { apiKeyReadRoutes } from '../accounts/api-keys/routes.js';
 import { consoleAuditPages } from '../console/audit-pages.js';
-import { customerEntitlementPages } from '../metering/console/entitlement-pages.js';
 import { customerKeyPages } from '../console/key-pages.js';
-import { customerUsageChangePages } from '../metering/console/usage-change-pages.js';
 import { customerPages } from '../console/customer-pages.js';
 import { operatorPages } from '../console/operator-pages.js';
 import type { ConsoleDeps } from '../console/page.js';
 import { personPages } from '../console/person-pages.js';
-import { productPages } from '../metering/console/product-pages.js';
 import { customerPeoplePages } from '../console/people-pages.js';
-import { serviceTradingPages } from '../markets/console/service-trading-pages.js';
-import { customerTradingPages } from '../markets/console/trading-pages.js';
-import { customerUsagePages } from '../metering/console/usage-pages.js';
 import { listPlacements, sumByServer, type Placement } from '../core/db/placement.js';
 import { nothingHere } from '../core/http/problem.js';
+import { accountWording } from '../accounts/audit/account-wording.js';
+import { joinWordings } from '../accounts/audit/wording.js';
 import { createConsoleFrame } from '../dashboard/frame.js';
+import * as markets from '../markets/console/console.js';
+import { auditWording as marketsWording } from '../markets/dashboard/audit-wording.js';
+import * as metering from '../metering/console/console.js';
+import { auditWording as meteringWording } from '../metering/dashboard/audit-wording.js';
+import { readOverviewPanel } from '../metering/dashboard/overview.js';
 import { leadToConfirmation, requireOperatorPerson } from '../accounts/identity/session/operator.js';
 import { pageHeaders } from '../core/http/headers.js';
 import { perKeyLimit } from '../core/http/rate-limit.js';
@@ -68,6 +69,8 @@ import { deliveryRoutes } from '../accounts/webhooks/delivery-routes.js';
 import { webhookPages } from '../accounts/webhooks/pages.js';
 import { webhookRoutes } from '../accounts/webhooks/routes.js';
 
+const wording = joinWordings([accountWording, meteringWording, marketsWording]);
+
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;
   joinLimits?: Partial<JoinLimits>;
@@ -114,7 +117,7 @@ export function dashboardRoutes(
     mountRoutes(Router(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
     webhookPages(context),
     mountRoutes(Router(), '/dashboard', [...webhookRoutes, ...deliveryRoutes], context),
-    auditPages(context),
+    auditPages({ ...context, wording }),
     usagePages(context),
     entitlementPages(context),
     ...(trading
@@ -124,27 +127,24 @@ export function dashboardRoutes(
         ]
       : []),
     membersPages(context),
-    overviewPages(context),
+    overviewPages({ ...context, wording, readPanels: [readOverviewPanel] }),
   );
   router.use(
     '/console',
     requirePerson(readSession),
     operatorsOnly,
     requireOperatorPerson,
-    pageFrame(createConsoleFrame(context)),
+    pageFrame(
+      createConsoleFrame(context, [...metering.consoleSections, ...(trading ? markets.consoleSections : [])]),
+    ),
     customerPages(context),
     customerPeoplePages(context),
-    customerEntitlementPages(context),
     customerKeyPages(context),
-    customerUsageChangePages(context),
-    ...(trading
-      ? [customerTradingPages, serviceTradingPages].map((pages) => pages({ ...context, live: trading.live }))
-      : []),
-    productPages(context),
-    customerUsagePages(context),
+    ...metering.consolePages(context),
+    ...(trading ? markets.consolePages({ ...context, live: trading.live }) : []),
     operatorPages(context),
     personPages(context),
-    consoleAuditPages(context),
+    consoleAuditPages({ ...context, wording }),
     shardPages(context),
   );
   router.use(leadToConfirmation(readSession));

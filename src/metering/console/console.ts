@@ -1,0 +1,20 @@
+import type { Router } from 'express';
+import type { ConsoleDeps } from '../../console/page.js';
+import type { Context } from '../../core/http/context.js';
+import type { ConsoleSection } from '../../dashboard/frame.js';
+import { customerEntitlementPages } from './entitlement-pages.js';
+import { productPages } from './product-pages.js';
+import { customerUsageChangePages } from './usage-change-pages.js';
+import { customerUsagePages } from './usage-pages.js';
+
+export const consoleSections: ConsoleSection[] = [
+  { id: 'products', href: '/console/products', label: 'Products' },
+  { id: 'usage', href: '/console/usage', label: 'Usage' },
+];
+
+export const consolePages = (deps: ConsoleDeps & Pick<Context, 'log'>): Router[] => [
+  customerEntitlementPages(deps),
+  customerUsageChangePages(deps),
+  productPages(deps),
+  customerUsagePages(deps),
+];
