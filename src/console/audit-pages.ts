@@ -30,7 +30,7 @@ export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Rou
     const { filter, form } = readAuditForm(req, res);
     const path = `${addressOf(customer.slug)}/audit-log`;
     const view = await readAuditView(deps, customer.id, path, filter, form.values);
-    const page = { view: 'customer-log', tab: 'audit-log', title: 'Audit log' } as const;
+    const page = { view: 'console/customer-log', tab: 'audit-log', title: 'Audit log' };
     const entries = view.entries.map(withoutLinks);
     await renderCustomer(deps, req, res, page, customer, { form, ...view, entries });
   });

@@ -17,6 +17,7 @@ import { createConsoleFrame } from '../dashboard/frame.js';
 import * as markets from '../markets/console/console.js';
 import { auditWording as marketsWording } from '../markets/dashboard/audit-wording.js';
 import * as metering from '../metering/console/console.js';
+import { customerSummary } from '../metering/console/customer-summary.js';
 import { auditWording as meteringWording } from '../metering/dashboard/audit-wording.js';
 import { readOverviewPanel } from '../metering/dashboard/overview.js';
 import { leadToConfirmation, requireOperatorPerson } from '../accounts/identity/session/operator.js';
@@ -129,6 +130,10 @@ export function dashboardRoutes(
     membersPages(context),
     overviewPages({ ...context, wording, readPanels: [readOverviewPanel] }),
   );
+  const consoleDeps = {
+    ...context,
+    tabs: [...metering.customerTabs, ...(trading ? markets.customerTabs : [])],
+  };
   router.use(
     '/console',
     requirePerson(readSession),
@@ -137,15 +142,15 @@ export function dashboardRoutes(
     pageFrame(
       createConsoleFrame(context, [...metering.consoleSections, ...(trading ? markets.consoleSections : [])]),
     ),
-    customerPages(context),
-    customerPeoplePages(context),
-    customerKeyPages(context),
-    ...metering.consolePages(context),
-    ...(trading ? markets.consolePages({ ...context, live: trading.live }) : []),
-    operatorPages(context),
-    personPages(context),
-    consoleAuditPages({ ...context, wording }),
-    shardPages(context),
+    customerPages({ ...consoleDeps, summaries: [customerSummary] }),
+    customerPeoplePages(consoleDeps),
+    customerKeyPages(consoleDeps),
+    ...metering.consolePages(consoleDeps),
+    ...(trading ? markets.consolePages({ ...consoleDeps, live: trading.live }) : []),
+    operatorPages(consoleDeps),
+    personPages(consoleDeps),
+    consoleAuditPages({ ...consoleDeps, wording }),
+    shardPages(consoleDeps),
   );
   router.use(leadToConfirmation(readSession));
   return router;

@@ -1,5 +1,5 @@
 import type { Router } from 'express';
-import type { ConsoleDeps } from '../../console/page.js';
+import type { ConsoleDeps, CustomerTab } from '../../console/page.js';
 import type { Context } from '../../core/http/context.js';
 import type { ConsoleSection } from '../../dashboard/frame.js';
 import { customerEntitlementPages } from './entitlement-pages.js';
@@ -10,6 +10,11 @@ import { customerUsagePages } from './usage-pages.js';
 export const consoleSections: ConsoleSection[] = [
   { id: 'products', href: '/console/products', label: 'Products' },
   { id: 'usage', href: '/console/usage', label: 'Usage' },
+];
+
+export const customerTabs: CustomerTab[] = [
+  { id: 'entitlements', place: 3, path: '/entitlements', label: 'Entitlements' },
+  { id: 'usage', place: 5, path: '/usage', label: 'Usage' },
 ];
 
 export const consolePages = (deps: ConsoleDeps & Pick<Context, 'log'>): Router[] => [

@@ -85,7 +85,7 @@ const show =
     const after = decodeKey(cursor, z.uuid());
     const found = await readBackfills(deps.db.orm, customer.id, { after, limit: PAGE_SIZE });
     const { page: rows, nextCursor } = cutPage(found, PAGE_SIZE, (last) => encodeKey(last.id));
-    const page = { view: 'usage-changes', tab: 'usage', title: 'Usage', notices } as const;
+    const page = { view: 'metering/console/usage-changes', tab: 'usage', title: 'Usage', notices };
     const formOf = (name: typeof which) => (name === which ? form : newForm());
     const correction = formOf('correction');
     await renderCustomer(deps, req, res, page, customer, {
@@ -138,7 +138,7 @@ function addBackfills(router: Router, deps: ConsoleDeps): void {
   const showOne = async (req: Request, res: Response, form: FormState) => {
     const customer = await readCustomer(deps, req);
     const { backfill, changes, mismatches } = await readBackfill(deps.db.orm, customer.id, readId(req));
-    const page = { view: 'backfill', tab: 'usage', title: 'Backfill', notices } as const;
+    const page = { view: 'metering/console/backfill', tab: 'usage', title: 'Backfill', notices };
     await renderCustomer(deps, req, res, page, customer, {
       form,
       backfill: toView(backfill, sumOf(changes, 'events')),
