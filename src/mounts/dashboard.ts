@@ -20,6 +20,7 @@ import * as metering from '../metering/console/console.js';
 import { customerSummary } from '../metering/console/customer-summary.js';
 import { auditWording as meteringWording } from '../metering/dashboard/audit-wording.js';
 import { readOverviewPanel } from '../metering/dashboard/overview.js';
+import { createSetUpStep } from '../metering/set-up/first-product.js';
 import { leadToConfirmation, requireOperatorPerson } from '../accounts/identity/session/operator.js';
 import { pageHeaders } from '../core/http/headers.js';
 import { perKeyLimit } from '../core/http/rate-limit.js';
@@ -105,7 +106,11 @@ export function dashboardRoutes(
   router.use(['/dashboard', '/confirm', '/set-up', '/console'], sessionLimit(context));
   router.use(signInPages(context, readSession, signIn));
   router.use(joinPages(context, readSession, options.joinLimits));
-  router.use(confirmPages(account, readSession), resetPages(account), setUpPages(account, readSession));
+  router.use(
+    confirmPages(account, readSession),
+    resetPages(account),
+    setUpPages({ ...account, steps: [createSetUpStep(context.config)] }, readSession),
+  );
   router.use(
     '/dashboard',
     requirePerson(readSession),
