@@ -1,13 +1,13 @@
 import { postLine, readEntitlementsLine, readLine, sendEventLine } from './core/pages/curl-line.js';
 import type { ExampleOrder } from './markets/orders/first-order.js';
-import type { DemoData } from './demo/demo.js';
+import type { Demo } from './demo.js';
 
 /**
  * The text shown once the demo has started. Its `curl` lines work as printed.
  * @param markets what can be bought now; undefined: no market is available yet; null: the service has no markets
  */
 export function describeDemo(
-  demo: DemoData,
+  demo: Demo,
   baseUrl: string,
   markets: { order?: ExampleOrder | undefined } | null = {},
 ): string {

@@ -16,7 +16,8 @@ import { memoryLimitStores, redisLimitStores } from './core/http/limit-store.js'
 import { createHttpServer, listen } from './core/http/server.js';
 import { createLifecycle } from './core/http/context.js';
 import { createMetrics } from './core/metrics.js';
-import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
+import { demoPart, type Demo } from './demo.js';
+import { readDemo, writeDemo } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
 import { seedDemoTrading } from './markets/demo/trading.js';
 import { seedDemoUsage } from './metering/demo/usage.js';
@@ -54,7 +55,7 @@ export interface Service {
   /** Address of the service, with the actual port. */
   url: string;
   /** Undefined in production and on a database with other data. */
-  demo: DemoData | undefined;
+  demo: Demo | undefined;
   /** Resolves when the demo's past is filled in, or left to a later start. */
   pastReady: Promise<void>;
   /** Link for the first operator; undefined if there is one, or a demo. */
@@ -89,7 +90,7 @@ export async function startService(
   const { db, lifecycle, limitStores } = context;
   const services = createApiServices(context);
   const trading = config.hasMarkets ? createTradingServices(context, options) : undefined;
-  let demo: DemoData | undefined;
+  let demo: Demo | undefined;
   const listDemoLogins = () => demo?.logins ?? [];
   const server = createHttpServer(createApp(context, services, trading, { ...options, listDemoLogins }), {
     limits: config.limits.connections,
@@ -105,7 +106,7 @@ export async function startService(
     const refreshed = trading?.refresher.refresh();
     await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
     if (trading && !replay) await Promise.all([trading.trainer.load(), tryToJudgeGates(trading, log)]);
-    if (!config.production) demo = (await seedDemo(context)) ?? (await readDemo(context));
+    if (!config.production) demo = (await seedDemo(context, demoPart)) ?? (await readDemo(context, demoPart));
     // The greeting contains an order to paste.
     if (demo) await Promise.race([refreshed, setTimeout(MARKETS_WAIT_MS, undefined, { ref: false })]);
     if (!demo && !replay) setUpLink = await tryToCreateSetUpLink(context);
@@ -167,7 +168,7 @@ async function openContext(
 }
 
 interface DemoOptions {
-  demo: DemoData | undefined;
+  demo: Demo | undefined;
   replay: TapePlayer | undefined;
 }
 

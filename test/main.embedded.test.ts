@@ -8,7 +8,7 @@ import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../src/core/db/open.js';
-import type { DemoData } from '../src/demo/demo.js';
+import type { Demo } from '../src/demo.js';
 import { ledgerEntries, tradingOrders, usageEvents } from '../src/tables.js';
 import { Browser } from './support/accounts.js';
 import { createOrganization } from './support/fixtures.js';
@@ -67,7 +67,7 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-const readDemo = (): DemoData => JSON.parse(readFileSync(join(folder, 'data', 'demo.json'), 'utf8'));
+const readDemo = (): Demo => JSON.parse(readFileSync(join(folder, 'data', 'demo.json'), 'utf8'));
 const urlIn = (text: string) => /Gauge is running at (\S+) with demo data/.exec(text)?.[1];
 
 describe('a start that must fail', () => {

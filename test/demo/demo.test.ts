@@ -6,7 +6,8 @@ import { promisify } from 'node:util';
 import { eq, ne } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { readDemo, writeDemo, type DemoData } from '../../src/demo/demo.js';
+import { demoPart, type Demo } from '../../src/demo.js';
+import { readDemo, writeDemo } from '../../src/demo/demo.js';
 import { describeDemo } from '../../src/greeting.js';
 import { findFirstOrder } from '../../src/markets/orders/first-order.js';
 import { seedDemo } from '../../src/demo/seed.js';
@@ -44,19 +45,19 @@ async function setUp(template?: string) {
 /** The demo is created once, and most tests begin with a copy of it. */
 let seeded: {
   template: string;
-  demo: DemoData;
+  demo: Demo;
   /** Modes of its file and folder, and its contents when it has just been created. */
   modes: number[];
-  remembered: DemoData | undefined;
+  remembered: Demo | undefined;
   remove(): Promise<void>;
 };
 beforeAll(async () => {
   await setUp();
   const made = database;
-  expect(await readDemo(service.context)).toBeUndefined();
+  expect(await readDemo(service.context, demoPart)).toBeUndefined();
   const demo = await seed();
   const modes = [file(), join(folder, 'data')].map((path) => statSync(path).mode & 0o777);
-  const remembered = await readDemo(service.context);
+  const remembered = await readDemo(service.context, demoPart);
   await service.stop();
   seeded = { demo, modes, remembered, template: await made.becomeTemplate(), remove: () => made.remove() };
   rmSync(folder, { recursive: true, force: true });
@@ -75,14 +76,14 @@ const call = operatorClient(() => service);
 
 const file = () => join(folder, 'data', 'demo.json');
 
-async function seed(): Promise<DemoData> {
-  const demo = await seedDemo(service.context);
+async function seed(): Promise<Demo> {
+  const demo = await seedDemo(service.context, demoPart);
   if (!demo) throw new Error('the demo was made before');
   return demo;
 }
 
 describe('the demo data', () => {
-  let demo: DemoData;
+  let demo: Demo;
   beforeAll(async () => {
     await setUpSeeded();
     demo = seeded.demo;
@@ -155,19 +156,22 @@ describe('creating the demo data', () => {
   afterEach(tearDown);
 
   it('happens once, even if two instances start together', async () => {
-    const results = await Promise.all([seedDemo(service.context), seedDemo(service.context)]);
+    const results = await Promise.all([
+      seedDemo(service.context, demoPart),
+      seedDemo(service.context, demoPart),
+    ]);
     expect(results.filter((demo) => demo !== undefined)).toHaveLength(1);
-    expect(await seedDemo(service.context)).toBeUndefined();
+    expect(await seedDemo(service.context, demoPart)).toBeUndefined();
     expect(await database.db.orm.$count(organizations)).toBe(2);
-    expect(await readDemo(service.context)).toEqual(results.find((demo) => demo !== undefined));
+    expect(await readDemo(service.context, demoPart)).toEqual(results.find((demo) => demo !== undefined));
   });
 
   it('does not happen if there is an Organization, nor in production', async () => {
     const config = { ...service.context.config, production: true };
-    expect(await seedDemo({ ...service.context, config })).toBeUndefined();
+    expect(await seedDemo({ ...service.context, config }, demoPart)).toBeUndefined();
     expect(await database.db.orm.$count(organizations)).toBe(0);
     await createOrganization(database.db);
-    expect(await seedDemo(service.context)).toBeUndefined();
+    expect(await seedDemo(service.context, demoPart)).toBeUndefined();
     expect(await database.db.orm.$count(users)).toBe(0);
     expect(existsSync(file())).toBe(false);
   });
@@ -287,9 +291,9 @@ describe('an existing demo', () => {
   afterEach(tearDown);
 
   it('is not shown for another database, for a key that no longer works, or in production', async () => {
-    expect(await readDemo(service.context)).toEqual(seeded.demo);
+    expect(await readDemo(service.context, demoPart)).toEqual(seeded.demo);
     const config = { ...service.context.config, production: true };
-    expect(await readDemo({ ...service.context, config })).toBeUndefined();
+    expect(await readDemo({ ...service.context, config }, demoPart)).toBeUndefined();
     const now = new Date(service.clock.now());
     const cases = [
       { revokedAt: now },
@@ -298,7 +302,7 @@ describe('an existing demo', () => {
     ];
     for (const values of cases) {
       await database.db.orm.update(apiKeys).set(values).where(eq(apiKeys.livemode, true));
-      expect(await readDemo(service.context)).toBeUndefined();
+      expect(await readDemo(service.context, demoPart)).toBeUndefined();
     }
   });
 
@@ -306,13 +310,13 @@ describe('an existing demo', () => {
     const whole = readFileSync(file(), 'utf8');
     for (const damaged of ['', '{', '{}', 'null', whole.slice(0, -10)]) {
       writeFileSync(file(), damaged);
-      expect(await readDemo(service.context)).toBeUndefined();
+      expect(await readDemo(service.context, demoPart)).toBeUndefined();
     }
   });
 });
 
 describe.runIf(isEmbedded)('the greeting of the demo', () => {
-  let demo: DemoData;
+  let demo: Demo;
   beforeAll(async () => {
     await setUpSeeded();
     demo = seeded.demo;

@@ -17,7 +17,7 @@ import { createTradingServices, type TradingServices } from '../services/service
 import type { Settlement } from '../settlement/settlement.js';
 import type { Signal } from '../signals/signal.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import type { DemoData } from '../../demo/demo.js';
+import type { MarketsDemo } from './demo.js';
 
 /** Seconds; longer than the lease of the settlement. */
 const LEASE_TRIES = 90;
@@ -38,7 +38,7 @@ const RESTING_MS = 15 * MINUTE_MS;
  */
 export async function seedDemoTrading(
   context: TradingContext,
-  demo: DemoData,
+  demo: MarketsDemo,
   signal = new AbortController().signal,
 ): Promise<void> {
   const { db, clock, config } = context;

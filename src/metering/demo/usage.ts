@@ -4,7 +4,7 @@ import type { Context } from '../../core/http/context.js';
 import { toBatch } from '../ingestion/batch.js';
 import { recordBatches } from '../ingestion/flush.js';
 import type { UsageEvent } from '../ingestion/schema.js';
-import type { DemoData } from '../../demo/demo.js';
+import type { MeteringDemo } from './demo.js';
 import { inChunks } from '../../core/steps.js';
 import { MINUTE_MS, HOUR_MS } from '../../core/time.js';
 
@@ -16,7 +16,7 @@ const BATCH = 250;
 export async function seedDemoUsage(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   keyUse: KeyUse,
-  demo: DemoData,
+  demo: MeteringDemo,
   signal?: AbortSignal,
 ): Promise<void> {
   const now = clock.now();
@@ -42,7 +42,7 @@ export async function seedDemoUsage(
   await keyUse.flush();
 }
 
-function makeEvents({ products }: DemoData, now: number, share: number): UsageEvent[] {
+function makeEvents({ products }: MeteringDemo, now: number, share: number): UsageEvent[] {
   const thisHour = Math.floor(now / HOUR_MS) * HOUR_MS;
   const used = products.filter(({ kind }) => kind === 'live');
   const events: UsageEvent[] = [];

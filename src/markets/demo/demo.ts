@@ -1,0 +1,22 @@
+import { z } from 'zod';
+import { addSystemKey } from '../../accounts/api-keys/api-keys.js';
+import type { DemoPart } from '../../demo/demo.js';
+
+const schema = z.object({
+  keys: z.object({
+    /** May read the portfolio and place orders; a test key, so it trades only on paper. */
+    trading: z.string(),
+  }),
+});
+
+export type MarketsDemo = z.infer<typeof schema>;
+
+/** A key that trades on paper. */
+export const demo: DemoPart<MarketsDemo> = {
+  schema,
+  async seed(tx, first, source) {
+    const scopes = ['trading:read', 'trading:write'];
+    const key = { name: 'paper trader', livemode: false, scopes, now: source.at };
+    return { keys: { trading: (await addSystemKey(tx, first.id, key)).secret } };
+  },
+};
