@@ -49,7 +49,9 @@ export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Rou
     const page = { view: 'console/audit-log', title: 'Audit log', section: 'audit-log' };
     await renderPage(deps, req, res, page, {
       form,
+      path: PATH,
       actions: [{ value: '', label: 'Everything' }, ...actions],
+      actors: undefined,
       isFiltered: Object.keys(form.values).length > 0,
       isReadable: filter !== undefined,
       entries,

@@ -2,7 +2,6 @@ import type { Request, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
 import { toPlainDecimal } from '../../core/decimal.js';
-import { AppError } from '../../core/errors.js';
 import { readPathId } from '../../core/http/request.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { cutPage } from '../../core/http/page.js';
@@ -32,7 +31,8 @@ import {
 } from '../backfills/backfills.js';
 import type { Backfill } from '../backfills/queries.js';
 import { correctEvents } from '../corrections/corrections.js';
-import { amount, mode } from '../events/page-schema.js';
+import { mode } from '../events/page-schema.js';
+import { correctionFields, toFieldError } from '../reports/correction-pages.js';
 import {
   addressOf,
   decodeKey,
@@ -43,12 +43,9 @@ import {
   type ConsoleDeps,
 } from '../../console/page.js';
 
-const correctionSchema = z.object({
-  idempotencyKey: text(255),
-  quantity: amount,
-  why: text(200),
-  correctionKey: z.uuid(),
-});
+/** The page's other form has a `reason` too. */
+const { reason: why, ...otherFields } = correctionFields;
+const correctionSchema = z.object({ idempotencyKey: text(255), why, ...otherFields });
 
 const day = z.iso.date('must be a date like 2026-01-31');
 const backfillSchema = z
@@ -109,7 +106,7 @@ function addCorrections(router: Router, deps: ConsoleDeps): void {
       const corrections = [{ ...input, reason, quantity: toPlainDecimal(input.quantity, 0) }];
       await changeAsOperator(deps, req, res, (tx, source) =>
         correctEvents(tx, { orgId, livemode: undefined, isUnlimited: true, corrections }, source),
-      ).catch(toFieldError);
+      ).catch(toFieldError(noEvent()));
       res.redirect(303, toAddress(base(slug), { done: 'corrected' }));
     },
     show: show(deps, 'correction'),
@@ -199,10 +196,4 @@ function toView(
   };
 }
 
-function toFieldError(error: unknown): never {
-  if (!(error instanceof AppError)) throw error;
-  if (error.code === 'event_not_found')
-    throw fieldError('idempotencyKey', 'is not the key of an event of this customer');
-  const [place] = (error.code === 'quantity_out_of_range' && error.errors) || [];
-  throw place ? fieldError('quantity', `is too much. ${place.detail}`) : error;
-}
+const noEvent = () => fieldError('idempotencyKey', 'is not the key of an event of this customer');
