@@ -66,7 +66,10 @@ export function createApp(
     }),
   );
   app.use(ready);
-  const readFrame = createFrame(context);
+  const readFrame = createFrame(
+    context,
+    products.flatMap(({ sections }) => sections),
+  );
   app.use(dashboardRoutes(context, { products, services }, sessionKeys, readFrame, options));
   app.use('/operator', jsonHeaders, operatorRouter(context, products));
   app.use(unknownRoute);

@@ -6,16 +6,31 @@ import type { ConfigPart, ServiceConfig } from './core/config.js';
 import type { Job } from './core/db/jobs.js';
 import type { Context } from './core/http/context.js';
 import type { Metrics } from './core/metrics.js';
-import type { DemoData } from './demo/demo.js';
+import type { Wording } from './accounts/audit/wording.js';
+import type { CustomerSummary } from './console/customer-summary.js';
+import type { ConsoleDeps, CustomerTab } from './console/page.js';
+import type { ConsoleSection, Section } from './dashboard/frame.js';
+import type { ReadOverviewPanel } from './dashboard/overview/pages.js';
+import type { DemoData, DemoPart } from './demo/demo.js';
+import type { SetUpStep } from './set-up/set-up.js';
 
 /** One of the products that the shell joins. Each knows the core and the accounts, and no other product. */
 export interface Product {
   name: string;
   config: ConfigPart;
+  demo: DemoPart;
+  auditWording: Wording;
+  /** Of the dashboard's navigation. */
+  sections: Section[];
+  consoleSections: ConsoleSection[];
+  /** Tabs of a customer in the console. */
+  customerTabs: CustomerTab[];
+  customerSummary?: CustomerSummary;
+  readOverviewPanel?: ReadOverviewPanel;
   createMetrics: (registers: Registry[]) => Partial<Metrics>;
   /** Default: always on. */
   isOn?: (config: ServiceConfig) => boolean;
-  create: (context: Context, calls: CallDeps, options: ProductOptions) => RunningProduct;
+  create: (context: Context, calls: CallDeps, options: ProductOptions) => ProductAtWork;
 }
 
 /** Options of the products, for tests, benchmarks and commands. Each product adds its own with `declare module`. */
@@ -24,8 +39,10 @@ export interface ProductOptions {}
 /** What the products offer to pages, commands and tests. Each product adds its own with `declare module`. */
 export interface Services extends CallDeps {}
 
-/** A product at work in one app. Everything is mounted by the shell. */
-export interface RunningProduct {
+export type RunningProduct = Product & ProductAtWork;
+
+/** What a product does in one app. The shell mounts and calls everything. */
+export interface ProductAtWork {
   services: Partial<Services>;
   /** Mounts routes below `/api`. `limitTo` limits the calls per minute of each key. */
   mountApi?: (router: Router, limitTo: LimitCalls) => void;
@@ -34,7 +51,8 @@ export interface RunningProduct {
   /** Below `/dashboard`. */
   pages: RequestHandler[];
   /** Below `/console`. */
-  consolePages: RequestHandler[];
+  consolePages: (deps: ConsoleDeps & Context) => RequestHandler[];
+  setUpStep?: SetUpStep;
   /** Below `/operator`. */
   mountOperator: (router: Router) => void;
   jobs: Job[];

@@ -21,7 +21,7 @@ export function createProducts(context: Context, options: ProductOptions = {}): 
   const calls = { keys: createKeyReader(context), keyUse: createKeyUse(context) };
   const running = products
     .filter(({ isOn }) => isOn?.(context.config) ?? true)
-    .map((product) => product.create(context, calls, options));
+    .map((product) => ({ ...product, ...product.create(context, calls, options) }));
   const services = Object.assign({}, calls, ...running.map((product) => product.services)) as Services;
   return { products: running, services };
 }

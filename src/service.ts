@@ -80,7 +80,8 @@ export async function startService(
     const loading = Promise.all(running.products.map(async ({ beginLoading }) => beginLoading?.()));
     await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
     await Promise.all(running.products.map(async ({ load }) => load?.()));
-    if (!config.production) demo = (await seedDemo(context)) ?? (await readDemo(context));
+    const parts = products.map((product) => product.demo);
+    if (!config.production) demo = (await seedDemo(context, parts)) ?? (await readDemo(context, parts));
     // The greeting shows what can be done with what is loaded.
     if (demo) await Promise.race([loading, setTimeout(LOADING_WAIT_MS, undefined, { ref: false })]);
     else setUpLink = await tryToCreateSetUpLink(context);

@@ -6,13 +6,13 @@ import {
   listOperatorRows,
   type OperatorRow,
 } from '../accounts/audit/queries.js';
+import { titleOf, type Wording } from '../accounts/audit/wording.js';
 import type { Orm } from '../core/db/client.js';
 import { isUuid } from '../core/http/request.js';
 import { cutPage } from '../core/http/page.js';
 import { toPager } from '../core/pages/address.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { readAuditForm, readAuditView } from '../dashboard/audit-log/pages.js';
-import { titleOf } from '../dashboard/audit-log/sentences.js';
 import { toEntryView, withoutLinks, type Actor } from '../dashboard/audit-log/view.js';
 import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
@@ -20,7 +20,8 @@ const PATH = `${CONSOLE}/audit-log`;
 const MAX_ACTIONS = 200;
 
 /** `/console/audit-log`, and the log of each customer. */
-export function consoleAuditPages(deps: ConsoleDeps): Router {
+export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Router {
+  const { wording } = deps;
   const { orm } = deps.db;
   const router = pageRouter();
 
@@ -28,8 +29,8 @@ export function consoleAuditPages(deps: ConsoleDeps): Router {
     const customer = await readCustomer(deps, req);
     const { filter, form } = readAuditForm(req, res);
     const path = `${addressOf(customer.slug)}/audit-log`;
-    const view = await readAuditView(orm, customer.id, path, filter, form.values);
-    const page = { view: 'customer-log', tab: 'audit-log', title: 'Audit log' } as const;
+    const view = await readAuditView(deps, customer.id, path, filter, form.values);
+    const page = { view: 'console/customer-log', tab: 'audit-log', title: 'Audit log' };
     const entries = view.entries.map(withoutLinks);
     await renderCustomer(deps, req, res, page, customer, { form, ...view, entries });
   });
@@ -40,15 +41,17 @@ export function consoleAuditPages(deps: ConsoleDeps): Router {
     const before = cursor === undefined ? undefined : decodeCursor(cursor);
     const rows = filter ? await listOperatorRows(orm, asked, { before, limit: PAGE_SIZE + 1 }) : [];
     const { page: shown, nextCursor } = cutPage(rows, PAGE_SIZE, ({ id }) => encodeCursor(id));
-    const entries = await toEntries(orm, shown);
+    const entries = await toEntries(orm, wording, shown);
     const actions = (await listOperatorActions(orm, MAX_ACTIONS)).map((value) => ({
       value,
-      label: titleOf(value),
+      label: titleOf(wording, value),
     }));
     const page = { view: 'console/audit-log', title: 'Audit log', section: 'audit-log' };
     await renderPage(deps, req, res, page, {
       form,
+      path: PATH,
       actions: [{ value: '', label: 'Everything' }, ...actions],
+      actors: undefined,
       isFiltered: Object.keys(form.values).length > 0,
       isReadable: filter !== undefined,
       entries,
@@ -60,7 +63,7 @@ export function consoleAuditPages(deps: ConsoleDeps): Router {
 }
 
 /** Adds the author of each entry: a person's account, or the log's name for any other actor. */
-async function toEntries(orm: Orm, rows: OperatorRow[]) {
+async function toEntries(orm: Orm, wording: Wording, rows: OperatorRow[]) {
   const ids = [...new Set(rows.map(({ actor }) => actor))].filter((actor) => isUuid(actor));
   const people = new Map((await findUsers(orm, ids)).map((person) => [person.id, person]));
   return rows.map((row) => {
@@ -73,6 +76,6 @@ async function toEntries(orm: Orm, rows: OperatorRow[]) {
           email: null,
           note: isUuid(row.actor) ? 'account removed' : null,
         };
-    return toEntryView(row, actor);
+    return toEntryView(wording, row, actor);
   });
 }

@@ -12,7 +12,6 @@ import {
   readQuery,
   tryQuery,
 } from '../core/pages/form.js';
-import { formatShare } from '../core/pages/format.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { filledIn } from '../accounts/identity/account/schema.js';
 import { countMembers } from '../accounts/identity/members/queries.js';
@@ -22,19 +21,12 @@ import { getLockedOrganization, putOrganization } from '../accounts/identity/org
 import { lockOrganization, type Organization } from '../accounts/identity/organizations/queries.js';
 import { marketAccesses, type MarketAccess } from '../accounts/organizations/table.js';
 import { confirmDanger, requireConfirmation } from '../accounts/identity/session/operator.js';
-import {
-  findCustomer,
-  listCustomers,
-  signals,
-  states,
-  type Customer,
-  type ProductUse,
-} from './customer-queries.js';
+import { findCustomer, listCustomers, ownSignals, states, type Customer } from './customer-queries.js';
+import type { CustomerFacts, CustomerSummary } from './customer-summary.js';
 import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 const querySchema = z.object({
   search: text(254).optional(),
-  signal: z.enum(signals, 'must be one of the choices').optional(),
   state: z.enum(states, 'must be one of the choices').default('current'),
   cursor: slugSchema.optional(),
 });
@@ -48,8 +40,12 @@ const settingsSchema = z.strictObject({
 });
 export const archiveSchema = z.strictObject({ archived: z.enum(['yes', 'no'], 'must be yes or no') });
 
+interface CustomerDeps extends ConsoleDeps {
+  summaries: readonly CustomerSummary[];
+}
+
 /** `/console`: the customers and their settings. */
-export function customerPages(deps: ConsoleDeps): Router {
+export function customerPages(deps: CustomerDeps): Router {
   const router = pageRouter();
   addList(router, deps);
   addSettings(router, deps);
@@ -57,29 +53,45 @@ export function customerPages(deps: ConsoleDeps): Router {
   return router;
 }
 
-function addList(router: Router, deps: ConsoleDeps): void {
-  const { db, clock, config } = deps;
+function addList(router: Router, deps: CustomerDeps): void {
+  const { db, clock, config, summaries } = deps;
+  const signals = [...summaries.flatMap((summary) => summary.signals), ...ownSignals];
+  const schema = querySchema.extend({
+    signal: z
+      .enum(
+        signals.map(({ id }) => id),
+        'must be one of the choices',
+      )
+      .optional(),
+  });
   const { hasMarkets } = config;
   const first = config.firstMarketAccess;
 
   router.get('/', async (req, res) => {
     const query = readQuery(req);
     const { form, result } = await tryQuery(res, query, async () => {
-      const { search, cursor, ...rest } = parseQueryForm(querySchema, query);
-      const filter = { ...rest, search: search?.trim() || undefined };
+      const { search, cursor, signal, state } = parseQueryForm(schema, query);
+      const filter = {
+        state,
+        search: search?.trim() || undefined,
+        signal: signals.find(({ id }) => id === signal),
+      };
       const range = { after: cursor, limit: PAGE_SIZE };
       const { customers, nextCursor } = await listCustomers(db, clock.now(), filter, range);
       const shown = {
         search: filter.search,
-        signal: filter.signal,
+        signal,
         state: query.state as string | undefined,
       };
-      return { customers, pager: toPager(CONSOLE, shown, { cursor, nextCursor }) };
+      const views = await toCustomerViews(deps, customers);
+      return { customers: views, pager: toPager(CONSOLE, shown, { cursor, nextCursor }) };
     });
     const page = { view: 'console/customers', title: 'Customers', section: 'customers' };
     await renderPage(deps, req, res, page, {
       form: { ...form, values: { state: 'current', ...form.values } },
-      customers: result?.customers.map(toCustomerView),
+      customers: result?.customers,
+      signals,
+      summaries,
       pager: result?.pager,
       isFiltered: Object.keys(query).some((field) => field !== 'cursor'),
     });
@@ -119,19 +131,20 @@ const notices = {
   restored: 'Restored. Everything is as it was.',
 };
 
-function addSettings(router: Router, deps: ConsoleDeps): void {
+function addSettings(router: Router, deps: CustomerDeps): void {
   const { db, clock, config } = deps;
 
   const show = async (req: Request, res: Response, form: FormState) => {
     const customer = await readCustomer(deps, req);
     const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
+    const [summary] = await toCustomerViews(deps, [found]);
     const memberCount = await countMembers(db.orm, customer.id);
     const { name, requireSecondFactor, marketAccess } = customer;
     const given = { name, requireSecondFactor: requireSecondFactor ? 'yes' : '', marketAccess };
-    const page = { view: 'customer', tab: 'overview', title: 'Overview', notices } as const;
+    const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
     await renderCustomer(deps, req, res, page, customer, {
       form: Object.keys(form.values).length > 0 ? form : { ...form, values: given },
-      summary: toCustomerView(found),
+      summary,
       hasMarkets: config.hasMarkets,
       memberCount,
     });
@@ -170,7 +183,9 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
   const show = async (req: Request, res: Response, form: FormState) => {
     const customer = await readCustomer(deps, req);
     const title = customer.archivedAt === null ? 'Archive' : 'Restore';
-    await renderCustomer(deps, req, res, { view: 'archive', tab: 'overview', title }, customer, { form });
+    await renderCustomer(deps, req, res, { view: 'console/archive', tab: 'overview', title }, customer, {
+      form,
+    });
   };
 
   addForm(router, '/customers/:slug/archive', {
@@ -188,23 +203,19 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-const NEAR = 0.8;
-
-const toCustomerView = ({ uses, productCount, ...customer }: Customer) => {
-  const views = uses.map(toUseView);
-  return {
-    ...customer,
-    href: addressOf(customer.slug),
-    uses: views,
-    moreUses: productCount - uses.length,
-    // The views are sorted by share, highest first.
-    isOver: (views[0]?.share ?? 0) >= 1,
-    isNear: (views[0]?.share ?? 0) >= NEAR,
-  };
-};
-
-function toUseView({ used, cap, ...product }: ProductUse) {
-  if (cap === null) return { ...product, used, cap, share: undefined, percent: undefined };
-  const share = Number(cap) > 0 ? Number(used) / Number(cap) : 1;
-  return { ...product, used, cap, share, percent: formatShare(used, cap) };
+/** Adds what each product shows of the customers. */
+async function toCustomerViews({ db, clock, summaries }: CustomerDeps, customers: Customer[]) {
+  const ids = customers.map(({ id }) => id);
+  const read: { summary: CustomerSummary; facts: Map<string, CustomerFacts> }[] = [];
+  for (const summary of summaries)
+    read.push({ summary, facts: await summary.read(db.orm, clock.now(), ids) });
+  return customers.map((customer) => {
+    const parts = read.map(({ summary, facts }) => ({ ...summary, ...facts.get(customer.id)! }));
+    return {
+      ...customer,
+      href: addressOf(customer.slug),
+      parts,
+      flags: parts.flatMap(({ flags }) => flags),
+    };
+  });
 }

@@ -3,12 +3,18 @@ import { textArray, selectRows } from '../core/db/sql.js';
 import type { GroupTables, Orm } from '../core/db/client.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../core/db/shards.js';
 import { cutPage } from '../core/http/page.js';
-import { DAY_MS, monthOf } from '../core/time.js';
-import { effectiveCap } from '../metering/entitlements/table.js';
+import { DAY_MS } from '../core/time.js';
 import { failedSince, type FailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 
-export const signals = ['near', 'over', 'expiring', 'sign-ins'] as const;
-type Signal = (typeof signals)[number];
+/** What stands out about customers; the list can be filtered by it. */
+export interface Signal {
+  /** The value of `?signal=`. */
+  id: string;
+  label: string;
+  /** A condition on tables that are spread over shard groups is evaluated in each group. */
+  condition: (nowMs: number) => SQL | ((t: GroupTables) => SQL);
+}
+
 export const states = ['current', 'archived', 'all'] as const;
 
 export interface CustomerFilter {
@@ -18,29 +24,17 @@ export interface CustomerFilter {
   state: (typeof states)[number];
 }
 
-/** Live usage of a product in the month. Decimals are exact text. */
-export interface ProductUse {
-  slug: string;
-  name: string;
-  used: string;
-  /** Null: unlimited, or no entitlement. */
-  cap: string | null;
-}
-
 export interface Customer {
+  id: string;
   slug: string;
   name: string;
   isArchived: boolean;
-  /** Highest share of the cap first, at most `MAX_USES`. */
-  uses: ProductUse[];
-  productCount: number;
   /** Keys that expire in the next seven days. */
   expiringKeys: number;
   /** Failed sign-ins of all members within a day. */
   failed: FailedSignIns;
 }
 
-const MAX_USES = 3;
 const SOON_MS = 7 * DAY_MS;
 
 /** A page of customers by slug, and the slug after which the next page begins. */
@@ -63,7 +57,7 @@ export async function listCustomers(
     );
     return sql`o.slug = any (${textArray(rows.map(({ slug }) => slug))}::text[])`;
   };
-  const condition = signal && conditions[signal](nowMs);
+  const condition = signal?.condition(nowMs);
   const where =
     typeof condition === 'function'
       ? await findBySignal(condition)
@@ -92,46 +86,25 @@ function matches(search: string | undefined, t: GroupTables): SQL {
 export const toPattern = (search: string): string =>
   `${search.toLowerCase().replaceAll(/[\\%_]/g, (mark) => `\\${mark}`)}%`;
 
-const cap = sql.raw(effectiveCap('e', 'p'));
-
-/** Totals of the month with the caps of the entitlements; an archived product has no cap. */
-const useOf = (t: GroupTables, nowMs: number): SQL => sql`${t('usage_totals')} t
-    join ${t('products')} p on p.id = t.product_id and p.usage_metric = t.metric
-    left join ${t('entitlements')} e on e.org_id = t.org_id and e.product_id = t.product_id and p.archived_at is null
-    cross join lateral (select case when e.org_id is not null then ${cap} end as cap) c
-    where t.period = ${monthOf(nowMs)}::date and t.livemode and t.quantity > 0`;
-
 const isExpiring = (nowMs: number): SQL => sql`revoked_at is null
     and expires_at > ${toTime(nowMs)}::timestamptz and expires_at <= ${toTime(nowMs + SOON_MS)}::timestamptz`;
 
 const hasFailed = (nowMs: number): SQL => sql`f.hour >= ${failedSince(nowMs).toISOString()}::timestamptz`;
 
-/**
- * Scans the month's totals once, by their index, and of the entitlements reads only those with their own cap. The
- * Organizations found are then checked exactly, one by one, until the page is full.
- */
-const usesAbove = (nowMs: number, share: SQL) => (t: GroupTables) =>
-  sql`case when o.id in (
-      with product as materialized (
-        select id, usage_metric, unit_cap * ${share} as least from ${t('products')} where archived_at is null
-      ), own as materialized (
-        select org_id, product_id, unit_cap * ${share} as least from ${t('entitlements')} where has_own_cap
-      )
-      select t.org_id from ${t('usage_totals')} t
-      join product p on p.id = t.product_id and p.usage_metric = t.metric
-      left join own on own.org_id = t.org_id and own.product_id = t.product_id
-      where t.period = ${monthOf(nowMs)}::date and t.livemode
-        and t.quantity >= case when own.org_id is null then p.least else own.least end
-    ) then exists (select from ${useOf(t, nowMs)} and t.org_id = o.id and t.quantity >= c.cap * ${share} offset 0) end`;
-
-/** A condition on tables that are spread over shard groups is evaluated in each group. */
-const conditions: Record<Signal, (nowMs: number) => SQL | ((t: GroupTables) => SQL)> = {
-  near: (nowMs) => usesAbove(nowMs, sql.raw('0.8')),
-  over: (nowMs) => usesAbove(nowMs, sql.raw('1')),
-  expiring: (nowMs) => (t) => sql`o.id in (select org_id from ${t('api_keys')} where ${isExpiring(nowMs)})`,
-  'sign-ins': (nowMs) =>
-    sql`o.id in (select m.org_id from failed_sign_ins f join memberships m using (user_id) where ${hasFailed(nowMs)})`,
-};
+export const ownSignals: Signal[] = [
+  {
+    id: 'expiring',
+    label: 'Keys expiring within 7 days',
+    condition: (nowMs) => (t) =>
+      sql`o.id in (select org_id from ${t('api_keys')} where ${isExpiring(nowMs)})`,
+  },
+  {
+    id: 'sign-ins',
+    label: 'Failed sign-ins in the last day',
+    condition: (nowMs) =>
+      sql`o.id in (select m.org_id from failed_sign_ins f join memberships m using (user_id) where ${hasFailed(nowMs)})`,
+  },
+];
 
 type CustomerRow = { [Name in keyof Customer]: Customer[Name] | null };
 
@@ -146,30 +119,18 @@ async function readCustomers(orm: Orm, nowMs: number, where: SQL, limit: number)
     from page join memberships m on m.org_id = page.id join failed_sign_ins f using (user_id)
     where ${hasFailed(nowMs)}
     group by m.org_id
-  ), used as materialized (
-    select org_id, json_agg(json_build_object('slug', slug, 'name', name, 'used', trim_scale(quantity)::text, 'cap', trim_scale(cap)::text)
-      order by place) as uses, max(count)::int as count
-    from (
-      select t.org_id, p.slug, p.name, t.quantity, c.cap, count(*) over (partition by t.org_id) as count,
-        row_number() over (partition by t.org_id
-          order by case when c.cap = 0 then 1e30 else t.quantity / c.cap end desc nulls last, t.quantity desc, p.slug) as place
-      from ${useOf(wholeTables, nowMs)} and t.org_id in (select id from page)
-    ) ranked
-    where place <= ${MAX_USES}
-    group by org_id
   ), keyed as materialized (
     select org_id, count(*)::int as count from api_keys where org_id in (select id from page) and ${isExpiring(nowMs)} group by org_id
   )
-  select h.slug, h.name, h.archived_at is not null as "isArchived", u.uses, coalesce(u.count, 0) as "productCount",
+  select h.id, h.slug, h.name, h.archived_at is not null as "isArchived",
     coalesce(k.count, 0) as "expiringKeys", f.failed
   from page h
-  left join used u on u.org_id = h.id
   left join keyed k on k.org_id = h.id
   left join failed f on f.org_id = h.id
   order by h.slug`,
   );
   const none: FailedSignIns = { passwords: 0, codes: 0 };
-  return rows.map((row) => ({ ...row, uses: row.uses ?? [], failed: row.failed ?? none }) as Customer);
+  return rows.map((row) => ({ ...row, failed: row.failed ?? none }) as Customer);
 }
 
 const toTime = (ms: number): string => new Date(ms).toISOString();

@@ -31,7 +31,7 @@ export function customerKeyPages(deps: ConsoleDeps): Router {
     const range = { limit: PAGE_SIZE + 1, ...place, filter: {}, now: new Date(now) };
     const rows = await listKeyDetails(db.orm, customer.id, range);
     const { page: keys, nextCursor } = cutPage(rows, PAGE_SIZE, (last) => encodeCursor(last.id));
-    const page = { view: 'keys', tab: 'keys', title: 'API keys', notices } as const;
+    const page = { view: 'console/keys', tab: 'keys', title: 'API keys', notices };
     await renderCustomer(deps, req, res, page, customer, {
       keys: keys.map((key) => toKeyView(key, noScopes, now)),
       pager: toPager(`${addressOf(customer.slug)}/keys`, {}, { cursor, nextCursor }),
@@ -42,7 +42,7 @@ export function customerKeyPages(deps: ConsoleDeps): Router {
     const customer = await readCustomer(deps, req);
     const { id } = await requireKey(db.orm, customer.id, readPathId(req, 'id', 'API key'));
     const key = toKeyView((await findKeyDetails(db.orm, customer.id, id))!, noScopes, clock.now());
-    await renderCustomer(deps, req, res, { view: 'revoke', tab: 'keys', title: 'Revoke' }, customer, {
+    await renderCustomer(deps, req, res, { view: 'console/revoke', tab: 'keys', title: 'Revoke' }, customer, {
       form,
       key,
     });

@@ -8,7 +8,19 @@ import { getOrganization } from '../accounts/identity/organizations/organization
 import type { Organization } from '../accounts/identity/organizations/queries.js';
 import type { Context } from '../core/http/context.js';
 
-export type ConsoleDeps = Pick<Context, 'db' | 'clock' | 'config'>;
+export interface ConsoleDeps extends Pick<Context, 'db' | 'clock' | 'config'> {
+  /** Tabs of the products on the pages of a customer. */
+  tabs: readonly CustomerTab[];
+}
+
+export interface CustomerTab {
+  id: string;
+  /** Order of the tabs. */
+  place: number;
+  /** Below the customer's address. */
+  path: string;
+  label: string;
+}
 
 export const CONSOLE = '/console';
 export const PEOPLE = `${CONSOLE}/people`;
@@ -27,20 +39,17 @@ export function readSlug(req: Request, thing: string): string {
 export const readCustomer = (deps: ConsoleDeps, req: Request): Promise<Organization> =>
   getOrganization(deps.db.orm, readSlug(req, 'Organization'));
 
-const tabs = [
-  { id: 'overview', path: '', label: 'Overview' },
-  { id: 'people', path: '/people', label: 'People' },
-  { id: 'entitlements', path: '/entitlements', label: 'Entitlements' },
-  { id: 'keys', path: '/keys', label: 'API keys' },
-  { id: 'usage', path: '/usage', label: 'Usage' },
-  { id: 'trading', path: '/trading', label: 'Trading', isOfMarkets: true },
-  { id: 'audit-log', path: '/audit-log', label: 'Audit log' },
-] as const;
+const ownTabs: CustomerTab[] = [
+  { id: 'overview', place: 1, path: '', label: 'Overview' },
+  { id: 'people', place: 2, path: '/people', label: 'People' },
+  { id: 'keys', place: 4, path: '/keys', label: 'API keys' },
+  { id: 'audit-log', place: 7, path: '/audit-log', label: 'Audit log' },
+];
 
 export interface CustomerPage {
-  /** Template below `views/console`. */
+  /** Template below `views`. */
   view: string;
-  tab: (typeof tabs)[number]['id'];
+  tab: string;
   title: string;
   notices?: Record<string, string>;
 }
@@ -54,9 +63,9 @@ export function renderCustomer(
   data: object,
 ): Promise<void> {
   const base = addressOf(customer.slug);
-  const shown = tabs.filter((one) => deps.config.hasMarkets || !('isOfMarkets' in one));
+  const tabs = [...ownTabs, ...deps.tabs].sort((a, b) => a.place - b.place);
   const page = {
-    view: `console/${view}`,
+    view,
     title: `${title}: ${customer.name}`,
     section: 'customers',
     notices,
@@ -65,7 +74,7 @@ export function renderCustomer(
     ...data,
     customer,
     base,
-    tabs: shown.map(({ id, path, label }) => ({ href: base + path, label, isCurrent: id === tab })),
+    tabs: tabs.map(({ id, path, label }) => ({ href: base + path, label, isCurrent: id === tab })),
   });
 }
 

@@ -74,7 +74,7 @@ export function customerPeoplePages(deps: ConsoleDeps): Router {
     const failed = await findFailedSignIns(db.orm, ids, failedSince(clock.now()));
     const members = page.map((member) => ({ ...member, failed: failed.get(member.userId) }));
     const now = new Date(clock.now());
-    const view = { view: 'people', tab: 'people', title: 'People', notices } as const;
+    const view = { view: 'console/people', tab: 'people', title: 'People', notices };
     await renderCustomer(deps, req, res, view, customer, {
       members,
       invitations: await listOpenInvitations(db.orm, customer.id, now, MAX_OPEN_INVITATIONS),
@@ -93,7 +93,7 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
   const show = async (req: Request, res: Response, form: FormState) => {
     const customer = await readCustomer(deps, req);
     const values = { role: 'owner', days: '7', ...form.values };
-    const page = { view: 'invite', tab: 'people', title: 'Invite a person' } as const;
+    const page = { view: 'console/invite', tab: 'people', title: 'Invite a person' };
     await renderCustomer(deps, req, res, page, customer, {
       form: { ...form, values },
       roleChoices: roles,
@@ -115,7 +115,7 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
       );
       const link = toInvitationLink(originOf(req), token);
       beginSecretPage(res);
-      const page = { view: 'invited', tab: 'people', title: 'Invitation created' } as const;
+      const page = { view: 'console/invited', tab: 'people', title: 'Invitation created' };
       await renderCustomer(deps, req, res, page, customer, { ...input, link, expiresAt, isMailed });
     },
     show,
@@ -144,7 +144,7 @@ function addMember(router: Router, deps: ConsoleDeps): void {
   const show = async (req: Request, res: Response, form: FormState) => {
     const { customer, member } = await readMember(req);
     const isLastOwner = member.role === 'owner' && !(await hasOtherOwner(db.orm, customer.id, member.userId));
-    const page = { view: 'member', tab: 'people', title: member.name } as const;
+    const page = { view: 'console/member', tab: 'people', title: member.name };
     const values = { role: member.role, ...form.values };
     const choices = { roleChoices: roles, roleDescriptions };
     await renderCustomer(deps, req, res, page, customer, {
@@ -172,7 +172,7 @@ function addMember(router: Router, deps: ConsoleDeps): void {
 
   const showRemoval = async (req: Request, res: Response, form: FormState) => {
     const { customer, member } = await readMember(req);
-    const page = { view: 'remove-member', tab: 'people', title: 'Remove' } as const;
+    const page = { view: 'console/remove-member', tab: 'people', title: 'Remove' };
     await renderCustomer(deps, req, res, page, customer, { form, member });
   };
 

@@ -4,12 +4,12 @@ import { eq } from 'drizzle-orm';
 import { z } from 'zod';
 import { hashSecret } from '../accounts/api-keys/bearer-key.js';
 import { apiKeys } from '../accounts/api-keys/table.js';
+import type { Source } from '../accounts/identity/source.js';
+import type { Tx } from '../core/db/client.js';
 import type { Context } from '../core/http/context.js';
-import { entitlementKinds } from '../metering/entitlements/table.js';
 import { roles } from '../accounts/organizations/table.js';
 
-/** Everything about the demo that can be shown. Only the process that created the demo knows the secrets in the clear. */
-const demoSchema = z.strictObject({
+const demoSchema = z.object({
   /** The embedded database is only for trying Gauge, and the greeting says so. */
   database: z.enum(['embedded', 'postgres']),
   logins: z.array(
@@ -21,27 +21,35 @@ const demoSchema = z.strictObject({
       password: z.string(),
     }),
   ),
-  keys: z.strictObject({
-    live: z.string(),
-    test: z.string(),
-    /** May read the portfolio and place orders; a test key, so it trades only on paper. */
-    trading: z.string(),
-  }),
-  products: z
-    .array(
-      z.strictObject({
-        slug: z.string(),
-        usageMetric: z.string(),
-        unitCap: z.string().nullable(),
-        kind: z.enum(entitlementKinds),
-      }),
-    )
-    .min(1),
   /** End of the past that is still to be filled in; ISO 8601. */
   pastUpTo: z.iso.datetime().optional(),
 });
 
-export type DemoData = z.infer<typeof demoSchema>;
+/** Secrets of API keys of the first Organization. Each product adds its own with `declare module`. */
+export interface DemoKeys {}
+
+/** What the products show of the demo. Each adds its own with `declare module`. */
+export interface DemoFields {
+  keys: DemoKeys;
+}
+
+/** Everything about the demo that can be shown. Only the process that created the demo knows the secrets in the clear. */
+export type DemoData = z.infer<typeof demoSchema> & DemoFields;
+
+export const demoOrganizations = [
+  { slug: 'northwind-labs', name: 'Northwind Labs' },
+  { slug: 'helios-weather', name: 'Helios Weather' },
+] as const;
+
+export type DemoSlug = (typeof demoOrganizations)[number]['slug'];
+
+/** A product's part of the demo. */
+export interface DemoPart {
+  schema: z.ZodType<PartialFields>;
+  seed(tx: Tx, first: { id: string; slug: DemoSlug }, source: Source): Promise<PartialFields>;
+}
+
+type PartialFields = Partial<Omit<DemoFields, 'keys'>> & { keys: Partial<DemoKeys> };
 
 const fileName = 'demo.json';
 
@@ -54,26 +62,29 @@ export async function writeDemo(dataDir: string, demo: DemoData): Promise<void> 
   await rename(temporary, file);
 }
 
-/** Undefined in production, without a demo made here, if its key no longer works, or for another database's file. */
-export async function readDemo({
-  config,
-  db,
-  clock,
-}: Pick<Context, 'config' | 'db' | 'clock'>): Promise<DemoData | undefined> {
+/** Undefined in production, without a demo made here, if its first key no longer works, or for another database's file. */
+export async function readDemo(
+  { config, db, clock }: Pick<Context, 'config' | 'db' | 'clock'>,
+  parts: readonly DemoPart[],
+): Promise<DemoData | undefined> {
   if (config.production) return undefined;
-  const demo = await readFileIfAny(join(config.dataDir, fileName));
-  if (!demo) return undefined;
+  const schema = parts.reduce<z.ZodType>((all, part) => z.intersection(all, part.schema), demoSchema);
+  const demo = schema.safeParse(await readJsonIfAny(join(config.dataDir, fileName))).data as
+    | DemoData
+    | undefined;
+  const secret = demo && (Object.values(demo.keys)[0] as string | undefined);
+  if (secret === undefined) return undefined;
   const [key] = await db.orm
     .select({ revokedAt: apiKeys.revokedAt, expiresAt: apiKeys.expiresAt })
     .from(apiKeys)
-    .where(eq(apiKeys.hashedSecret, hashSecret(demo.keys.live)));
+    .where(eq(apiKeys.hashedSecret, hashSecret(secret)));
   const isWorking = key && !key.revokedAt && (!key.expiresAt || key.expiresAt.getTime() > clock.now());
   return isWorking ? demo : undefined;
 }
 
-async function readFileIfAny(file: string): Promise<DemoData | undefined> {
+async function readJsonIfAny(file: string): Promise<unknown> {
   try {
-    return demoSchema.safeParse(JSON.parse(await readFile(file, 'utf8'))).data;
+    return JSON.parse(await readFile(file, 'utf8'));
   } catch {
     return undefined;
   }

@@ -6,8 +6,10 @@ import type { Context } from '../core/http/context.js';
 import type { Product } from '../product.js';
 import { tradingRoutes } from './router.js';
 import { FREE_FORECASTS, marketsConfig } from './config.js';
-import { serviceTradingPages } from './console/service-trading-pages.js';
-import { customerTradingPages } from './console/trading-pages.js';
+import { consolePages, consoleSections, customerTabs } from './console/console.js';
+import { auditWording } from './dashboard/audit-wording.js';
+import { sections } from './dashboard/sections.js';
+import { demo } from './demo/demo.js';
 import { seedDemoTrading } from './demo/trading.js';
 import { reconciliationRoutes } from './live/routes.js';
 import { createMarketMetrics } from './metrics.js';
@@ -38,6 +40,11 @@ export const markets: Product = {
   name: 'markets',
   config: marketsConfig,
   createMetrics: createMarketMetrics,
+  demo,
+  auditWording,
+  sections,
+  consoleSections,
+  customerTabs,
   isOn: ({ hasMarkets }) => hasMarkets,
   create(context, calls, { trading: overrides }) {
     const { log } = context;
@@ -50,7 +57,7 @@ export const markets: Product = {
         Router().use(['/markets', '/scores', '/portfolio'], requireMarketAccess),
         ...[marketsPages, scoresPages, portfolioPages, riskPages].map((pages) => pages(context, trading)),
       ],
-      consolePages: [customerTradingPages, serviceTradingPages].map((pages) => pages({ ...context, live })),
+      consolePages: (deps) => consolePages({ ...deps, live }),
       mountOperator: (router) =>
         mountRoutes(router, '/operator', operatorMarketRoutes, { ...context, ...trading }),
       jobs: tradingJobs(context, trading),

@@ -5,11 +5,13 @@ import type { Product } from '../product.js';
 import { backfillRoutes } from './backfills/routes.js';
 import { createBackfillRunner } from './backfills/runner.js';
 import { meteringConfig } from './config.js';
-import { customerEntitlementPages } from './console/entitlement-pages.js';
-import { productPages } from './console/product-pages.js';
-import { customerUsageChangePages } from './console/usage-change-pages.js';
-import { customerUsagePages } from './console/usage-pages.js';
+import { consolePages, consoleSections, customerTabs } from './console/console.js';
+import { customerSummary } from './console/customer-summary.js';
 import { correctionRoutes, operatorCorrectionRoutes } from './corrections/routes.js';
+import { auditWording } from './dashboard/audit-wording.js';
+import { readOverviewPanel } from './dashboard/overview.js';
+import { sections } from './dashboard/sections.js';
+import { demo } from './demo/demo.js';
 import { seedDemoUsage } from './demo/usage.js';
 import { entitlementRoutes as operatorEntitlementRoutes } from './entitlements/operator/routes.js';
 import { entitlementPages } from './entitlements/pages.js';
@@ -28,6 +30,7 @@ import { usageReadRoutes } from './reports/reading/routes.js';
 import { createReservations, createReservationWatch } from './reservations/reservations.js';
 import { reservationRoutes } from './reservations/routes.js';
 import { createSettlements } from './reservations/settlements.js';
+import { createSetUpStep } from './set-up/first-product.js';
 import { createThresholds } from './thresholds/thresholds.js';
 
 type MeteringServices = ReturnType<typeof createMeteringServices>;
@@ -41,6 +44,13 @@ export const metering: Product = {
   name: 'metering',
   config: meteringConfig,
   createMetrics: createMeteringMetrics,
+  demo,
+  auditWording,
+  sections,
+  consoleSections,
+  customerTabs,
+  customerSummary,
+  readOverviewPanel,
   create(context, calls) {
     const services = createMeteringServices(context);
     const { ingestion, reservations, settlements, thresholds } = services;
@@ -58,15 +68,11 @@ export const metering: Product = {
         mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
       },
       pages: [usagePages(context), entitlementPages(context)],
-      consolePages: [
-        customerEntitlementPages(context),
-        customerUsageChangePages(context),
-        productPages(context),
-        customerUsagePages(context),
-      ],
+      consolePages,
+      setUpStep: createSetUpStep(context.config),
       mountOperator: (router) => mountRoutes(router, '/operator', operatorMeteringRoutes, context),
       jobs: [...meteringJobs(context, services), ...noticeJobs(context)],
-      fillDemo: (asOf, demo, signal) => seedDemoUsage(asOf, calls.keyUse, demo, signal),
+      fillDemo: (asOf, data, signal) => seedDemoUsage(asOf, calls.keyUse, data, signal),
       async drain() {
         await Promise.all([ingestion.drain(), reservations.drain(), settlements.drain()]);
         await thresholds.drain();

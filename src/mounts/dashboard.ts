@@ -11,6 +11,8 @@ import { personPages } from '../console/person-pages.js';
 import { customerPeoplePages } from '../console/people-pages.js';
 import { listPlacements, sumByServer, type Placement } from '../core/db/placement.js';
 import { nothingHere } from '../core/http/problem.js';
+import { accountWording } from '../accounts/audit/account-wording.js';
+import { joinWordings } from '../accounts/audit/wording.js';
 import { createConsoleFrame } from '../dashboard/frame.js';
 import { leadToConfirmation, requireOperatorPerson } from '../accounts/identity/session/operator.js';
 import { pageHeaders } from '../core/http/headers.js';
@@ -48,7 +50,7 @@ import {
 } from '../accounts/identity/sign-in/sign-in-limits.js';
 import { setUpPages } from '../set-up/pages.js';
 import type { Context } from '../core/http/context.js';
-import type { RunningProduct, Services } from '../product.js';
+import { products as everyProduct, type Running } from '../products.js';
 import { deliveryRoutes } from '../accounts/webhooks/delivery-routes.js';
 import { webhookPages } from '../accounts/webhooks/pages.js';
 import { webhookRoutes } from '../accounts/webhooks/routes.js';
@@ -62,11 +64,12 @@ export interface DashboardOptions {
 /** `/`, `/login`, `/logout`, `/set-up`, `/dashboard` and `/console`: pages for people with a session cookie. */
 export function dashboardRoutes(
   context: Context,
-  { products, services }: { products: RunningProduct[]; services: Services },
+  { products, services }: Running,
   keys: readonly string[],
   readFrame: ReadFrame,
   options: DashboardOptions = {},
 ): Router {
+  const wording = joinWordings([accountWording, ...everyProduct.map(({ auditWording }) => auditWording)]);
   const readSession = createSessionReader(context);
   const { signIn, account } = createProofs(context, keys, options.signInLimits);
   const router = Router();
@@ -85,7 +88,11 @@ export function dashboardRoutes(
   router.use(['/dashboard', '/confirm', '/set-up', '/console'], sessionLimit(context));
   router.use(signInPages(context, readSession, signIn));
   router.use(joinPages(context, readSession, options.joinLimits));
-  router.use(confirmPages(account, readSession), resetPages(account), setUpPages(account, readSession));
+  router.use(
+    confirmPages(account, readSession),
+    resetPages(account),
+    setUpPages({ ...account, steps: present(products.map((product) => product.setUpStep)) }, readSession),
+  );
   router.use(
     '/dashboard',
     requirePerson(readSession),
@@ -98,25 +105,38 @@ export function dashboardRoutes(
     mountRoutes(Router(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
     webhookPages(context),
     mountRoutes(Router(), '/dashboard', [...webhookRoutes, ...deliveryRoutes], context),
-    auditPages(context),
-    ...products.flatMap(({ pages }) => pages),
+    auditPages({ ...context, wording }),
+    ...products.flatMap((product) => product.pages),
     membersPages(context),
-    overviewPages(context),
+    overviewPages({
+      ...context,
+      wording,
+      readPanels: present(products.map((product) => product.readOverviewPanel)),
+    }),
   );
+  const consoleDeps = {
+    ...context,
+    tabs: products.flatMap((product) => product.customerTabs),
+  };
   router.use(
     '/console',
     requirePerson(readSession),
     operatorsOnly,
     requireOperatorPerson,
-    pageFrame(createConsoleFrame(context)),
-    customerPages(context),
-    customerPeoplePages(context),
-    customerKeyPages(context),
-    ...products.flatMap(({ consolePages }) => consolePages),
-    operatorPages(context),
-    personPages(context),
-    consoleAuditPages(context),
-    shardPages(context),
+    pageFrame(
+      createConsoleFrame(
+        context,
+        products.flatMap((product) => product.consoleSections),
+      ),
+    ),
+    customerPages({ ...consoleDeps, summaries: present(products.map((product) => product.customerSummary)) }),
+    customerPeoplePages(consoleDeps),
+    customerKeyPages(consoleDeps),
+    ...products.flatMap((product) => product.consolePages(consoleDeps)),
+    operatorPages(consoleDeps),
+    personPages(consoleDeps),
+    consoleAuditPages({ ...consoleDeps, wording }),
+    shardPages(consoleDeps),
   );
   router.use(leadToConfirmation(readSession));
   return router;
@@ -185,3 +205,5 @@ function sessionLimit(context: Context): RequestHandler {
   });
   return (req, res, next) => (readToken(req) === undefined ? next() : limit(req, res, next));
 }
+
+const present = <T>(values: (T | undefined)[]): T[] => values.filter((value) => value !== undefined);

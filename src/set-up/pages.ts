@@ -2,7 +2,7 @@ import type { Request, RequestHandler, Response, Router } from 'express';
 import { z } from 'zod';
 import { beginSecretPage } from '../core/http/headers.js';
 import { originOf } from '../core/http/request.js';
-import { decimalField, nameField, parseInput, text } from '../core/http/validate.js';
+import { nameField, parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
 import {
   addForm,
@@ -37,30 +37,21 @@ import {
   type ReadSession,
 } from '../accounts/identity/session/session.js';
 import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
-import { marketAccesses } from '../accounts/organizations/table.js';
 import type { Context } from '../core/http/context.js';
-import { declareFirst, findInvitedOwner, findOwnerless, readNextStep } from './set-up.js';
+import { findInvitedOwner, findOwnerless, readNextStep, type SetUpStep } from './set-up.js';
 
 const SET_UP = '/set-up';
 const frame = 'card' as const;
 
-type SetUpDeps = AccountDeps & Pick<Context, 'limitStores' | 'config'>;
+interface SetUpDeps extends AccountDeps, Pick<Context, 'limitStores' | 'config'> {
+  steps: readonly SetUpStep[];
+}
 
 const personSchema = z.strictObject({
   name: nameField.optional(),
   email: emailSchema.optional(),
   /** A new password is also checked by the password rules. */
   password: z.string().max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`),
-});
-
-const firstSchema = z.strictObject({
-  productSlug: slugSchema,
-  productName: text(200),
-  usageMetric: text(255),
-  unitCap: decimalField.optional(),
-  orgSlug: slugSchema,
-  orgName: text(200),
-  marketAccess: z.enum(marketAccesses, 'must be one of the choices').optional(),
 });
 
 const OWNER_DAYS = 7;
@@ -82,7 +73,7 @@ export function setUpPages(deps: SetUpDeps, readSession: ReadSession): Router {
   const signedIn = requirePerson(readSession);
   addPersonPages(router, deps, readSession);
   addFactorPages(router, deps, [signedIn, operatorsAlone]);
-  addProductPages(router, deps, [signedIn, requireOperatorPerson]);
+  addSteps(router, deps, [signedIn, requireOperatorPerson]);
   addOwnerPages(router, deps, [signedIn, requireOperatorPerson, requireConfirmation(deps.clock)]);
   return router;
 }
@@ -143,9 +134,8 @@ function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSessio
 
 async function showNext(deps: SetUpDeps, req: Request, res: Response, isMember: boolean): Promise<void> {
   const now = new Date(deps.clock.now());
-  const step = await readNextStep(deps.db.orm, now);
-  if (step === 'product')
-    return showProduct(deps, req, res, newForm({ marketAccess: deps.config.firstMarketAccess }));
+  const step = await readNextStep(deps.db.orm, deps.steps, now);
+  if (typeof step === 'object') return showStep(deps, step, req, res, newForm(step.given));
   if (step === 'owner') return res.redirect(303, `${SET_UP}/owner`);
   const organization = await findOwnerless(deps.db.orm);
   const invited = organization && (await findInvitedOwner(deps.db.orm, organization.id, now));
@@ -202,34 +192,29 @@ async function showFactor(deps: SetUpDeps, req: Request, res: Response, form: Fo
   await renderPage(deps, req, res, page, { form, uri: undefined, ...app });
 }
 
-function addProductPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
-  router.post(
-    `${SET_UP}/product`,
-    guards,
-    formRoute({
-      async act(req, res, fields) {
-        const { marketAccess = deps.config.firstMarketAccess, ...first } = parseInput(
-          firstSchema,
-          filledIn(fields),
-        );
-        await changeAsOperator(deps, req, res, (tx, source) =>
-          declareFirst(tx, { ...first, marketAccess }, source),
-        );
-        res.redirect(303, SET_UP);
-      },
-      show: (req, res, form) => showProduct(deps, req, res, form),
-    }),
-  );
+function addSteps(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
+  for (const step of deps.steps)
+    router.post(
+      `${SET_UP}/${step.path}`,
+      guards,
+      formRoute({
+        async act(req, res, fields) {
+          await changeAsOperator(deps, req, res, step.read(fields));
+          res.redirect(303, SET_UP);
+        },
+        show: (req, res, form) => showStep(deps, step, req, res, form),
+      }),
+    );
 }
 
-const showProduct = (deps: SetUpDeps, req: Request, res: Response, form: FormState): Promise<void> =>
-  renderPage(
-    deps,
-    req,
-    res,
-    { view: 'set-up/product', title: 'Set up Gauge: first product', frame },
-    { form, hasMarkets: deps.config.hasMarkets },
-  );
+const showStep = (
+  deps: SetUpDeps,
+  { view, title, data }: SetUpStep,
+  req: Request,
+  res: Response,
+  form: FormState,
+): Promise<void> =>
+  renderPage(deps, req, res, { view, title: `Set up Gauge: ${title}`, frame }, { ...data, form });
 
 function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
   const { db } = deps;

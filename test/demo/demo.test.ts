@@ -6,7 +6,9 @@ import { promisify } from 'node:util';
 import { eq, ne } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { readDemo, writeDemo, type DemoData } from '../../src/demo/demo.js';
+import type { DemoData } from '../../src/demo/demo.js';
+import { products } from '../../src/products.js';
+import { readDemo, writeDemo } from '../../src/demo/demo.js';
 import { describeDemo } from '../../src/greeting.js';
 import { findFirstOrder } from '../../src/markets/orders/first-order.js';
 import { seedDemo } from '../../src/demo/seed.js';
@@ -31,6 +33,8 @@ import { operatorClient } from '../support/operator.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { readUsage } from '../support/usage.js';
 
+const parts = products.map(({ demo }) => demo);
+
 const run = promisify(execFile);
 
 let database: TestDatabase;
@@ -53,10 +57,10 @@ let seeded: {
 beforeAll(async () => {
   await setUp();
   const made = database;
-  expect(await readDemo(service.context)).toBeUndefined();
+  expect(await readDemo(service.context, parts)).toBeUndefined();
   const demo = await seed();
   const modes = [file(), join(folder, 'data')].map((path) => statSync(path).mode & 0o777);
-  const remembered = await readDemo(service.context);
+  const remembered = await readDemo(service.context, parts);
   await service.stop();
   seeded = { demo, modes, remembered, template: await made.becomeTemplate(), remove: () => made.remove() };
   rmSync(folder, { recursive: true, force: true });
@@ -76,7 +80,7 @@ const call = operatorClient(() => service);
 const file = () => join(folder, 'data', 'demo.json');
 
 async function seed(): Promise<DemoData> {
-  const demo = await seedDemo(service.context);
+  const demo = await seedDemo(service.context, parts);
   if (!demo) throw new Error('the demo was made before');
   return demo;
 }
@@ -155,19 +159,19 @@ describe('creating the demo data', () => {
   afterEach(tearDown);
 
   it('happens once, even if two instances start together', async () => {
-    const results = await Promise.all([seedDemo(service.context), seedDemo(service.context)]);
+    const results = await Promise.all([seedDemo(service.context, parts), seedDemo(service.context, parts)]);
     expect(results.filter((demo) => demo !== undefined)).toHaveLength(1);
-    expect(await seedDemo(service.context)).toBeUndefined();
+    expect(await seedDemo(service.context, parts)).toBeUndefined();
     expect(await database.db.orm.$count(organizations)).toBe(2);
-    expect(await readDemo(service.context)).toEqual(results.find((demo) => demo !== undefined));
+    expect(await readDemo(service.context, parts)).toEqual(results.find((demo) => demo !== undefined));
   });
 
   it('does not happen if there is an Organization, nor in production', async () => {
     const config = { ...service.context.config, production: true };
-    expect(await seedDemo({ ...service.context, config })).toBeUndefined();
+    expect(await seedDemo({ ...service.context, config }, parts)).toBeUndefined();
     expect(await database.db.orm.$count(organizations)).toBe(0);
     await createOrganization(database.db);
-    expect(await seedDemo(service.context)).toBeUndefined();
+    expect(await seedDemo(service.context, parts)).toBeUndefined();
     expect(await database.db.orm.$count(users)).toBe(0);
     expect(existsSync(file())).toBe(false);
   });
@@ -287,9 +291,9 @@ describe('an existing demo', () => {
   afterEach(tearDown);
 
   it('is not shown for another database, for a key that no longer works, or in production', async () => {
-    expect(await readDemo(service.context)).toEqual(seeded.demo);
+    expect(await readDemo(service.context, parts)).toEqual(seeded.demo);
     const config = { ...service.context.config, production: true };
-    expect(await readDemo({ ...service.context, config })).toBeUndefined();
+    expect(await readDemo({ ...service.context, config }, parts)).toBeUndefined();
     const now = new Date(service.clock.now());
     const cases = [
       { revokedAt: now },
@@ -298,7 +302,7 @@ describe('an existing demo', () => {
     ];
     for (const values of cases) {
       await database.db.orm.update(apiKeys).set(values).where(eq(apiKeys.livemode, true));
-      expect(await readDemo(service.context)).toBeUndefined();
+      expect(await readDemo(service.context, parts)).toBeUndefined();
     }
   });
 
@@ -306,7 +310,7 @@ describe('an existing demo', () => {
     const whole = readFileSync(file(), 'utf8');
     for (const damaged of ['', '{', '{}', 'null', whole.slice(0, -10)]) {
       writeFileSync(file(), damaged);
-      expect(await readDemo(service.context)).toBeUndefined();
+      expect(await readDemo(service.context, parts)).toBeUndefined();
     }
   });
 });

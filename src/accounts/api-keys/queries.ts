@@ -287,3 +287,32 @@ export function listKeyManagers(orm: Orm, orgId: string, limit: number) {
     .orderBy(desc(memberships.role), asc(users.name))
     .limit(limit);
 }
+
+/** Keys that expire soon, earliest first; a rotated key with its replacement. */
+export function listExpiringKeys(
+  orm: Orm,
+  orgId: string,
+  { now, until, limit }: { now: Date; until: Date; limit: number },
+) {
+  return orm
+    .select({
+      id: apiKeys.id,
+      name: apiKeys.name,
+      prefix: apiKeys.prefix,
+      expiresAt: apiKeys.expiresAt,
+      successorId: keySuccessor.id,
+    })
+    .from(apiKeys)
+    .leftJoin(keySuccessor, isSuccessor)
+    .where(
+      and(
+        eq(apiKeys.orgId, orgId),
+        isNull(apiKeys.revokedAt),
+        isNotNull(apiKeys.expiresAt),
+        gt(apiKeys.expiresAt, now),
+        lte(apiKeys.expiresAt, until),
+      ),
+    )
+    .orderBy(asc(apiKeys.expiresAt), desc(apiKeys.id))
+    .limit(limit);
+}

@@ -2,7 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { decodeCursor, encodeCursor } from '../../core/ids.js';
 import { readFilter, type AuditFilter } from '../../accounts/audit/filter.js';
 import { listAuditRows, listDistinct } from '../../accounts/audit/queries.js';
-import type { Orm } from '../../core/db/client.js';
+import { titleOf, type Wording } from '../../accounts/audit/wording.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { beginProblem } from '../../core/http/problem.js';
@@ -13,7 +13,6 @@ import { newForm, type FormFields, type FormState } from '../../core/pages/form.
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { requireRole, sessionOf } from '../../accounts/identity/session/session.js';
 import { managingRoles } from '../../accounts/organizations/table.js';
-import { titleOf } from './sentences.js';
 import { csvColumns, readActors, toCsvCells, toEntryView, type Actor } from './view.js';
 
 const PAGE_SIZE = 50;
@@ -22,7 +21,9 @@ const CSV_BATCH = 500;
 const MAX_CHOICES = 200;
 const PATH = '/dashboard/audit-log';
 
-type AuditPageDeps = Pick<Context, 'db' | 'clock' | 'log'>;
+interface AuditPageDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
+  wording: Wording;
+}
 
 /** `/dashboard/audit-log`: who changed what, when and from where; for owner and admin. */
 export function auditPages(deps: AuditPageDeps): Router {
@@ -31,7 +32,7 @@ export function auditPages(deps: AuditPageDeps): Router {
 
   router.get('/audit-log', mayRead, async (req, res) => {
     const { filter, form } = readAuditForm(req, res);
-    const view = await readAuditView(deps.db.orm, sessionOf(res).orgId, PATH, filter, form.values);
+    const view = await readAuditView(deps, sessionOf(res).orgId, PATH, filter, form.values);
     const page = { view: 'accounts/audit-log/list', title: 'Audit log', section: 'audit-log' };
     const exportHref = toAddress(`${PATH}.csv`, view.query);
     await renderPage(deps, req, res, page, { form, exportHref, ...view });
@@ -44,7 +45,7 @@ export function auditPages(deps: AuditPageDeps): Router {
     await sendCsv(deps.log, req, res, {
       filename: `audit-log-${orgSlug}-${day}.csv`,
       columns: csvColumns,
-      pieces: readPieces(deps.db.orm, orgId, filter),
+      pieces: readPieces(deps, orgId, filter),
     });
   });
 
@@ -71,7 +72,7 @@ export function readAuditForm(req: Request, res: Response): { filter: Query | un
 }
 
 export async function readAuditView(
-  orm: Orm,
+  { db: { orm }, wording }: Pick<AuditPageDeps, 'db' | 'wording'>,
   orgId: string,
   path: string,
   filter: Query | undefined,
@@ -87,9 +88,11 @@ export async function readAuditView(
   const actorOf = await readActors(orm, orgId, inLog);
   const isFiltered = Object.keys(values).length > 0;
   return {
-    entries: page.map((row) => toEntryView(row, actorOf(row.actor))),
+    entries: page.map((row) => toEntryView(wording, row, actorOf(row.actor))),
     pager: toPager(path, query, { cursor, nextCursor }),
-    actions: toChoices('Everything', [...actions, values.action ?? []].flat(), titleOf),
+    actions: toChoices('Everything', [...actions, values.action ?? []].flat(), (action) =>
+      titleOf(wording, action),
+    ),
     actors: toChoices('Everyone', [...actors, values.actor ?? []].flat(), (actor) =>
       inLog.has(actor) ? toLabel(actorOf(actor)) : actor,
     ),
@@ -113,7 +116,11 @@ function toChoices(all: string, values: string[], label: (value: string) => stri
 }
 
 /** Batches of a file, newest first. Rows are never deleted, so each batch continues exactly after the previous one. */
-async function* readPieces(orm: Orm, orgId: string, filter: AuditFilter) {
+async function* readPieces(
+  { db: { orm }, wording }: Pick<AuditPageDeps, 'db' | 'wording'>,
+  orgId: string,
+  filter: AuditFilter,
+) {
   for (let before: string | undefined; ;) {
     const rows = await listAuditRows(orm, orgId, filter, { before, limit: CSV_BATCH });
     const actorOf = await readActors(
@@ -121,7 +128,7 @@ async function* readPieces(orm: Orm, orgId: string, filter: AuditFilter) {
       orgId,
       rows.map(({ actor }) => actor),
     );
-    yield rows.map((row) => toCsvCells(row, actorOf(row.actor)));
+    yield rows.map((row) => toCsvCells(wording, row, actorOf(row.actor)));
     if (rows.length < CSV_BATCH) return;
     before = rows.at(-1)!.id;
   }

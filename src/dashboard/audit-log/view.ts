@@ -1,7 +1,7 @@
 import { findPeople, type AuditRow } from '../../accounts/audit/queries.js';
 import type { Orm } from '../../core/db/client.js';
 import { isUuid } from '../../core/http/request.js';
-import { linkTo, tell, toText, type Part } from './sentences.js';
+import { linkTo, toSentence, toText, type Part, type Wording } from '../../accounts/audit/wording.js';
 
 export interface Actor {
   id: string;
@@ -49,12 +49,16 @@ export interface EntryView extends Omit<AuditRow, 'orgId' | 'actor' | 'details'>
   facts: Fact[];
 }
 
-export function toEntryView({ details, ...row }: Omit<AuditRow, 'orgId'>, actor: Actor): EntryView {
+export function toEntryView(
+  wording: Wording,
+  { details, ...row }: Omit<AuditRow, 'orgId'>,
+  actor: Actor,
+): EntryView {
   return {
     ...row,
     actor,
-    what: tell({ ...row, details, email: actor.email }),
-    href: linkTo(row),
+    what: toSentence(wording, { ...row, details, email: actor.email }),
+    href: linkTo(wording, row),
     facts: toFacts(details),
   };
 }
@@ -88,9 +92,9 @@ export const csvColumns = [
 ];
 
 /** An entry for a file, with everything needed to recompute the hashes. */
-export function toCsvCells(row: AuditRow, actor: Actor) {
+export function toCsvCells(wording: Wording, row: AuditRow, actor: Actor) {
   const { id, seq, at, action, target, details, ip, requestId, hash } = row;
-  const summary = toText(tell({ action, target, details, email: actor.email }));
+  const summary = toText(toSentence(wording, { action, target, details, email: actor.email }));
   const json = JSON.stringify(details);
   return [
     seq,

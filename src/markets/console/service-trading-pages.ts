@@ -33,7 +33,7 @@ export function serviceTradingPages(deps: MarketConsoleDeps): Router {
     const serviceSwitch = await readServiceSwitch(deps.db.orm);
     const { state, reason } = serviceSwitch;
     const isSent = Object.keys(form.values).length > 0;
-    const page = { view: 'console/service-trading', title: 'Trading', section: 'trading', notices };
+    const page = { view: 'markets/console/service-trading', title: 'Trading', section: 'trading', notices };
     await renderPage(deps, req, res, page, {
       form: isSent ? form : { ...form, values: { state, reason: reason ?? '' } },
       serviceSwitch,
@@ -70,7 +70,7 @@ function addReconciliation(router: Router, deps: MarketConsoleDeps): void {
 
   const show = async (req: Request, res: Response, form: FormState) => {
     const { report } = requireLive();
-    const page = { view: 'console/reconciliation', title: 'Accept what differs', section: 'trading' };
+    const page = { view: 'markets/console/reconciliation', title: 'Accept what differs', section: 'trading' };
     await renderPage(deps, req, res, page, { form, report });
   };
 

@@ -50,7 +50,7 @@ export function customerTradingPages(deps: MarketConsoleDeps): Router {
     };
     const isSent = Object.keys(form.values).length > 0 || Object.keys(form.errors).length > 0;
     const formOf = (name: 'limits' | 'switch') => (name === which && isSent ? form : newForm(given[name]));
-    const page = { view: 'trading', tab: 'trading', title: 'Trading', notices } as const;
+    const page = { view: 'markets/console/trading', tab: 'trading', title: 'Trading', notices };
     await renderCustomer(deps, req, res, page, customer, {
       problem: form.problem,
       limitsForm: formOf('limits'),

@@ -39,7 +39,7 @@ const RESTING_MS = 15 * MINUTE_MS;
  */
 export async function seedDemoTrading(
   context: TradingContext,
-  demo: DemoData,
+  demo: Pick<DemoData, 'keys'>,
   signal = new AbortController().signal,
 ): Promise<void> {
   const { db, clock, config } = context;

@@ -71,7 +71,12 @@ export function customerEntitlementPages(deps: ConsoleDeps): Router {
     const rows = await listBalances(db.orm, customer.id, period, range);
     const { page: grants, nextCursor } = cutPage(rows, PAGE_SIZE, ({ productSlug }) => productSlug);
     const path = `${addressOf(customer.slug)}/entitlements`;
-    const page = { view: 'entitlements', tab: 'entitlements', title: 'Entitlements', notices } as const;
+    const page = {
+      view: 'metering/console/entitlements',
+      tab: 'entitlements',
+      title: 'Entitlements',
+      notices,
+    };
     await renderCustomer(deps, req, res, page, customer, {
       ...(await readGrantsView(db, customer.id, grants, period, new Date(now))),
       pager: toPager(path, {}, { cursor, nextCursor }),
@@ -93,10 +98,10 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
     const grant = product && (await findGrant(orm, customer.id, product.id));
     const products = product ? [product] : await listProducts(orm, { after: undefined, limit: MAX_PRODUCTS });
     const page = {
-      view: 'entitlement',
+      view: 'metering/console/entitlement',
       tab: 'entitlements',
       title: grant ? `Entitlement to ${grant.productName}` : 'Grant an entitlement',
-    } as const;
+    };
     await renderCustomer(deps, req, res, page, customer, {
       form: { ...form, values: { ...toFields(grant), product: slug ?? '', ...form.values } },
       grant,
@@ -142,7 +147,7 @@ function addWithdrawal(router: Router, deps: ConsoleDeps): void {
     const asked = textField(form.values, 'product') ?? readQuery(req).product;
     const { product } = parseInput(withdrawSchema, { product: asked });
     const grant = await getGrant(deps.db.orm, customer.slug, product);
-    const page = { view: 'withdraw-entitlement', tab: 'entitlements', title: 'Withdraw' } as const;
+    const page = { view: 'metering/console/withdraw-entitlement', tab: 'entitlements', title: 'Withdraw' };
     await renderCustomer(deps, req, res, page, customer, { form, grant });
   };
 

@@ -50,7 +50,7 @@ export function productPages(deps: ConsoleDeps): Router {
     const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
     const rows = await listProducts(orm, { after: cursor, limit: PAGE_SIZE });
     const { page: products, nextCursor } = cutPage(rows, PAGE_SIZE, ({ slug }) => slug);
-    const page = { view: 'console/products', title: 'Products', section: 'products', notices };
+    const page = { view: 'metering/console/products', title: 'Products', section: 'products', notices };
     await renderPage(deps, req, res, page, {
       products,
       pager: toPager(PRODUCTS, {}, { cursor, nextCursor }),
@@ -65,7 +65,7 @@ export function productPages(deps: ConsoleDeps): Router {
 
 function addNew(router: Router, deps: ConsoleDeps): void {
   const show = (req: Request, res: Response, form: FormState) => {
-    const page = { view: 'console/product', title: 'New product', section: 'products' };
+    const page = { view: 'metering/console/product', title: 'New product', section: 'products' };
     return renderPage(deps, req, res, page, { form, product: undefined });
   };
 
@@ -85,7 +85,7 @@ function addNew(router: Router, deps: ConsoleDeps): void {
 function addEdit(router: Router, deps: ConsoleDeps): void {
   const show = async (req: Request, res: Response, form: FormState) => {
     const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
-    const page = { view: 'console/product', title: product.name, section: 'products', notices };
+    const page = { view: 'metering/console/product', title: product.name, section: 'products', notices };
     const values = Object.keys(form.values).length > 0 ? form.values : toFields(product);
     await renderPage(deps, req, res, page, { form: { ...form, values }, product });
   };
@@ -111,7 +111,7 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
       deps,
       req,
       res,
-      { view: 'console/archive-product', title, section: 'products' },
+      { view: 'metering/console/archive-product', title, section: 'products' },
       { form, product },
     );
   };

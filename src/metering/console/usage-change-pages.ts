@@ -2,7 +2,6 @@ import type { Request, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
 import { toPlainDecimal } from '../../core/decimal.js';
-import { AppError } from '../../core/errors.js';
 import { readPathId } from '../../core/http/request.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { cutPage } from '../../core/http/page.js';
@@ -32,7 +31,8 @@ import {
 } from '../backfills/backfills.js';
 import type { Backfill } from '../backfills/queries.js';
 import { correctEvents } from '../corrections/corrections.js';
-import { amount, mode } from '../events/page-schema.js';
+import { mode } from '../events/page-schema.js';
+import { correctionFields, toFieldError } from '../reports/correction-pages.js';
 import {
   addressOf,
   decodeKey,
@@ -43,12 +43,9 @@ import {
   type ConsoleDeps,
 } from '../../console/page.js';
 
-const correctionSchema = z.object({
-  idempotencyKey: text(255),
-  quantity: amount,
-  why: text(200),
-  correctionKey: z.uuid(),
-});
+/** The page's other form has a `reason` too. */
+const { reason: why, ...otherFields } = correctionFields;
+const correctionSchema = z.object({ idempotencyKey: text(255), why, ...otherFields });
 
 const day = z.iso.date('must be a date like 2026-01-31');
 const backfillSchema = z
@@ -85,7 +82,7 @@ const show =
     const after = decodeKey(cursor, z.uuid());
     const found = await readBackfills(deps.db.orm, customer.id, { after, limit: PAGE_SIZE });
     const { page: rows, nextCursor } = cutPage(found, PAGE_SIZE, (last) => encodeKey(last.id));
-    const page = { view: 'usage-changes', tab: 'usage', title: 'Usage', notices } as const;
+    const page = { view: 'metering/console/usage-changes', tab: 'usage', title: 'Usage', notices };
     const formOf = (name: typeof which) => (name === which ? form : newForm());
     const correction = formOf('correction');
     await renderCustomer(deps, req, res, page, customer, {
@@ -109,7 +106,7 @@ function addCorrections(router: Router, deps: ConsoleDeps): void {
       const corrections = [{ ...input, reason, quantity: toPlainDecimal(input.quantity, 0) }];
       await changeAsOperator(deps, req, res, (tx, source) =>
         correctEvents(tx, { orgId, livemode: undefined, isUnlimited: true, corrections }, source),
-      ).catch(toFieldError);
+      ).catch(toFieldError(noEvent()));
       res.redirect(303, toAddress(base(slug), { done: 'corrected' }));
     },
     show: show(deps, 'correction'),
@@ -138,7 +135,7 @@ function addBackfills(router: Router, deps: ConsoleDeps): void {
   const showOne = async (req: Request, res: Response, form: FormState) => {
     const customer = await readCustomer(deps, req);
     const { backfill, changes, mismatches } = await readBackfill(deps.db.orm, customer.id, readId(req));
-    const page = { view: 'backfill', tab: 'usage', title: 'Backfill', notices } as const;
+    const page = { view: 'metering/console/backfill', tab: 'usage', title: 'Backfill', notices };
     await renderCustomer(deps, req, res, page, customer, {
       form,
       backfill: toView(backfill, sumOf(changes, 'events')),
@@ -199,10 +196,4 @@ function toView(
   };
 }
 
-function toFieldError(error: unknown): never {
-  if (!(error instanceof AppError)) throw error;
-  if (error.code === 'event_not_found')
-    throw fieldError('idempotencyKey', 'is not the key of an event of this customer');
-  const [place] = (error.code === 'quantity_out_of_range' && error.errors) || [];
-  throw place ? fieldError('quantity', `is too much. ${place.detail}`) : error;
-}
+const noEvent = () => fieldError('idempotencyKey', 'is not the key of an event of this customer');

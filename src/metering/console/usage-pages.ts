@@ -67,7 +67,7 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context,
         pager: toPager(USAGE, given, { cursor, nextCursor }),
       };
     });
-    const page = { view: 'console/usage', title: 'Usage', section: 'usage' };
+    const page = { view: 'metering/console/usage', title: 'Usage', section: 'usage' };
     const values = { ...thisMonth(clock.now()), ...form.values };
     await renderPage(deps, req, res, page, { form: { ...form, values }, result });
   });

@@ -16,7 +16,7 @@ const BATCH = 250;
 export async function seedDemoUsage(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   keyUse: KeyUse,
-  demo: DemoData,
+  demo: Pick<DemoData, 'keys' | 'products'>,
   signal?: AbortSignal,
 ): Promise<void> {
   const now = clock.now();
@@ -42,7 +42,11 @@ export async function seedDemoUsage(
   await keyUse.flush();
 }
 
-function makeEvents({ products }: DemoData, now: number, share: number): UsageEvent[] {
+function makeEvents(
+  { products }: Pick<DemoData, 'keys' | 'products'>,
+  now: number,
+  share: number,
+): UsageEvent[] {
   const thisHour = Math.floor(now / HOUR_MS) * HOUR_MS;
   const used = products.filter(({ kind }) => kind === 'live');
   const events: UsageEvent[] = [];

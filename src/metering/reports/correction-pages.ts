@@ -30,11 +30,9 @@ const aboutSchema = z.object({
   idempotencyKey: shape.idempotencyKey,
   what: z.enum(['amend', 'void'], 'must be amend or void').default('amend'),
 });
-const formSchema = aboutSchema.extend({
-  quantity: amount.optional(),
-  reason: text(200),
-  correctionKey: z.uuid(),
-});
+/** Fields of every form that corrects an event. */
+export const correctionFields = { quantity: amount, reason: text(200), correctionKey: z.uuid() };
+const formSchema = aboutSchema.extend({ ...correctionFields, quantity: amount.optional() });
 
 export function addCorrectionPages(router: Router, context: Context): void {
   const { db, clock } = context;
@@ -67,7 +65,9 @@ export function addCorrectionPages(router: Router, context: Context): void {
         ];
         const source = personSource(req, res, clock);
         const request = { orgId, livemode: undefined, isUnlimited: true, corrections };
-        await change(context, byMember(res), (tx) => correctEvents(tx, request, source)).catch(toFieldError);
+        await change(context, byMember(res), (tx) => correctEvents(tx, request, source)).catch(
+          toFieldError(noEvent()),
+        );
         res.redirect(303, toAddress(EVENTS_PATH, { idempotencyKey, done: 'corrected' }));
       },
       show,
@@ -105,9 +105,12 @@ export function addCorrectionPages(router: Router, context: Context): void {
 
 const noEvent = () => new AppError('event_not_found', 'Your Organization has no such event.');
 
-function toFieldError(error: unknown): never {
-  if (!(error instanceof AppError)) throw error;
-  if (error.code === 'event_not_found') throw noEvent();
-  const [place] = (error.code === 'quantity_out_of_range' && error.errors) || [];
-  throw place ? fieldError('quantity', `is too much. ${place.detail}`) : error;
-}
+/** @param noEvent replaces the error for an unknown event */
+export const toFieldError =
+  (noEvent: AppError) =>
+  (error: unknown): never => {
+    if (!(error instanceof AppError)) throw error;
+    if (error.code === 'event_not_found') throw noEvent;
+    const [place] = (error.code === 'quantity_out_of_range' && error.errors) || [];
+    throw place ? fieldError('quantity', `is too much. ${place.detail}`) : error;
+  };

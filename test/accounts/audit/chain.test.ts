@@ -6,6 +6,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { recordAudit } from '../../../src/accounts/audit/audit.js';
 import { canonicalJson, genesisHash, hashRow } from '../../../src/accounts/audit/chain.js';
+import { products } from '../../../src/products.js';
 import { seedDemo } from '../../../src/demo/seed.js';
 import { exampleWorld } from '../../../src/core/reference/example-world.js';
 import { auditChains, auditLog, organizations } from '../../../src/tables.js';
@@ -17,6 +18,8 @@ import { startTestService, type TestService } from '../../support/service.js';
 import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
 import { operatorClient, unique, uniqueEmail } from '../../support/operator.js';
 import { at, readLog, verify, writeRows } from './support.js';
+
+const parts = products.map(({ demo }) => demo);
 
 let database: TestDatabase;
 let service: TestService;
@@ -89,7 +92,7 @@ describe('the audit chain', () => {
     const other = await createTestDatabase();
     try {
       const config = { ...service.context.config, dataDir: mkdtempSync(join(tmpdir(), 'gauge-demo-')) };
-      expect(await seedDemo({ config, db: other.db, clock: service.clock })).toBeDefined();
+      expect(await seedDemo({ config, db: other.db, clock: service.clock }, parts)).toBeDefined();
       for (const { id } of await other.db.orm.select({ id: organizations.id }).from(organizations))
         expect(await verify(other.db, id)).toMatchObject({ problemCount: 0, seq: expect.any(Number) });
       expect((await other.db.orm.select().from(auditChains)).every(({ seq }) => seq >= 4)).toBe(true);

@@ -1,15 +1,9 @@
-import { and, asc, desc, eq, gt, isNotNull, isNull, lte, or, sql } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
+import { and, asc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
 import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
-import {
-  effectiveCap,
-  entitlements,
-  products,
-  type EntitlementKind,
-} from '../../metering/entitlements/table.js';
-import { usageHours, usageTotals } from '../../metering/ingestion/table.js';
+import { effectiveCap, entitlements, products, type EntitlementKind } from '../entitlements/table.js';
+import { usageHours, usageTotals } from '../ingestion/table.js';
 
 /** An entitlement in effect, with its recent usage. Quantities are exact decimals. */
 export interface ProductUse {
@@ -127,37 +121,6 @@ export async function readProgress(orm: Orm, orgId: string): Promise<{ hasKey: b
     .from(usageTotals)
     .where(eq(usageTotals.orgId, orgId));
   return { hasKey: key !== undefined, events: Number(sum?.events ?? 0) };
-}
-
-const successor = alias(apiKeys, 'successor');
-
-/** Keys that expire soon, earliest first; a rotated key with its replacement. */
-export function listExpiringKeys(
-  orm: Orm,
-  orgId: string,
-  { now, until, limit }: { now: Date; until: Date; limit: number },
-) {
-  return orm
-    .select({
-      id: apiKeys.id,
-      name: apiKeys.name,
-      prefix: apiKeys.prefix,
-      expiresAt: apiKeys.expiresAt,
-      successorId: successor.id,
-    })
-    .from(apiKeys)
-    .leftJoin(successor, and(eq(successor.orgId, apiKeys.orgId), eq(successor.rotatedFromId, apiKeys.id)))
-    .where(
-      and(
-        eq(apiKeys.orgId, orgId),
-        isNull(apiKeys.revokedAt),
-        isNotNull(apiKeys.expiresAt),
-        gt(apiKeys.expiresAt, now),
-        lte(apiKeys.expiresAt, until),
-      ),
-    )
-    .orderBy(asc(apiKeys.expiresAt), desc(apiKeys.id))
-    .limit(limit);
 }
 
 const startOfDay = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS);

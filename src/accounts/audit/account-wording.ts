@@ -1,0 +1,106 @@
+import { formatCount } from '../../core/pages/format.js';
+import { linkTo, mode, say, textOf, type LoggedAction, type Wording } from './wording.js';
+
+const pages: Wording['pages'] = {
+  api_key: (target) => `/dashboard/api-keys/${encodeURIComponent(target)}`,
+  member: () => '/dashboard/members',
+  invitation: () => '/dashboard/members',
+  webhook: (target) => `/dashboard/webhooks/${encodeURIComponent(target)}`,
+};
+
+const titles: Wording['titles'] = {
+  'api_key.created': 'API key created',
+  'api_key.rotated': 'API key rotated',
+  'api_key.renamed': 'API key renamed',
+  'api_key.revoked': 'API key revoked',
+  'member.role_changed': 'Role changed',
+  'organization.updated': 'Organization changed',
+  'webhook.created': 'Webhook endpoint created',
+  'webhook.updated': 'Webhook endpoint changed',
+  'webhook.deleted': 'Webhook endpoint deleted',
+  'webhook.disabled': 'Webhook endpoint disabled',
+  'webhook.resent': 'Webhooks sent again',
+};
+
+const sentences: Wording['sentences'] = {
+  'api_key.created': (entry) => say`Created the ${mode(entry)}API key ${key(entry)}`,
+  'api_key.rotated': (entry) => say`Rotated the ${mode(entry)}API key ${key(entry)}${grace(entry)}`,
+  'api_key.renamed': (entry) =>
+    say`Renamed the ${mode(entry)}API key ${{ name: textOf(entry.details.before, 'name') }} to ${key(entry)}`,
+  'api_key.revoked': (entry) => say`Revoked the ${mode(entry)}API key ${key(entry)}`,
+  'invitation.revoked': (entry) => say`Revoked the invitation of ${target(entry)}`,
+  'member.added': (entry) => say`Added ${target(entry)}${as(entry.details.after)}`,
+  'member.invited': (entry) => say`Invited ${target(entry)}${as(entry.details)}`,
+  'member.joined': (entry) =>
+    entry.email === entry.target
+      ? say`Accepted an invitation${as(entry.details.after)}`
+      : say`${target(entry)} accepted an invitation${as(entry.details.after)}`,
+  'member.role_changed': (entry) =>
+    say`Changed the role of ${target(entry)} from ${textOf(entry.details.before, 'role')} to ${textOf(entry.details.after, 'role')}`,
+  'member.removed': (entry) => {
+    if (entry.email === entry.target) return say`Left the Organization`;
+    return say`Removed ${target(entry)}${entry.details.userRemoved === true ? ', whose account is gone' : ''}`;
+  },
+  'organization.created': (entry) =>
+    say`Created the Organization ${{ name: textOf(entry.details.after, 'name') }}`,
+  'organization.updated': (entry) => {
+    const { before, after } = entry.details;
+    const name = textOf(after, 'name');
+    const others = [factorChange(after), accessChange(after)]
+      .filter((change) => change !== '')
+      .join(', and ');
+    if (name === '' && others !== '') return say`${others.charAt(0).toUpperCase() + others.slice(1)}`;
+    return say`Renamed the Organization from ${{ name: textOf(before, 'name') }} to ${{ name }}${others && `, and ${others}`}`;
+  },
+  'organization.archived': () => say`Archived the Organization`,
+  'organization.restored': () => say`Restored the Organization`,
+  'webhook.created': (entry) => say`Created the ${mode(entry)}webhook endpoint ${endpoint(entry)}`,
+  'webhook.updated': (entry) => say`Changed the webhook endpoint ${endpoint(entry)}`,
+  'webhook.deleted': (entry) =>
+    say`Deleted the webhook endpoint ${{ name: textOf(entry.details, 'url') || entry.target }}`,
+  'webhook.disabled': (entry) =>
+    say`Disabled the webhook endpoint ${endpoint(entry)}: ${entry.details.reason === 'gone' ? 'it answered 410' : 'nothing but failures for five days'}`,
+  'webhook.secret_rotated': (entry) =>
+    say`Rotated the secret of the webhook endpoint ${endpoint(entry)}${grace(entry)}`,
+  'webhook.tested': (entry) => say`Sent a test to the webhook endpoint ${endpoint(entry)}`,
+  'webhook.resent': (entry) => {
+    const { resent } = entry.details;
+    const what = typeof resent === 'number' ? formatCount(resent, 'message') : 'a message';
+    return say`Sent ${what} again to the webhook endpoint ${endpoint(entry)}`;
+  },
+};
+
+export const accountWording: Wording = { sentences, titles, pages };
+
+const hrefOf = (entry: LoggedAction) => linkTo({ pages }, entry);
+const target = (entry: LoggedAction) => ({ name: entry.target, href: hrefOf(entry) });
+const key = (entry: LoggedAction) => ({
+  name: textOf(entry.details, 'name') || entry.target,
+  href: hrefOf(entry),
+});
+
+const endpoint = (entry: LoggedAction) => ({
+  name: textOf(entry.details, 'url') || entry.target,
+  href: hrefOf(entry),
+});
+
+function grace({ details: { graceMinutes } }: LoggedAction): string {
+  if (typeof graceMinutes !== 'number') return '';
+  return graceMinutes === 0 ? ', without grace' : `, with ${formatCount(graceMinutes, 'minute')} of grace`;
+}
+
+const factorChange = (after: unknown): string => {
+  const factor = textOf(after, 'requireSecondFactor');
+  if (factor === '') return '';
+  return factor === 'yes' ? 'required a second factor of every member' : 'stopped requiring a second factor';
+};
+
+const accessChange = (after: unknown): string => {
+  const access = textOf(after, 'marketAccess');
+  return access === '' ? '' : `set the access to markets to ${access}`;
+};
+
+const as = (fields: unknown): string => {
+  const role = textOf(fields, 'role');
+  return role === '' ? '' : ` as ${role}`;
+};

@@ -1,0 +1,80 @@
+/** Part of a sentence. A `name` was typed by a person, in any script; it may link to a page. */
+export type Part = { text: string } | { name: string; href: string | undefined };
+
+export interface LoggedAction {
+  action: string;
+  target: string;
+  details: Record<string, unknown>;
+  email: string | null;
+}
+
+/** How the audit log speaks of some actions; each product has its own. */
+export interface Wording {
+  /** By action. A sentence has no subject. */
+  sentences: Record<string, (entry: LoggedAction) => Part[]>;
+  /** By action: the titles of actions whose names would not convert well. */
+  titles: Record<string, string>;
+  /** By the noun of an action: the page about its target. */
+  pages: Record<string, (target: string) => string>;
+}
+
+export const joinWordings = (wordings: readonly Wording[]): Wording =>
+  wordings.reduce((all, { sentences, titles, pages }) => ({
+    sentences: { ...all.sentences, ...sentences },
+    titles: { ...all.titles, ...titles },
+    pages: { ...all.pages, ...pages },
+  }));
+
+/** Describes an entry in a sentence without a subject; an unknown action is described by its name. */
+export function toSentence({ sentences }: Wording, entry: LoggedAction): Part[] {
+  const sentence = own(sentences, entry.action);
+  return sentence ? sentence(entry) : say`${{ name: toWords(entry.action) }}: ${{ name: entry.target }}`;
+}
+
+export const toText = (parts: Part[]): string =>
+  parts.map((part) => ('text' in part ? part.text : part.name)).join('');
+
+export const titleOf = ({ titles }: Wording, action: string): string =>
+  own(titles, action) ?? toWords(action);
+
+export const linkTo = (
+  { pages }: Pick<Wording, 'pages'>,
+  { action, target }: Pick<LoggedAction, 'action' | 'target'>,
+): string | undefined => own(pages, action.split('.', 1)[0]!)?.(target);
+
+/** Own properties only: an action may be any text, including `constructor`. */
+const own = <T>(record: Record<string, T>, key: string): T | undefined =>
+  Object.hasOwn(record, key) ? record[key] : undefined;
+
+export function say(
+  texts: TemplateStringsArray,
+  ...values: (string | { name: string; href?: string | undefined })[]
+): Part[] {
+  const parts: Part[] = [];
+  for (const [i, text] of texts.entries()) {
+    if (text !== '') parts.push({ text });
+    const value = values[i];
+    if (typeof value === 'object') parts.push({ name: value.name, href: value.href });
+    else if (value !== undefined && value !== '') parts.push({ text: value });
+  }
+  return parts;
+}
+
+export const mode = ({ details: { livemode } }: LoggedAction): string =>
+  typeof livemode === 'boolean' ? `${livemode ? 'live' : 'test'} ` : '';
+
+/** Reads a field of any value: rows may come from any version. */
+export function fieldOf(value: unknown, name: string): unknown {
+  const isObject = typeof value === 'object' && value !== null;
+  return isObject && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;
+}
+
+export const textOf = (value: unknown, name: string): string => {
+  const field = fieldOf(value, name);
+  return typeof field === 'string' ? field : '';
+};
+
+export function toWords(word: string): string {
+  const words = word.replaceAll(/[._]+/g, ' ').trim();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,25 @@
+import type { Router } from 'express';
+import type { ConsoleDeps, CustomerTab } from '../../console/page.js';
+import type { Context } from '../../core/http/context.js';
+import type { ConsoleSection } from '../../dashboard/frame.js';
+import { customerEntitlementPages } from './entitlement-pages.js';
+import { productPages } from './product-pages.js';
+import { customerUsageChangePages } from './usage-change-pages.js';
+import { customerUsagePages } from './usage-pages.js';
+
+export const consoleSections: ConsoleSection[] = [
+  { id: 'products', href: '/console/products', label: 'Products' },
+  { id: 'usage', href: '/console/usage', label: 'Usage' },
+];
+
+export const customerTabs: CustomerTab[] = [
+  { id: 'entitlements', place: 3, path: '/entitlements', label: 'Entitlements' },
+  { id: 'usage', place: 5, path: '/usage', label: 'Usage' },
+];
+
+export const consolePages = (deps: ConsoleDeps & Pick<Context, 'log'>): Router[] => [
+  customerEntitlementPages(deps),
+  customerUsageChangePages(deps),
+  productPages(deps),
+  customerUsagePages(deps),
+];

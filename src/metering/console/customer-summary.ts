@@ -1,0 +1,105 @@
+import { sql, type SQL } from 'drizzle-orm';
+import type { CustomerFacts, CustomerSummary, Flag } from '../../console/customer-summary.js';
+import type { GroupTables, Orm } from '../../core/db/client.js';
+import { wholeTables } from '../../core/db/shards.js';
+import { selectRows, textArray } from '../../core/db/sql.js';
+import { formatShare } from '../../core/pages/format.js';
+import { monthOf } from '../../core/time.js';
+import { effectiveCap } from '../entitlements/table.js';
+
+/** Live usage of a product in the month. Decimals are exact text. */
+interface ProductUse {
+  slug: string;
+  name: string;
+  used: string;
+  /** Null: unlimited, or no entitlement. */
+  cap: string | null;
+}
+
+const MAX_USES = 3;
+const NEAR = 0.8;
+
+/** Usage of the month, and which customers are near or over a cap. */
+export const customerSummary: CustomerSummary = {
+  column: 'Used this month',
+  label: 'Used (live)',
+  view: 'metering/console/use',
+  columnHint: 'this month’s live usage (UTC)',
+  flagHint: '80% or more of a cap used',
+  signals: [
+    { id: 'near', label: 'Near or over a cap', condition: (nowMs) => usesAbove(nowMs, sql.raw('0.8')) },
+    { id: 'over', label: 'Over a cap', condition: (nowMs) => usesAbove(nowMs, sql.raw('1')) },
+  ],
+  async read(orm, nowMs, orgIds) {
+    const rows = new Map((await readUses(orm, nowMs, orgIds)).map((row) => [row.orgId, row]));
+    return new Map(orgIds.map((id) => [id, toFacts(rows.get(id))]));
+  },
+};
+
+interface UsesRow {
+  orgId: string;
+  /** Highest share of the cap first, at most `MAX_USES`. */
+  uses: ProductUse[];
+  count: number;
+}
+
+const readUses = (orm: Orm, nowMs: number, orgIds: readonly string[]): Promise<UsesRow[]> =>
+  selectRows<UsesRow>(
+    orm,
+    sql`
+    select org_id as "orgId", json_agg(json_build_object('slug', slug, 'name', name, 'used', trim_scale(quantity)::text, 'cap', trim_scale(cap)::text)
+      order by place) as uses, max(count)::int as count
+    from (
+      select t.org_id, p.slug, p.name, t.quantity, c.cap, count(*) over (partition by t.org_id) as count,
+        row_number() over (partition by t.org_id
+          order by case when c.cap = 0 then 1e30 else t.quantity / c.cap end desc nulls last, t.quantity desc, p.slug) as place
+      from ${useOf(wholeTables, nowMs)} and t.org_id = any (${textArray(orgIds)}::uuid[])
+    ) ranked
+    where place <= ${MAX_USES}
+    group by org_id`,
+  );
+
+const cap = sql.raw(effectiveCap('e', 'p'));
+
+/** Totals of the month with the caps of the entitlements; an archived product has no cap. */
+const useOf = (t: GroupTables, nowMs: number): SQL => sql`${t('usage_totals')} t
+    join ${t('products')} p on p.id = t.product_id and p.usage_metric = t.metric
+    left join ${t('entitlements')} e on e.org_id = t.org_id and e.product_id = t.product_id and p.archived_at is null
+    cross join lateral (select case when e.org_id is not null then ${cap} end as cap) c
+    where t.period = ${monthOf(nowMs)}::date and t.livemode and t.quantity > 0`;
+
+/**
+ * Scans the month's totals once, by their index, and of the entitlements reads only those with their own cap. The
+ * Organizations found are then checked exactly, one by one, until the page is full.
+ */
+const usesAbove = (nowMs: number, share: SQL) => (t: GroupTables) =>
+  sql`case when o.id in (
+      with product as materialized (
+        select id, usage_metric, unit_cap * ${share} as least from ${t('products')} where archived_at is null
+      ), own as materialized (
+        select org_id, product_id, unit_cap * ${share} as least from ${t('entitlements')} where has_own_cap
+      )
+      select t.org_id from ${t('usage_totals')} t
+      join product p on p.id = t.product_id and p.usage_metric = t.metric
+      left join own on own.org_id = t.org_id and own.product_id = t.product_id
+      where t.period = ${monthOf(nowMs)}::date and t.livemode
+        and t.quantity >= case when own.org_id is null then p.least else own.least end
+    ) then exists (select from ${useOf(t, nowMs)} and t.org_id = o.id and t.quantity >= c.cap * ${share} offset 0) end`;
+
+function toFacts(row: UsesRow | undefined): CustomerFacts {
+  const uses = (row?.uses ?? []).map(toUseView);
+  // Sorted by share, highest first.
+  const share = uses[0]?.share ?? 0;
+  return { data: { uses, moreUses: (row?.count ?? 0) - uses.length }, flags: toFlags(share) };
+}
+
+function toFlags(share: number): Flag[] {
+  if (share >= 1) return [{ tone: 'bad', label: 'Over a cap' }];
+  return share >= NEAR ? [{ tone: 'warn', label: 'Near a cap' }] : [];
+}
+
+function toUseView({ used, cap, ...product }: ProductUse) {
+  if (cap === null) return { ...product, used, cap, share: undefined, percent: undefined };
+  const share = Number(cap) > 0 ? Number(used) / Number(cap) : 1;
+  return { ...product, used, cap, share, percent: formatShare(used, cap) };
+}

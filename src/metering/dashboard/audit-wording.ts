@@ -1,0 +1,71 @@
+import {
+  fieldOf,
+  linkTo,
+  mode,
+  say,
+  textOf,
+  toWords,
+  type LoggedAction,
+  type Wording,
+} from '../../accounts/audit/wording.js';
+import { formatCount } from '../../core/pages/format.js';
+
+const pages: Wording['pages'] = {
+  entitlement: () => '/dashboard/entitlements',
+  usage: () => '/dashboard/usage',
+};
+
+const titles: Wording['titles'] = {
+  'usage.archived': 'Events archived',
+  'usage.backfill_opened': 'Backfill opened',
+  'usage.backfill_applying': 'Backfill started',
+  'usage.backfill_applied': 'Backfill applied',
+  'usage.backfill_reverting': 'Backfill revert started',
+  'usage.backfill_reverted': 'Backfill reverted',
+  'usage.backfill_discarding': 'Backfill discard started',
+  'usage.backfill_discarded': 'Backfill discarded',
+  'usage.corrected': 'Events corrected',
+};
+
+const sentences: Wording['sentences'] = {
+  'entitlement.granted': (entry) => say`Granted ${kind(entry)}access to ${target(entry)}`,
+  'entitlement.changed': (entry) => say`Changed the entitlement to ${target(entry)}`,
+  'entitlement.withdrawn': (entry) => say`Withdrew the entitlement to ${target(entry)}`,
+  'usage.archived': (entry) =>
+    say`Archived ${mode(entry)}${eventsOf(entry, 'events')} of ${{ name: entry.target }}`,
+  'usage.backfill_opened': (entry) => say`Opened a backfill of ${mode(entry)}events`,
+  'usage.backfill_applying': (entry) => say`Began to apply a backfill of ${mode(entry)}events`,
+  'usage.backfill_applied': (entry) => say`Applied a backfill of ${mode(entry)}${eventsOf(entry, 'events')}`,
+  'usage.backfill_reverting': (entry) => say`Began to revert a backfill of ${mode(entry)}events`,
+  'usage.backfill_reverted': (entry) =>
+    say`Reverted a backfill of ${mode(entry)}${eventsOf(entry, 'reverted')}`,
+  'usage.backfill_discarding': (entry) => say`Began to discard a backfill of ${mode(entry)}events`,
+  'usage.backfill_discarded': (entry) => say`Discarded a backfill of ${mode(entry)}events`,
+  'usage.corrected': (entry) =>
+    entry.details.corrections === 1
+      ? say`Corrected the event ${target(entry)}`
+      : say`Corrected ${target(entry)}`,
+  'usage.totals_repaired': ({ details }) => {
+    const totals = formatCount(countOf(details.totals), 'total');
+    return say`Set ${totals} and ${formatCount(countOf(details.hours), 'hour')} of usage to the sums of their events`;
+  },
+};
+
+export const auditWording: Wording = { sentences, titles, pages };
+
+const target = (entry: LoggedAction) => ({ name: entry.target, href: linkTo({ pages }, entry) });
+
+function eventsOf({ details }: LoggedAction, field: string): string {
+  const events = fieldOf(details, field);
+  return typeof events === 'number' ? formatCount(events, 'event') : 'events';
+}
+
+const kind = ({ details }: LoggedAction): string => {
+  const kind = textOf(details.after, 'kind');
+  return kind === '' ? '' : `${toWords(kind).toLowerCase()} `;
+};
+
+const countOf = (value: unknown): number => {
+  const rows = fieldOf(value, 'rows');
+  return typeof rows === 'number' ? rows : 0;
+};

@@ -1,0 +1,96 @@
+import { compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
+import { toTrend } from '../../core/charts/trend.js';
+import { sendEventLine } from '../../core/pages/curl-line.js';
+import { formatCompact } from '../../core/pages/format.js';
+import { isManager } from '../../accounts/organizations/table.js';
+import type { ReadOverviewPanel } from '../../dashboard/overview/pages.js';
+import { readProductSums, type ProductSum } from '../events/page-queries.js';
+import {
+  formatPeriod,
+  monthPeriod,
+  parsePeriod,
+  periodBefore,
+  stepsOf,
+  type Period,
+} from '../reports/period.js';
+import { listCurrentUse, readProgress, type ProductUse } from './overview-queries.js';
+
+const SHOWN_PRODUCTS = 12;
+
+const NEAR = 0.8;
+
+/** Up to this total number of events, the page announces their arrival. */
+const FIRST_EVENTS = 10;
+
+/** The usage of each product, or the first steps until the first event has arrived. */
+export const readOverviewPanel: ReadOverviewPanel = async (
+  { db, clock },
+  { session: { orgId, role }, livemode, origin },
+) => {
+  const now = new Date(clock.now());
+  const inEffect = await listCurrentUse(db.orm, orgId, { now, livemode, limit: SHOWN_PRODUCTS + 1 });
+  const { hasKey, events } = await readProgress(db.orm, orgId);
+  if (events === 0) {
+    const example = inEffect.find(({ kind }) => kind === 'live');
+    const data = { hasKey, mayChangeKeys: isManager(role), example, sendLine: toSendLine(origin, example) };
+    return { view: 'metering/overview/first-steps', isAlone: true, data };
+  }
+  const shown = inEffect.slice(0, SHOWN_PRODUCTS);
+  const asked = { productIds: shown.map(({ productId }) => productId), livemode };
+  const trend = parsePeriod('last30', {}, now);
+  const before = periodBefore(monthPeriod(now), now)!;
+  const days = await readProductSums(db.orm, orgId, { ...asked, ...trend });
+  const daysBefore = await readProductSums(db.orm, orgId, { ...asked, ...before });
+  const products = shown.map((product) => {
+    const isOf = ({ productId }: ProductSum) => productId === product.productId;
+    return {
+      ...product,
+      cap: toCap(product),
+      trend: trendOf(product, days.filter(isOf), trend),
+      /** Usage of the same days of last month, up to the same hour. */
+      usedBefore: sumDecimals(daysBefore.filter(isOf).map((day) => day.quantity)),
+    };
+  });
+  const data = {
+    livemode,
+    isJustStarted: events <= FIRST_EVENTS,
+    products,
+    hasMoreProducts: inEffect.length > SHOWN_PRODUCTS,
+    /** Usage from 80% to 100% of the cap. */
+    nearCap: products.filter(({ cap }) => cap?.isNear),
+    overCap: products.filter(({ cap }) => cap?.isOver),
+  };
+  return { view: 'metering/overview/usage', data };
+};
+
+const toSendLine = (origin: string, example: ProductUse | undefined) =>
+  example &&
+  sendEventLine(origin, 'YOUR_API_KEY', {
+    productSlug: example.productSlug,
+    metric: example.usageMetric,
+    quantity: 1,
+    idempotencyKey: 'first-event',
+  });
+
+function trendOf({ usageMetric }: ProductUse, days: ProductSum[], period: Period) {
+  const byStart = new Map(days.map(({ start, quantity }) => [start, Number(quantity)]));
+  const values = stepsOf(period).map((start) => byStart.get(start.getTime()) ?? 0);
+  const most = formatCompact(Math.max(...values));
+  return toTrend(`${usageMetric} by day, ${formatPeriod(period)}: at most ${most} a day`, values);
+}
+
+function toCap({ unitCap, usedThisMonth: used }: ProductUse) {
+  if (unitCap === null) return undefined;
+  const isUsed = compareDecimals(used, '0') > 0;
+  const share = Number(unitCap) > 0 ? Number(used) / Number(unitCap) : isUsed ? Infinity : 0;
+  const isOver = compareDecimals(used, unitCap) > 0;
+  return {
+    unitCap,
+    remaining: subtractDecimals(unitCap, used),
+    above: subtractDecimals(used, unitCap),
+    /** Used ÷ cap, for a drawing and its colour only, not for counting. */
+    share,
+    isNear: share >= NEAR && !isOver,
+    isOver,
+  };
+}
