@@ -30,6 +30,8 @@ import { documentationRouter } from './mounts/documentation.js';
 import { operatorRouter } from './mounts/operator.js';
 import { createOwnValuesReader } from './mounts/own-values.js';
 import { tradingRoutes } from './mounts/trading.js';
+import { createOwnMarketsReader } from './markets/own-values.js';
+import { createOwnMeteringReader } from './metering/own-values.js';
 import type { TradingContext } from './markets/config.js';
 import type { TradingServices } from './markets/services/services.js';
 
@@ -60,12 +62,15 @@ export function createApp(
   app.use(mountRoutes(Router(), '', healthRoutes, context));
   app.use(
     documentationRouter(context, {
-      listRoutes: () => listRoutes(context.config),
+      describeService: () => describe(context.config),
       session: sessionCookie(sessionKeys),
       readOwnValues: createOwnValuesReader({
         ...context,
-        snapshots: trading?.snapshots,
         readSession: createSessionReader(context),
+        parts: [
+          createOwnMeteringReader(context),
+          ...(trading ? [createOwnMarketsReader({ ...context, ...trading })] : []),
+        ],
       }),
     }),
   );
@@ -79,9 +84,9 @@ export function createApp(
 }
 
 /** Loaded on the first request for the document, so that it does not delay the start. */
-async function listRoutes({ hasMarkets }: Config) {
-  const { describeWithoutMarkets, routeDescriptions } = await import('./reference.js');
-  return hasMarkets ? routeDescriptions : describeWithoutMarkets();
+async function describe({ hasMarkets }: Config) {
+  const { describeService } = await import('./reference.js');
+  return describeService(hasMarkets);
 }
 
 function callerOf(keys: KeyReader) {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { routeDescriptions } from '../src/reference.js';
+import { describeService } from '../src/reference.js';
 
 const list = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => `${folder}/${path}`);
@@ -51,8 +51,8 @@ it.each([
   ['views/docs/topics/start.ejs', /.*/s],
 ])('%s names every scope that the first calls need', (document, section) => {
   const [text] = section.exec(readFileSync(document, 'utf8'))!;
-  const needed = routeDescriptions
-    .filter(
+  const needed = describeService(true)
+    .routes.filter(
       ({ path, operationId }) => text.includes(`localhost:3000${path} `) || text.includes(`'${operationId}'`),
     )
     .map(({ scope }) => scope!);

@@ -1,6 +1,6 @@
 import express, { Router } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { routeDescriptions } from '../../src/reference.js';
+import { describeService } from '../../src/reference.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { listMountedRoutes } from './support/mounted-routes.js';
@@ -20,7 +20,9 @@ afterAll(async () => {
 describe('the document and the app', () => {
   it('describes every route that is mounted, and mounts every route that is described', () => {
     const mounted = listMountedRoutes(createApp(service.context, service.services, service.trading));
-    const described = routeDescriptions.map(({ method, path }) => `${method} ${path}`).sort();
+    const described = describeService(true)
+      .routes.map(({ method, path }) => `${method} ${path}`)
+      .sort();
     expect(mounted).toEqual(described);
   });
 });

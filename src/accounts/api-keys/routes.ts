@@ -4,7 +4,7 @@ import type { Context } from '../../core/http/context.js';
 import { parseInput } from '../../core/http/validate.js';
 import { cutPage } from '../../core/http/page.js';
 import { defineRoute, json, type Example, type ExampleRequest } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { sessionOf } from '../identity/session/session.js';
 import { organizations } from '../organizations/table.js';

@@ -6,7 +6,7 @@ import {
   type Example,
   type ExampleRequest,
 } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { memberActor } from '../identity/session/authority.js';
 import { MAX_BODY_BYTES, readInput } from '../identity/operator/http.js';

@@ -4,7 +4,7 @@ import type { Orm } from '../../core/db/client.js';
 import { cutPage } from '../../core/http/page.js';
 import { readPathId } from '../../core/http/request.js';
 import type { Example, ExampleRequest, Route, RouteDescription } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { goodRequest, problemExample } from '../../core/reference/problem-examples.js';
 import { decodeCursor, encodeCursor } from '../../core/ids.js';
 import { requireRole } from '../identity/session/session.js';

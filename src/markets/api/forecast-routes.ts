@@ -8,11 +8,12 @@ import {
   excerpt,
   generated,
 } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { findStation, indexAreas, readStationId, stations } from '../market/stations.js';
 import {
   freshness,
   hasQuery,
+  notLoadedYet,
   notModified,
   publicRead,
   unknownParameter,
@@ -76,6 +77,7 @@ known and when, how likely it is that the extreme has already been reached, and 
     notModified({ station: 'KNYC' }),
     unknownParameter('days', { params: { station: 'KNYC' }, query: { days: '2' } }),
     unknownStation({ params: { station: 'KJFK' } }),
+    notLoadedYet({ params: { station: 'KNYC' } }),
   ],
   handler:
     ({ reads }: { reads: SnapshotReads }) =>

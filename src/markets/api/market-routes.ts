@@ -10,10 +10,10 @@ import {
   excerpt,
   generated,
 } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { parseDollars } from '../market/money.js';
-import { freshness, hasQuery, notModified, publicRead, unknownStation } from './public-read.js';
+import { freshness, hasQuery, notLoadedYet, notModified, publicRead, unknownStation } from './public-read.js';
 import { marketListSchema, marketsQuerySchema } from './schema.js';
 import { signalListSchema, signalsQuerySchema } from './signal-schema.js';
 import type { SnapshotReads } from './snapshot-reads.js';
@@ -118,6 +118,7 @@ Prices are those of the book's best levels; \`null\` where there are no bids or 
       request: { query: { status: 'open' } },
     }),
     unknownStation({ query: { station: 'KJFK' } }),
+    notLoadedYet({}),
   ],
   handler:
     ({ reads }: Pick<ReadDeps, 'reads'>) =>
@@ -180,6 +181,7 @@ A signal is neither advice nor an order: \`POST /trade\` checks everything again
       }),
     },
     notModified(),
+    notLoadedYet({}),
     problemExample('invalid_request', {
       summary: 'A bankroll of nothing',
       at: '/bankroll',

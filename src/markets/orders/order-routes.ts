@@ -13,7 +13,7 @@ import {
   generated,
   json,
 } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { cancelCauses } from '../ledger/orders-table.js';
 import { mayRest } from '../market/book.js';

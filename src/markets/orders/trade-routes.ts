@@ -9,7 +9,7 @@ import { sendJson } from '../../core/http/json.js';
 import { readPathId } from '../../core/http/request.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { filledOrder, type OrderRouteDeps } from './order-routes.js';
 import {

@@ -4,7 +4,7 @@ import { readHashedSecret, preferKeyError, type KeyReader } from '../../accounts
 import { sendJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, excerpt, json } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { requireLiveKey } from '../orders/trade.js';
 import type { LiveTrading } from '../live/live.js';

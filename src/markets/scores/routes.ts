@@ -1,7 +1,7 @@
 import { sendCachedAnswer } from '../../core/http/cached-answer.js';
 import { parseInput } from '../../core/http/validate.js';
 import { conditional, defineRoute } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { fieldError } from '../../core/pages/form.js';
 import { readPlaceId } from '../market/stations.js';

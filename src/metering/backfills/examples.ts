@@ -1,5 +1,5 @@
 import { repeated } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { notFoundExample, now } from '../../accounts/identity/operator/define-route.js';
 

@@ -6,7 +6,7 @@ import { exact, sendJson, toJson } from '../../core/http/json.js';
 import { readRange, sendPage } from '../../core/http/page.js';
 import { readPathId } from '../../core/http/request.js';
 import { generated, json } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { listParts, notFoundExample, operatorRoute } from '../../accounts/identity/operator/define-route.js';
 import { changeAsOperator, readInput, readSlug } from '../../accounts/identity/operator/http.js';

@@ -20,7 +20,7 @@ import {
   entitlementSchema,
 } from './schema.js';
 import { defineRoute, json, repeated } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 
 interface EntitlementDeps extends Pick<Context, 'db' | 'clock'> {

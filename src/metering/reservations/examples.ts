@@ -1,5 +1,5 @@
 import { excerpt, generated, type Example, type ExampleRequest } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 
 const { id, blocked, held } = exampleWorld.reservation;

@@ -69,6 +69,7 @@ reservation has this key: use no event's key, and for each piece of work a new o
     'idempotency_conflict',
     'limit_reached',
   ],
+  waitingMayHelp: 409,
   good: examples.good.reserve,
   examples: examples.reserve,
   handler: (deps: ReservationDeps) => async (req, res) => {

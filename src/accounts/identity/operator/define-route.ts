@@ -11,7 +11,7 @@ import {
   type Route,
   type RouteDefinition,
 } from '../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
+import { exampleWorld } from '../../reference/example-world.js';
 import { goodRequest, problemExample } from '../../../core/reference/problem-examples.js';
 import { MAX_BODY_BYTES } from './http.js';
 import { pageSchema } from '../../../core/http/page.js';

@@ -6,7 +6,7 @@ import { AppError } from '../../../core/errors.js';
 import { isForm, readForm, readJsonBody } from '../../../core/http/body.js';
 import { parseInput } from '../../../core/http/validate.js';
 import { defineRoute, json } from '../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
+import { exampleWorld } from '../../reference/example-world.js';
 import { problemExample } from '../../../core/reference/problem-examples.js';
 import { chooseOrganization, listOrganizationsOf } from './queries.js';
 import { chooseOrganizationSchema, MAX_BODY_BYTES, sessionSchema } from './schema.js';

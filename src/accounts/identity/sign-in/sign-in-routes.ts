@@ -6,7 +6,7 @@ import { prefersJson } from '../../../core/http/request.js';
 import { MAX_FORM_BYTES, readForm } from '../../../core/http/body.js';
 import { parseInput } from '../../../core/http/validate.js';
 import { defineRoute, type ExampleRequest } from '../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
+import { exampleWorld } from '../../reference/example-world.js';
 import { problemExample } from '../../../core/reference/problem-examples.js';
 import { toAddress } from '../../../core/pages/address.js';
 import { byProof, change, type ChangeDeps } from '../../audit/audit.js';

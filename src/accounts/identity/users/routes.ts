@@ -2,7 +2,7 @@ import { retryOnConflict } from '../../../core/db/sql.js';
 import { hangUpSignal } from '../../../core/http/request.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
 import { json } from '../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
+import { exampleWorld } from '../../reference/example-world.js';
 import { problemExample } from '../../../core/reference/problem-examples.js';
 import { emailSchema, userAnswerSchema, userSchema } from '../operator/schema.js';
 import {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { listAuditRows, listOperatorRows, type OperatorRow } from '../../../accounts/audit/queries.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
+import { exampleWorld } from '../../../accounts/reference/example-world.js';
 import {
   listParts,
   notFoundExample,

@@ -3,7 +3,7 @@ import { readJsonBody } from '../../../core/http/body.js';
 import { exact, sendJson, toJson } from '../../../core/http/json.js';
 import { parseInput } from '../../../core/http/validate.js';
 import { json } from '../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
+import { exampleWorld } from '../../reference/example-world.js';
 import { problemExample } from '../../../core/reference/problem-examples.js';
 import {
   createdAt,

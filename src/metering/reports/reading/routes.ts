@@ -8,7 +8,7 @@ import { sendJson, toJson } from '../../../core/http/json.js';
 import { parseQuery } from '../../../core/http/page.js';
 import { parseInput, requireFew } from '../../../core/http/validate.js';
 import { defineRoute, json, repeated } from '../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
+import { exampleWorld } from '../../reference/example-world.js';
 import { problemExample } from '../../../core/reference/problem-examples.js';
 import { suggestSlugs } from '../../entitlements/nearest.js';
 import { findProduct } from '../../events/page-queries.js';

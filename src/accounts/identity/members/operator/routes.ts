@@ -1,7 +1,7 @@
 import { sendJson, toJson } from '../../../../core/http/json.js';
 import { listMembers, type Member } from '../queries.js';
 import { json } from '../../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../../core/reference/example-world.js';
+import { exampleWorld } from '../../../reference/example-world.js';
 import { problemExample } from '../../../../core/reference/problem-examples.js';
 import { emailSchema, memberAnswerSchema, memberSchema } from '../../operator/schema.js';
 import {

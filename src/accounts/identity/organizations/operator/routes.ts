@@ -1,6 +1,6 @@
 import { sendJson, toJson } from '../../../../core/http/json.js';
 import { json } from '../../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../../core/reference/example-world.js';
+import { exampleWorld } from '../../../reference/example-world.js';
 import { problemExample } from '../../../../core/reference/problem-examples.js';
 import {
   createdAt,
