@@ -113,7 +113,6 @@ export const documentationRoutes = [
       topic: z.enum(Object.keys(topics)).meta({ description: 'As `/docs` names it.' }),
     }),
     responses: htmlPage,
-    errors: ['not_found'],
     examples: [
       {
         name: 'errors',
@@ -137,7 +136,6 @@ export const documentationRoutes = [
       'The routes of a group with their fields, answers and examples. With a script, requests can be tried; a key that is entered stays in the memory of the tab.',
     params: z.object({ group: z.string().meta({ description: 'As `/docs` names it.' }) }),
     responses: htmlPage,
-    errors: ['not_found'],
     examples: [
       {
         name: 'page',
@@ -166,7 +164,6 @@ export const documentationRoutes = [
     responses: {
       200: { description: 'The file.', content: { 'text/javascript': null, 'text/css': null } },
     },
-    errors: ['not_found'],
     examples: [
       {
         name: 'script',

@@ -41,7 +41,6 @@ export function webhookRoute({ refused, handler, ...own }: OwnParts): Route<Endp
     ...(names.length === 0
       ? {}
       : { params: z.object(Object.fromEntries(names.map((name) => [name, parameters[name].schema]))) }),
-    errors: [...(own.errors ?? []), ...(names.length === 0 ? [] : (['not_found'] as const))],
     examples: [
       ...own.examples,
       ...names.flatMap((name) =>

@@ -30,11 +30,11 @@ export interface RouteDescription {
   body?: RequestBody;
   /** Successful answers and other answers that are not problem documents, by status. */
   responses: Record<number, ResponseDescription>;
-  /** Codes that do not follow from the rest of the description; see `describeRoute`. */
+  /** Codes that follow neither from the examples nor from the rest of the description; see `describeRoute`. */
   errors?: ErrorCode[];
   /** Status of refusals that state `Retry-After` if waiting helps. */
   waitingMayHelp?: number;
-  /** One or more for each successful status and for each of `errors`. */
+  /** One or more for each successful status and for each refusal that `describeRoute` does not derive. */
   examples: Example[];
   /** Request for examples of general problems. Default: that of the first example, without its query. */
   good?: ExampleRequest;

@@ -1,5 +1,6 @@
 import { AppError, type ErrorCode, type ErrorPlace } from '../errors.js';
 import { toProblem } from '../http/problem.js';
+import { parseInput } from '../http/validate.js';
 import {
   generated,
   type Example,
@@ -7,6 +8,7 @@ import {
   type Generated,
   type RouteDescription,
 } from './define-route.js';
+import { asShown } from './example-prose.js';
 import { exampleWorld } from './example-world.js';
 import type { Circumstance, Credential } from './names.js';
 import type { Reference, Refusal, ScopeExamples } from './part.js';
@@ -25,6 +27,19 @@ interface ProblemExample {
   circumstance?: Circumstance;
   before?: ExampleRequest[];
 }
+
+const requestId = generated('9f0c1d3e-5b7a-4c86-a2d4-1f0e5a2b7c31');
+
+/** The answer of an example whose request the schema of the route refuses: `describeRoute` takes it from there. */
+class SchemaAnswer {
+  readonly code = 'invalid_request';
+}
+
+export const invalidExample = (
+  summary: string,
+  request: ExampleRequest,
+  name = 'invalidRequest',
+): Example => ({ name, summary, request, status: 400, answer: new SchemaAnswer() });
 
 const textOf = (detail: string | Generated): string => (typeof detail === 'string' ? detail : detail.shown);
 
@@ -48,7 +63,6 @@ export function problemExample(
     '',
   );
   const shown = lead === undefined ? detail : `${lead} ${textOf(detail)}`;
-  const requestId = generated('9f0c1d3e-5b7a-4c86-a2d4-1f0e5a2b7c31');
   return {
     name: name ?? code.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase()),
     ...rest,
@@ -82,6 +96,7 @@ export function describeRoute(
   const scope = route.scope ? scopes[route.scope] : undefined;
   const good = goodRequest(route);
   const parts = [
+    inputProblems(route, good),
     bodyProblems(route, good),
     credentialProblems(route, scope, good),
     limitProblems(route, route.limit && limits[route.limit], { scope, good }),
@@ -93,10 +108,11 @@ export function describeRoute(
   });
   const lowest = Math.min(...Object.keys(route.responses).map(Number));
   const names = new Set(examples.map(({ name }) => name));
+  const ownCodes = [...errors, ...examples.flatMap(codesOf)];
   const codes = [
-    ...errors.filter((code) => code === 'invalid_request'),
-    ...parts.flat().map(codeOf),
-    ...errors,
+    ...ownCodes.filter((code) => code === 'invalid_request'),
+    ...parts.flat().flatMap(codesOf),
+    ...ownCodes,
     ...(usesDatabase(route) ? databaseCodes : []),
   ];
   return {
@@ -107,7 +123,11 @@ export function describeRoute(
         ...rest,
         request: send(request),
         ...(before ? { before: before.map(send) } : {}),
-        response: { status, body: answer, ...(answerHeaders ? { headers: answerHeaders } : {}) },
+        response: {
+          status,
+          body: answer instanceof SchemaAnswer ? answerOfSchema(route, request) : answer,
+          ...(answerHeaders ? { headers: answerHeaders } : {}),
+        },
       }),
     ),
   };
@@ -123,7 +143,11 @@ function usualCredential({ credential }: RouteDescription, scope: ScopeExamples 
   return credential === 'apiKey' ? (scope?.holder ?? 'liveKey') : credential;
 }
 
-const codeOf = ({ answer }: Example): ErrorCode => (answer as { code: ErrorCode }).code;
+/** None for a success and for a page. */
+function codesOf({ status = 200, answer }: Example): ErrorCode[] {
+  const { code } = (answer ?? {}) as { code?: ErrorCode };
+  return status >= 400 && code !== undefined ? [code] : [];
+}
 
 const usesDatabase = ({ usesDatabase: uses, credential }: RouteDescription): boolean =>
   uses ?? credential !== 'none';
@@ -157,7 +181,36 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
   ];
   return usesDatabase(route)
     ? databaseProblems
-    : memoryProblems.filter((example) => errors.includes(codeOf(example)));
+    : memoryProblems.filter((example) => codesOf(example).some((code) => errors.includes(code)));
+}
+
+/** A field that the schema does not know, unless the route has another example of bad input. */
+function inputProblems(route: RouteDescription, good: ExampleRequest): Example[] {
+  const { query, body, examples } = route;
+  const colour = 'red';
+  const derived =
+    query || body?.mediaType !== undefined
+      ? invalidExample('An unknown parameter', { ...good, query: { colour } })
+      : invalidExample('An unknown field', { ...good, body: { ...(good.body as object), colour } });
+  const isKnown = examples.some(({ name }) => name === derived.name);
+  return !isKnown && refusalOf(route, derived.request) ? [derived] : [];
+}
+
+function answerOfSchema(route: RouteDescription, request: ExampleRequest): object {
+  const refusal = refusalOf(route, request);
+  if (!refusal) throw new Error(`${route.path} accepts the input of an example that it is to refuse.`);
+  return { ...toProblem(refusal, ''), requestId };
+}
+
+function refusalOf({ query, body }: RouteDescription, request: ExampleRequest): AppError | undefined {
+  const [schema, input] = request.query ? [query, request.query] : [body?.schema, request.body];
+  try {
+    if (schema) parseInput(schema, asShown(input));
+    return undefined;
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  }
 }
 
 function bodyProblems({ body: described }: RouteDescription, request: ExampleRequest): Example[] {
@@ -195,7 +248,7 @@ function credentialProblems(
   if (credential === 'operator') return operatorProblems(good);
   const crossSite = crossSiteProblem(good);
   if (credential === 'none' || route.isCredentialOptional)
-    return errors.includes(codeOf(crossSite)) ? [crossSite] : [];
+    return errors.includes('cross_site_request') ? [crossSite] : [];
   return [...sessionProblems(good), ...(route.method === 'get' ? [] : [crossSite])];
 }
 

@@ -46,7 +46,7 @@ known and when, how likely it is that the extreme has already been reached, and 
     station: z.string().meta({ description: 'The id of the station, in upper or lower case.' }),
   }),
   ...conditional('The forecast.', forecastSchema),
-  errors: ['invalid_request', 'unknown_station', 'unavailable', 'market_data_unavailable'],
+  errors: ['unavailable'],
   examples: [
     {
       name: 'forecast',
@@ -95,7 +95,7 @@ const stationList = defineRoute({
   description:
     'Where the markets settle: the station, the report that decides, the day that it covers, and how well that was verified on settled markets, before and since another company began to relay the report. A neighbouring airport has a different maximum on half of the days. Hourly markets settle on the areas of the venue’s own index.',
   ...conditional('The stations.', stationListSchema),
-  errors: ['invalid_request', 'unavailable'],
+  errors: ['unavailable'],
   examples: [
     {
       name: 'stations',

@@ -32,7 +32,7 @@ the id. Every 15 seconds a comment keeps the connection alive. A client that lea
   responses: {
     200: { description: 'The events, without end.', content: { 'text/event-stream': null } },
   },
-  errors: ['invalid_request', 'unknown_station', 'unavailable'],
+  errors: ['unavailable'],
   examples: [
     {
       name: 'events',

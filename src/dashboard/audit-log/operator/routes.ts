@@ -48,7 +48,6 @@ export const auditLogRoutes = [
     description:
       'Changes of the Organization, its members, entitlements and keys, newest first: what, by whom, from where. Each was written in the transaction of its change, and is chained to the one before: `npm run audit:verify` finds what was changed since.',
     ...listParts('auditLog', chainedAuditEntrySchema, 'Newest first.'),
-    errors: ['not_found'],
     examples: [
       {
         name: 'log',
