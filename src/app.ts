@@ -28,6 +28,7 @@ import { dashboardRoutes, type DashboardOptions } from './mounts/dashboard.js';
 import { documentationRouter } from './mounts/documentation.js';
 import { operatorRouter } from './mounts/operator.js';
 import { createOwnValuesReader } from './mounts/own-values.js';
+import type { RunningProduct } from './product.js';
 import type { Running } from './products.js';
 
 /** Mounts the service's routes. The API comes first, because it is called most often. */
@@ -56,12 +57,12 @@ export function createApp(
   app.use(mountRoutes(Router(), '', healthRoutes, context));
   app.use(
     documentationRouter(context, {
-      listRoutes: () => listRoutes(context.config),
+      describeService: () => describe(products),
       session: sessionCookie(sessionKeys),
       readOwnValues: createOwnValuesReader({
         ...context,
-        snapshots: services.trading?.snapshots,
         readSession: createSessionReader(context),
+        parts: products.map(({ readOwnPart }) => readOwnPart),
       }),
     }),
   );
@@ -78,9 +79,9 @@ export function createApp(
 }
 
 /** Loaded on the first request for the document, so that it does not delay the start. */
-async function listRoutes({ hasMarkets }: Context['config']) {
-  const { describeWithoutMarkets, routeDescriptions } = await import('./reference.js');
-  return hasMarkets ? routeDescriptions : describeWithoutMarkets();
+async function describe(products: readonly RunningProduct[]) {
+  const { describeService } = await import('./reference.js');
+  return describeService(products);
 }
 
 function callerOf(keys: KeyReader) {

@@ -6,6 +6,8 @@ import type { ConfigPart, ServiceConfig } from './core/config.js';
 import type { Job } from './core/db/jobs.js';
 import type { Context } from './core/http/context.js';
 import type { Metrics } from './core/metrics.js';
+import type { ReadOwnPart } from './core/reference/own-examples.js';
+import type { ReferencePart } from './core/reference/part.js';
 import type { Wording } from './accounts/audit/wording.js';
 import type { CustomerSummary } from './console/customer-summary.js';
 import type { ConsoleDeps, CustomerTab } from './console/page.js';
@@ -20,6 +22,8 @@ export interface Product {
   config: ConfigPart;
   demo: DemoPart;
   auditWording: Wording;
+  /** Loaded with the first page of the documentation. */
+  loadReference: () => Promise<ReferencePart>;
   /** Of the dashboard's navigation. */
   sections: Section[];
   consoleSections: ConsoleSection[];
@@ -44,6 +48,8 @@ export type RunningProduct = Product & ProductAtWork;
 /** What a product does in one app. The shell mounts and calls everything. */
 export interface ProductAtWork {
   services: Partial<Services>;
+  /** Reads what stands for the examples' values in the documentation of a member. */
+  readOwnPart: ReadOwnPart;
   /** Mounts routes below `/api`. `limitTo` limits the calls per minute of each key. */
   mountApi?: (router: Router, limitTo: LimitCalls) => void;
   /** Addresses of its own. */

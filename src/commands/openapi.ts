@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildDocument } from '../core/reference/document.js';
-import { routeDescriptions } from '../reference.js';
-import { describeWebhooks } from '../accounts/webhooks/types.js';
+import { products } from '../products.js';
+import { describeService } from '../reference.js';
 
-const document = buildDocument(routeDescriptions, describeWebhooks(true));
+const document = buildDocument(await describeService(products));
 
 // npm run --silent openapi > openapi.json npm run client: generates the client's types from the current document.
 if (process.argv[2] === '--client') process.exitCode = generateClient(JSON.stringify(document));

@@ -194,7 +194,6 @@ export const healthRoutes = [
     responses: {
       200: { description: 'Prometheus text format, version 0.0.4.', content: { 'text/plain': null } },
     },
-    errors: ['missing_key', 'invalid_key'],
     examples: [
       {
         name: 'metrics',

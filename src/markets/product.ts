@@ -13,6 +13,7 @@ import { demo } from './demo/demo.js';
 import { seedDemoTrading } from './demo/trading.js';
 import { reconciliationRoutes } from './live/routes.js';
 import { createMarketMetrics } from './metrics.js';
+import { createOwnMarketsReader } from './own-values.js';
 import { marketsPages } from './pages/pages.js';
 import { portfolioPages } from './pages/portfolio-pages.js';
 import { riskPages } from './pages/risk-pages.js';
@@ -42,6 +43,7 @@ export const markets: Product = {
   createMetrics: createMarketMetrics,
   demo,
   auditWording,
+  loadReference: async () => (await import('./reference.js')).marketsReference,
   sections,
   consoleSections,
   customerTabs,
@@ -52,6 +54,7 @@ export const markets: Product = {
     const { refresher, trainer, live, isReplay } = trading;
     return {
       services: { trading },
+      readOwnPart: createOwnMarketsReader({ ...context, ...trading }),
       router: tradingRoutes(context, calls, trading),
       pages: [
         Router().use(['/markets', '/scores', '/portfolio'], requireMarketAccess),
@@ -76,7 +79,7 @@ export const markets: Product = {
   },
 };
 
-export const operatorMarketRoutes = [...reconciliationRoutes, ...tradingControlRoutes];
+const operatorMarketRoutes = [...reconciliationRoutes, ...tradingControlRoutes];
 
 function warnOfSources({ config, log }: Context, { isReplay }: TradingServices): void {
   const { marketSource, hasFreeForecasts, liveOrg } = config.trading;

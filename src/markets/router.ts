@@ -25,7 +25,6 @@ const publicReads = ['/markets', '/signals', '/forecast', '/stations', '/scores'
 
 export const publicReadRoutes = [...marketRoutes, ...forecastRoutes, streamRoute];
 const orderRoutes = [placeOrderRoute, ...tradeRoutes, ...changeOrderRoutes, ...portfolioRoutes];
-export const accountRoutes = [...orderRoutes, ...executionRoutes];
 /** Belongs to an Organization, although it is below a public path. */
 const EXECUTION = '/scores/execution';
 

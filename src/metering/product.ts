@@ -24,6 +24,7 @@ import { usageRoutes } from './ingestion/routes.js';
 import { createMeteringMetrics } from './metrics.js';
 import { createEndingMessages } from './notices/endings.js';
 import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/notices.js';
+import { createOwnMeteringReader } from './own-values.js';
 import { customerUsageRoutes } from './reports/operator/routes.js';
 import { usagePages } from './reports/pages.js';
 import { usageReadRoutes } from './reports/reading/routes.js';
@@ -46,6 +47,7 @@ export const metering: Product = {
   createMetrics: createMeteringMetrics,
   demo,
   auditWording,
+  loadReference: async () => (await import('./reference.js')).meteringReference,
   sections,
   consoleSections,
   customerTabs,
@@ -58,6 +60,7 @@ export const metering: Product = {
     const deps = { ...context, ...calls, ...services };
     return {
       services,
+      readOwnPart: createOwnMeteringReader(context),
       mountApi(router, limitTo) {
         const usageLimit = limitTo('usage', usagePerMinute);
         const entitlementsLimit = limitTo('entitlements', entitlementsPerMinute);
@@ -81,7 +84,7 @@ export const metering: Product = {
   },
 };
 
-export const operatorMeteringRoutes = [
+const operatorMeteringRoutes = [
   ...productRoutes,
   ...operatorEntitlementRoutes,
   ...customerUsageRoutes,

@@ -14,10 +14,9 @@ import { nothingHere } from '../core/http/problem.js';
 import { once } from '../core/steps.js';
 import { conditional, defineRoute, excerpt, mountRoutes } from '../core/reference/define-route.js';
 import type { OpenApiDocument } from '../core/reference/document.js';
-import { errorGuide } from '../core/reference/error-guide.js';
 import type { OwnValues } from '../core/reference/own-examples.js';
-import { problemExample, type DescribedRoute } from '../core/reference/problem-examples.js';
-import { describeWebhooks } from '../accounts/webhooks/types.js';
+import type { Reference } from '../core/reference/part.js';
+import { problemExample } from '../core/reference/problem-examples.js';
 
 interface Documents {
   document: () => Promise<{ body: Compressed; etag: string }>;
@@ -25,14 +24,25 @@ interface Documents {
   assets: ReturnType<typeof createAssets>;
 }
 
+interface Topic {
+  title: string;
+  summary: string;
+  /** The page is about this operation, and is missing where the service has none of it. */
+  operationId?: string;
+}
+
 /** Pages on one topic each, by the last part of their address, in reading order. */
-const topics: Record<string, { title: string; summary: string }> = {
+const topics: Record<string, Topic> = {
   start: { title: 'Five-minute start', summary: 'A key, the first event, and what it changed.' },
   retries: { title: 'Retries and idempotency', summary: 'Send again without counting twice.' },
   caps: { title: 'Caps and warnings', summary: 'What happens near the cap and above it.' },
   'key-rotation': { title: 'Rotating keys', summary: 'Replace a key while your runtimes keep running.' },
   'test-and-live': { title: 'Test and live', summary: 'Try everything without touching real totals.' },
-  'paper-trading': { title: 'Paper trading', summary: 'Trade weather markets with paper money.' },
+  'paper-trading': {
+    title: 'Paper trading',
+    summary: 'Trade weather markets with paper money.',
+    operationId: 'placeOrder',
+  },
   webhooks: { title: 'Webhook messages', summary: 'Every message that your endpoints receive.' },
   errors: { title: 'Errors', summary: 'Every code, and what to do about it.' },
 };
@@ -103,7 +113,6 @@ export const documentationRoutes = [
       topic: z.enum(Object.keys(topics)).meta({ description: 'As `/docs` names it.' }),
     }),
     responses: htmlPage,
-    errors: ['not_found'],
     examples: [
       {
         name: 'errors',
@@ -127,7 +136,6 @@ export const documentationRoutes = [
       'The routes of a group with their fields, answers and examples. With a script, requests can be tried; a key that is entered stays in the memory of the tab.',
     params: z.object({ group: z.string().meta({ description: 'As `/docs` names it.' }) }),
     responses: htmlPage,
-    errors: ['not_found'],
     examples: [
       {
         name: 'page',
@@ -156,7 +164,6 @@ export const documentationRoutes = [
     responses: {
       200: { description: 'The file.', content: { 'text/javascript': null, 'text/css': null } },
     },
-    errors: ['not_found'],
     examples: [
       {
         name: 'script',
@@ -171,7 +178,8 @@ export const documentationRoutes = [
 ];
 
 interface DocumentationDeps {
-  listRoutes: () => Promise<readonly DescribedRoute[]>;
+  /** Called on the first request for a document. */
+  describeService: () => Promise<Reference>;
   /** Runs before the pages and reads the session cookie. */
   session: RequestHandler;
   /** Values of the signed-in reader; undefined for others. */
@@ -180,16 +188,16 @@ interface DocumentationDeps {
 
 export function documentationRouter(
   context: Pick<Context, 'clock' | 'config'>,
-  { listRoutes, session, readOwnValues }: DocumentationDeps,
+  { describeService, session, readOwnValues }: DocumentationDeps,
 ): Router {
   const assets = createAssets('/docs/assets', listAssets);
+  const reference = once(describeService);
   const document = once(async () => {
     const { buildDocument } = await import('../core/reference/document.js');
-    const routes = await listRoutes();
-    return buildDocument(routes, describeWebhooks(routes.some(({ tag }) => tag === 'Trading')));
+    return buildDocument(await reference());
   });
   const render = async (page: string, origin: string, own: OwnValues | undefined): Promise<Buffer> => {
-    const view = await makeView(page, await listRoutes(), await document(), { origin, own });
+    const view = await makeView(page, await reference(), { document: await document(), origin, own });
     if (!view) throw nothingHere();
     const values = { ...view, current: page, assets: await assets.base() };
     return Buffer.from(
@@ -246,18 +254,20 @@ function keepPages(
 /** Undefined for an unknown page. Loads the reader with the first page, so that it does not delay the start. */
 async function makeView(
   page: string,
-  routes: readonly DescribedRoute[],
-  document: OpenApiDocument,
-  shownFor: { origin: string; own: OwnValues | undefined },
+  reference: Reference,
+  { document, ...reader }: { document: OpenApiDocument; origin: string; own: OwnValues | undefined },
 ): Promise<object | undefined> {
-  const { describeExampleFor, describeMessages, describeOperations, groups, toInlineHtml } =
+  const { describeExampleFor, describeMessages, describeOperations, listGroups, toInlineHtml } =
     await import('../core/reference/reader.js');
+  const { routes, circumstances } = reference;
+  const shownFor = { ...reader, circumstances };
   const [kind, id = ''] = page.split('/');
-  // Features that the service lacks, such as markets, have no page either.
-  const tags = new Set(routes.map(({ tag }) => tag));
-  const present = groups.filter(({ tag }) => tags.has(tag));
+  const present = listGroups(reference);
   const shown = Object.fromEntries(
-    Object.entries(topics).filter(([name]) => name !== 'paper-trading' || tags.has('Trading')),
+    Object.entries(topics).filter(
+      ([, topic]) =>
+        topic.operationId === undefined || routes.some((route) => route.operationId === topic.operationId),
+    ),
   );
   // A topic and a group may have the same name.
   const group = kind === 'reference' ? present.find((one) => one.id === id) : undefined;
@@ -272,7 +282,7 @@ async function makeView(
     group,
     operations: group ? describeOperations(routes, document, group.tag, shownFor) : [],
     isOwn: shownFor.own !== undefined,
-    errors: id === 'errors' ? errorList() : [],
+    errors: id === 'errors' ? listErrors(reference) : [],
     messages: id === 'webhooks' ? describeMessages(document) : [],
     toInlineHtml,
     findExample(operationId: string, name: string) {
@@ -320,14 +330,15 @@ async function toSent(document: OpenApiDocument): Promise<{ body: Compressed; et
   return { body: await compress(Buffer.from(json)), etag };
 }
 
-function errorList() {
+function listErrors({ errors }: Reference) {
   const codes = Object.keys(statusByCode) as ErrorCode[];
   return codes
+    .filter((code) => code in errors)
     .map((code) => ({
       code,
       status: statusByCode[code],
       title: STATUS_CODES[statusByCode[code]],
-      ...errorGuide[code],
+      ...errors[code],
     }))
     .toSorted((a, b) => a.status - b.status);
 }

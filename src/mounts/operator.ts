@@ -8,7 +8,7 @@ import { mountRoutes } from '../core/reference/define-route.js';
 import { auditLogRoutes } from '../dashboard/audit-log/operator/routes.js';
 import type { RunningProduct } from '../product.js';
 
-export const operatorAccountRoutes = [...organizationRoutes, ...userRoutes, ...memberRoutes];
+const operatorAccountRoutes = [...organizationRoutes, ...userRoutes, ...memberRoutes];
 
 /** `/operator`: Organizations, people and the settings of each product. Every PUT is idempotent and replaces in full. */
 export function operatorRouter(context: Context, products: RunningProduct[]): Router {

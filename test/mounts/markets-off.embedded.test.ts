@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { describeWithoutMarkets, routeDescriptions } from '../../src/reference.js';
+import { products } from '../../src/products.js';
+import { describeService } from '../../src/reference.js';
 import { signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -19,8 +20,10 @@ const html = { accept: 'text/html' };
 
 describe('a service without markets', () => {
   it('answers and describes nothing about markets', async () => {
-    const described = describeWithoutMarkets().map(({ path }) => path);
-    const gone = routeDescriptions.filter(({ path }) => !described.includes(path));
+    const described = (await describeService(products.filter(({ name }) => name !== 'markets'))).routes.map(
+      ({ path }) => path,
+    );
+    const gone = (await describeService(products)).routes.filter(({ path }) => !described.includes(path));
     expect(gone.length).toBeGreaterThan(10);
     for (const { method, path } of gone) {
       const url = service.url + path.replace(/\{\w+\}/g, 'acme');

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { type ErrorCode, statusByCode } from '../../src/core/errors.js';
 import { buildDocument } from '../../src/core/reference/document.js';
-import { routeDescriptions } from '../../src/reference.js';
-import { describeWebhooks } from '../../src/accounts/webhooks/types.js';
+import { products } from '../../src/products.js';
+import { describeService } from '../../src/reference.js';
 
 type Json = { [key: string]: Json } & Json[];
 
-const document = JSON.parse(JSON.stringify(buildDocument(routeDescriptions, describeWebhooks(true)))) as Json;
+const reference = await describeService(products);
+const document = JSON.parse(JSON.stringify(buildDocument(reference))) as Json;
 const operations = Object.entries(document.paths!).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
 );
@@ -103,7 +104,7 @@ describe('the OpenAPI document', () => {
   });
 });
 
-describe.each(routeDescriptions)('the description of $method $path', (route) => {
+describe.each(reference.routes)('the description of $method $path', (route) => {
   const operation = document.paths![route.path]![route.method]!;
 
   it('documents each error code under its status', () => {

@@ -1,8 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Circumstance, RouteDescription } from '../../src/core/reference/define-route.js';
-import { exampleWorld, type Credential } from '../../src/core/reference/example-world.js';
+import type { RouteDescription } from '../../src/core/reference/define-route.js';
+import { exampleWorld } from '../../src/core/reference/example-world.js';
+import type { Circumstance, Credential } from '../../src/core/reference/names.js';
 import type { SentExample } from '../../src/core/reference/problem-examples.js';
-import { routeDescriptions } from '../../src/reference.js';
+import { products } from '../../src/products.js';
+import { describeService } from '../../src/reference.js';
 import type { MarketAccess } from '../../src/accounts/organizations/table.js';
 import { organizations, tradingOrders } from '../../src/tables.js';
 import { openPaperAccount } from '../../src/markets/ledger/queries.js';
@@ -49,7 +51,7 @@ async function stopServices(): Promise<void> {
   running.clear();
 }
 
-describe.each(routeDescriptions)('$method $path answers as documented', (route) => {
+describe.each((await describeService(products)).routes)('$method $path answers as documented', (route) => {
   // Failures are counted by address, and all examples come from the same: of some routes they are few enough.
   afterAll(async () => {
     if (++answered % ROUTES_SERVED === 0) await stopServices();

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { scopes as allScopes } from '../../src/core/scopes.js';
-import { routeDescriptions } from '../../src/reference.js';
+import { products } from '../../src/products.js';
+import { describeService } from '../../src/reference.js';
 import { signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createProduct, grant } from '../support/fixtures.js';
@@ -127,7 +128,7 @@ describe('to a member of an Organization the documentation shows', () => {
   );
 
   it('a request of every route that takes an API key', async () => {
-    for (const { path, credential, tag } of routeDescriptions.filter(
+    for (const { path, credential, tag } of (await describeService(products)).routes.filter(
       (route) => route.credential === 'apiKey',
     )) {
       const requests = await readRequests(`/docs/reference/${tag.toLowerCase().replace(' ', '-')}`);

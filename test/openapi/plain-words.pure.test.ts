@@ -4,13 +4,14 @@ import type { z } from 'zod';
 import { AppError } from '../../src/core/errors.js';
 import { parseInput } from '../../src/core/http/validate.js';
 import { asShown } from '../../src/core/reference/example-prose.js';
-import { routeDescriptions } from '../../src/reference.js';
+import { products } from '../../src/products.js';
+import { describeService } from '../../src/reference.js';
 
 /** The validator's own words, which are for programmers. */
 const validatorWords =
   /invalid|expected|received|unrecognized|too (small|big|short|long)|discriminator|\bint\b|NaN|undefined|ZodError|pattern/i;
 
-const schemas = routeDescriptions.flatMap((route) =>
+const schemas = (await describeService(products)).routes.flatMap((route) =>
   (['body', 'query', 'params', 'headers'] as const).flatMap((part) => {
     const described = route[part];
     const schema = described && ('schema' in described && part === 'body' ? described.schema : described);

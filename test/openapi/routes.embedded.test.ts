@@ -1,6 +1,7 @@
 import express, { Router } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { routeDescriptions } from '../../src/reference.js';
+import { products } from '../../src/products.js';
+import { describeService } from '../../src/reference.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { listMountedRoutes } from './support/mounted-routes.js';
@@ -18,9 +19,11 @@ afterAll(async () => {
 });
 
 describe('the document and the app', () => {
-  it('describes every route that is mounted, and mounts every route that is described', () => {
+  it('describes every route that is mounted, and mounts every route that is described', async () => {
     const mounted = listMountedRoutes(createApp(service.context, service.running));
-    const described = routeDescriptions.map(({ method, path }) => `${method} ${path}`).sort();
+    const described = (await describeService(products)).routes
+      .map(({ method, path }) => `${method} ${path}`)
+      .sort();
     expect(mounted).toEqual(described);
   });
 });

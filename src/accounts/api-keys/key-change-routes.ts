@@ -11,8 +11,8 @@ import {
   generated,
   json,
 } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { exampleWorld } from '../reference/example-world.js';
+import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
 import {
   createApiKey,
   type KeyDeps,
@@ -80,7 +80,6 @@ refused request does not count.
   responses: {
     201: json('The new key and its secret.', newApiKeySchema),
   },
-  errors: ['invalid_request'],
   examples: [
     {
       name: 'created',
@@ -165,7 +164,6 @@ Counts towards the 10 keys an hour of the Organization. A key is rotated once; a
   responses: {
     201: json('The new key, its secret, and the old key.', rotatedApiKeySchema),
   },
-  errors: ['invalid_request', 'not_found', 'key_not_active', 'key_already_rotated'],
   examples: [
     {
       name: 'rotated',
@@ -187,12 +185,7 @@ Counts towards the 10 keys an hour of the Organization. A key is rotated once; a
         previous: { ...rotatedLiveKey, expiresAt: '2026-01-31T13:00:00.000Z' },
       },
     },
-    problemExample('invalid_request', {
-      summary: 'A grace period of more than a week',
-      at: '/graceMinutes',
-      detail: 'must be at most 10080',
-      request: { ...rotation, body: { graceMinutes: 10_081 } },
-    }),
+    invalidExample('A grace period of more than a week', { ...rotation, body: { graceMinutes: 10_081 } }),
     problemExample('key_not_active', {
       summary: 'A revoked key',
       detail: 'This API key is revoked; create a new one.',
@@ -247,7 +240,6 @@ const revoke = defineRoute({
   responses: {
     200: json('The revoked key.', apiKeyAnswerSchema),
   },
-  errors: ['not_found'],
   examples: [
     {
       name: 'revoked',

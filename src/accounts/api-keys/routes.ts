@@ -4,8 +4,8 @@ import type { Context } from '../../core/http/context.js';
 import { parseInput } from '../../core/http/validate.js';
 import { cutPage } from '../../core/http/page.js';
 import { defineRoute, json, type Example, type ExampleRequest } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { exampleWorld } from '../reference/example-world.js';
+import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
 import { sessionOf } from '../identity/session/session.js';
 import { organizations } from '../organizations/table.js';
 import { readChangeBudget, requireKey, toApiKeyJson, type KeyDeps } from './api-keys.js';
@@ -50,7 +50,6 @@ const list = defineRoute({
   limit: 'key-changes',
   query: listApiKeysSchema,
   responses: { 200: json('A page of keys.', apiKeyListSchema) },
-  errors: ['invalid_request'],
   good: {},
   examples: [
     {
@@ -62,12 +61,7 @@ const list = defineRoute({
         nextCursor: 'AZuNmmQAcACAAAAAAAAANQ',
       },
     },
-    problemExample('invalid_request', {
-      summary: 'A cursor that no list returned',
-      at: '/cursor',
-      detail: 'must be a nextCursor of an earlier answer',
-      request: { query: { cursor: '2' } },
-    }),
+    invalidExample('A cursor that no list returned', { query: { cursor: '2' } }),
   ],
   handler:
     ({ db, clock, config }: KeyDeps) =>
@@ -114,7 +108,6 @@ const one = defineRoute({
   description: 'The metadata of a key, in whatever state it is; every member may read it. Never the secret.',
   params: idParams,
   responses: { 200: json('The key.', apiKeyAnswerSchema) },
-  errors: ['not_found'],
   good: { params: { id: keys.testKey.id } },
   examples: [
     {

@@ -6,8 +6,8 @@ import {
   type Example,
   type ExampleRequest,
 } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { exampleWorld } from '../reference/example-world.js';
+import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
 import { memberActor } from '../identity/session/authority.js';
 import { MAX_BODY_BYTES, readInput } from '../identity/operator/http.js';
 import { sessionOf } from '../identity/session/session.js';
@@ -63,7 +63,6 @@ const test = webhookRoute({
   description:
     'Sends a message of type `webhook.test` to this endpoint alone, as any other message is sent. Look for it among the deliveries.',
   responses: { 202: json('Accepted: it will be sent.', testAnswerSchema) },
-  errors: ['invalid_request'],
   examples: [
     {
       name: 'sent',
@@ -86,7 +85,6 @@ const deliveries = webhookRoute({
   description: 'What was sent to an endpoint, what became of it, and what waits.',
   query: listDeliveriesSchema,
   responses: { 200: json('A page of deliveries.', deliveryListSchema) },
-  errors: ['invalid_request'],
   examples: [
     {
       name: 'failed',
@@ -94,12 +92,7 @@ const deliveries = webhookRoute({
       request: { ...one, query: { status: 'failed' } },
       answer: { deliveries: [delivery], nextCursor: null },
     },
-    problemExample('invalid_request', {
-      summary: 'A cursor that no list returned',
-      at: '/cursor',
-      detail: 'must be a nextCursor of an earlier answer',
-      request: { ...one, query: { cursor: '2' } },
-    }),
+    invalidExample('A cursor that no list returned', { ...one, query: { cursor: '2' } }),
   ],
   handler:
     ({ db }) =>
@@ -145,7 +138,6 @@ const resendOne = webhookRoute({
   description:
     'Resends it at once, whatever its status, with the same `webhook-id`; the retry schedule starts again.',
   responses: { 202: json('Accepted: it will be sent.', deliveryAnswerSchema) },
-  errors: ['invalid_request'],
   examples: [
     {
       name: 'resent',
@@ -171,7 +163,6 @@ const resend = webhookRoute({
   description: 'Resends all failed deliveries to the endpoint of messages since the given time.',
   body: { schema: resendWebhookSchema, maxBytes: MAX_BODY_BYTES },
   responses: { 200: json('The number sent again.', resentAnswerSchema) },
-  errors: ['invalid_request'],
   examples: [
     {
       name: 'resent',
@@ -179,12 +170,7 @@ const resend = webhookRoute({
       request: { ...one, body: { since: '2026-01-30T12:00:00Z' } },
       answer: { resent: 1 },
     },
-    problemExample('invalid_request', {
-      summary: 'A time without an offset',
-      at: '/since',
-      detail: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z',
-      request: { ...one, body: { since: '2026-01-30' } },
-    }),
+    invalidExample('A time without an offset', { ...one, body: { since: '2026-01-30' } }),
   ],
   handler: (deps) => async (req, res) => {
     const id = readEndpointId(req);

@@ -4,7 +4,7 @@ import type { Orm } from '../../core/db/client.js';
 import { cutPage } from '../../core/http/page.js';
 import { readPathId } from '../../core/http/request.js';
 import type { Example, ExampleRequest, Route, RouteDescription } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { goodRequest, problemExample } from '../../core/reference/problem-examples.js';
 import { decodeCursor, encodeCursor } from '../../core/ids.js';
 import { requireRole } from '../identity/session/session.js';
@@ -41,7 +41,6 @@ export function webhookRoute({ refused, handler, ...own }: OwnParts): Route<Endp
     ...(names.length === 0
       ? {}
       : { params: z.object(Object.fromEntries(names.map((name) => [name, parameters[name].schema]))) }),
-    errors: [...(own.errors ?? []), ...(names.length === 0 ? [] : (['not_found'] as const))],
     examples: [
       ...own.examples,
       ...names.flatMap((name) =>

@@ -1,7 +1,7 @@
 import { hasBody } from '../../core/http/body.js';
 import { generated, json } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { exampleWorld } from '../reference/example-world.js';
+import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
 import { memberActor } from '../identity/session/authority.js';
 import { MAX_BODY_BYTES, readInput } from '../identity/operator/http.js';
 import { sessionOf } from '../identity/session/session.js';
@@ -71,7 +71,6 @@ const create = webhookRoute({
     'The secret is returned only in this response. The endpoint receives what happens from now on. An Organization has at most 20 endpoints.',
   body: { schema: webhookInputSchema, maxBytes: MAX_BODY_BYTES },
   responses: { 201: json('The endpoint and its secret.', newWebhookSchema) },
-  errors: ['invalid_request'],
   examples: [
     {
       name: 'created',
@@ -127,7 +126,6 @@ const update = webhookRoute({
     'Replaces the settings of the endpoint; repeating it changes nothing. An endpoint that is enabled again starts with a clean record. Deliveries waiting for an endpoint that is disabled are given up.',
   body: { schema: webhookInputSchema, maxBytes: MAX_BODY_BYTES },
   responses: { 200: json('The endpoint as it is now.', webhookAnswerSchema) },
-  errors: ['invalid_request'],
   refused: { ...one, body: input },
   examples: [
     {
@@ -176,7 +174,6 @@ old one at once. A secret from before the last rotation ends in any case. The bo
 `.trim(),
   body: { schema: rotateWebhookSchema, isOptional: true, maxBytes: MAX_BODY_BYTES },
   responses: { 201: json('The endpoint and its new secret.', newWebhookSchema) },
-  errors: ['invalid_request'],
   refused: one,
   examples: [
     {
@@ -197,12 +194,7 @@ old one at once. A secret from before the last rotation ends in any case. The bo
         secret: madeSecret,
       },
     },
-    problemExample('invalid_request', {
-      summary: 'A grace period of more than a week',
-      at: '/graceMinutes',
-      detail: 'must be at most 10080',
-      request: { ...one, body: { graceMinutes: 10_081 } },
-    }),
+    invalidExample('A grace period of more than a week', { ...one, body: { graceMinutes: 10_081 } }),
   ],
   handler: (deps) => async (req, res) => {
     const id = readEndpointId(req);

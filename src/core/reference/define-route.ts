@@ -2,29 +2,8 @@ import type { RequestHandler, Router } from 'express';
 import { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
 import type { Scope } from '../scopes.js';
-import type { Credential } from './example-world.js';
 import type { ResponseHeader } from './headers.js';
-
-export type Tag =
-  | 'Usage'
-  | 'Entitlements'
-  | 'Market data'
-  | 'Trading'
-  | 'API keys'
-  | 'Webhooks'
-  | 'Signing in'
-  | 'Operator'
-  | 'Service';
-
-export type Limit =
-  | 'usage'
-  | 'entitlements'
-  | 'trading'
-  | 'bad-keys'
-  | 'reads'
-  | 'documents'
-  | 'key-changes'
-  | 'sign-ins';
+import type { Circumstance, Credential, Limit, Tag } from './names.js';
 
 /** A route as the document describes it, with the texts and schemas that the route itself uses. */
 export interface RouteDescription {
@@ -51,9 +30,11 @@ export interface RouteDescription {
   body?: RequestBody;
   /** Successful answers and other answers that are not problem documents, by status. */
   responses: Record<number, ResponseDescription>;
-  /** Codes that do not follow from the rest of the description; see `describeRoute`. */
+  /** Codes that follow neither from the examples nor from the rest of the description; see `describeRoute`. */
   errors?: ErrorCode[];
-  /** One or more for each successful status and for each of `errors`. */
+  /** Status of refusals that state `Retry-After` if waiting helps. */
+  waitingMayHelp?: number;
+  /** One or more for each successful status and for each refusal that `describeRoute` does not derive. */
   examples: Example[];
   /** Request for examples of general problems. Default: that of the first example, without its query. */
   good?: ExampleRequest;
@@ -149,26 +130,11 @@ export interface ExampleRequest {
   paddedToBytes?: number;
 }
 
-/** State of the service in which an example takes place; omitted if all is well. */
-export type Circumstance =
-  | 'limit_used_up'
-  | 'database_unreachable'
-  | 'defect'
-  | 'draining'
-  | 'no_market_data'
-  | 'old_market_data'
-  | 'old_event'
-  | 'small_account'
-  | 'order_rests'
-  | 'metrics_protected'
-  | 'trading_live'
-  | 'no_market_access'
-  | 'read_market_access';
-
 export interface Example {
   /** Name of the example in the document: camelCase, unique within its route. */
   name: string;
   summary: string;
+  /** Omitted if all is well. */
   circumstance?: Circumstance;
   before?: ExampleRequest[];
   request: ExampleRequest;

@@ -1,7 +1,15 @@
 import type { ErrorCode } from '../errors.js';
 
-/** Meaning of each code and what its caller can do: the text of `/docs/errors`. */
-export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> = {
+/** Meaning of a code and what its caller can do, in Markdown: the text of `/docs/errors`. */
+export interface Guide {
+  meaning?: string;
+  remedy?: string;
+}
+
+export type ErrorGuide = Partial<Record<ErrorCode, Guide>>;
+
+/** Codes that any route may answer. */
+export const commonGuide: ErrorGuide = {
   invalid_json: {
     meaning: 'The body is not JSON, or not UTF-8.',
     remedy: 'Correct the body. The same request will fail again.',
@@ -12,69 +20,6 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     remedy:
       '`errors` lists every offending place of a body as a JSON pointer. Correct them all; the same request will fail again.',
   },
-  session_cookie_not_allowed: {
-    meaning: 'A route for API keys was called with a session cookie.',
-    remedy: 'Send the key without cookies; in a browser, call without credentials (`credentials: "omit"`).',
-  },
-  key_in_query_string: {
-    meaning: 'The URL seems to contain a key. URLs end up in logs and histories.',
-    remedy:
-      'Send the key in the `Authorization` header. If it was a real key, rotate it: it may have been logged on the way.',
-  },
-  missing_key: {
-    meaning: 'The request has no `Authorization` header.',
-    remedy: 'Send `Authorization: Bearer` followed by the API key; on operator routes, the operator token.',
-  },
-  invalid_key: {
-    meaning:
-      'The `Authorization` header does not contain an existing key; on operator routes, the operator token.',
-    remedy:
-      'Check that the whole secret was copied. A lost secret cannot be shown again: rotate the key or create another.',
-  },
-  key_expired: {
-    meaning: 'The key has expired, or the grace period after its rotation has ended.',
-    remedy: "Use the key's successor, or create a new key.",
-  },
-  key_revoked: {
-    meaning:
-      'The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.',
-    remedy: 'Create a new key, or ask the operator of the service to restore the Organization.',
-  },
-  not_signed_in: {
-    meaning:
-      'There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required.',
-    remedy: 'Sign in.',
-  },
-  insufficient_scope: {
-    meaning: 'The key is valid, but it does not have the scope that this route requires.',
-    remedy: 'Use a key with that scope. The scopes of a key never change.',
-  },
-  forbidden_role: {
-    meaning:
-      'The signed-in person may not do this in this Organization (changing keys requires an owner or an admin), or belongs to no Organization.',
-    remedy: 'Ask an owner or an admin of the Organization.',
-  },
-  cross_site_request: {
-    meaning: 'A browser sent this change from another site.',
-    remedy:
-      "Send it from the service's own pages, or from a program that sends neither `Sec-Fetch-Site` nor `Origin`.",
-  },
-  entitlement_required: {
-    meaning:
-      'The Organization has no live entitlement for the product, the product was archived, or there is no such product. On trading routes: the Organization has no access to markets.',
-    remedy:
-      'Check the slug, and whether the entitlement has begun and has not ended. With `Prefer: handling=lenient` the other events of the batch are recorded.',
-  },
-  entitlement_read_only: {
-    meaning:
-      'The entitlement allows reading, not use. On an order: the Organization may read markets and close what it holds, and this order would open or enlarge a position.',
-    remedy: 'Ask the operator of the service for a live entitlement, or for trading access to markets.',
-  },
-  live_trading_disabled: {
-    meaning:
-      'A live order needs a live key, the live switch of the server, the Organization named in its configuration, and a market whose subject is certain. One of them is missing.',
-    remedy: 'Trade with `"mode": "paper"`, or ask the operator of the service.',
-  },
   not_found: {
     meaning: 'There is nothing at this address, or nothing that the caller may see.',
     remedy: 'Check the address and the id.',
@@ -83,51 +28,9 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     meaning: 'The address does not support the method of the request.',
     remedy: 'The `Allow` header lists the methods it supports.',
   },
-  entitlement_not_found: {
-    meaning: 'No entitlement of the Organization for this product is in effect.',
-    remedy: 'Check the slug, and whether the entitlement has begun and has not ended.',
-  },
-  event_not_found: {
-    meaning:
-      'No event with this idempotency key was recorded for the Organization in the mode of the key, or its month was archived.',
-    remedy: 'Send the event, unless its month was archived.',
-  },
-  unknown_station: {
-    meaning: 'There is no such station.',
-    remedy: '`GET /stations` lists them; ids are like `KNYC`.',
-  },
-  unknown_market: {
-    meaning: 'There is no such market, or it is no longer listed.',
-    remedy: '`GET /markets` lists them.',
-  },
-  key_not_active: {
-    meaning: 'A revoked or expired key cannot be rotated.',
-    remedy: 'Create a new key.',
-  },
-  key_already_rotated: {
-    meaning: 'The key has a successor already and is in its grace period.',
-    remedy: 'Use or rotate the successor.',
-  },
   idempotency_conflict: {
-    meaning:
-      'This idempotency key (of a correction: its `correctionKey`) was used before for another order, reservation or correction, or the reservation was settled before with another body.',
+    meaning: 'This idempotency key was used before for another request.',
     remedy: 'Use a new key for each new request, and the same key only to repeat the same request.',
-  },
-  backfill_state: {
-    meaning:
-      'The backfill is in a state that does not allow the step: events are staged into an open one, an open one is applied or discarded, and an applied one reverted.',
-    remedy: 'Read the backfill: `state` says where it is. A background step ends by itself.',
-  },
-  limit_reached: {
-    meaning:
-      'A blocking limit of the entitlement leaves no room for the reservation. `limit` says which, and what remains. Nothing is held.',
-    remedy:
-      'Reserve less, or wait the seconds in `Retry-After` if the answer has it. Without it, waiting does not help: ask the operator of the service for a higher limit.',
-  },
-  market_closed: {
-    meaning:
-      'The market does not take orders: it is closed or not open yet, or the venue has paused trading.',
-    remedy: '`status` and `closeTime` of the market say until when it can be traded.',
   },
   request_timeout: {
     meaning: 'The headers did not arrive within 10 seconds, or the whole request within 30.',
@@ -150,38 +53,6 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     remedy:
       'Send `Content-Type: application/json` in UTF-8, plain or with `Content-Encoding: gzip`, `deflate` or `br`. The sign-in takes a form.',
   },
-  unknown_metric: {
-    meaning: 'The product counts a different metric than the one in the event.',
-    remedy: 'Send the `usageMetric` of the product, as `GET /api/entitlements` shows it.',
-  },
-  timestamp_out_of_range: {
-    meaning:
-      '`occurredAt` is more than 7 days before or 5 minutes after the request was received; or the event to correct was received more than 35 days ago.',
-    remedy:
-      'Send events within 7 days, and check the clock. Leave out `occurredAt` to use the time of receipt. Older events can be corrected by the operator of the service, or by an owner or admin on the page of the event.',
-  },
-  quantity_out_of_range: {
-    meaning: "`quantity` exceeds the product's `maxQuantity`, the most that one event may count.",
-    remedy: 'Check the unit and the number. The operator can raise the maximum of the product.',
-  },
-  insufficient_funds: {
-    meaning: 'The account does not have enough cash for the order at its limit price, fee included.',
-    remedy: 'Order less, or sell something. `GET /portfolio` shows what is available.',
-  },
-  insufficient_position: {
-    meaning: 'The account does not hold the contracts to be sold.',
-    remedy: 'Sell at most what is held. To bet against an outcome, buy the other side.',
-  },
-  risk_limit: {
-    meaning:
-      'A risk limit, the kill switch or a check of the data stopped the order. `detail` begins with its name, and gives its value and what was requested. The names: `halt`, `reduce_only`, `data_age`, `clock_skew`, `data_source`, `exchange_paused`, `not_held`, `max_order_contracts`, `price_collar`, `max_open_orders`, `max_order_cost`, `max_position_contracts`, `max_event_loss`, `max_daily_loss`, and `unknown_state` where something cannot be computed.',
-    remedy:
-      'Order within the limit. Limits are set by the operator of the service; the kill switch also by owners and admins.',
-  },
-  price_moved: {
-    meaning: 'The order book has nothing at the limit price or better.',
-    remedy: 'Read the book again and decide at the current price.',
-  },
   rate_limited: {
     meaning: 'Too many requests in the window of the limit.',
     remedy: 'Wait the number of seconds in `Retry-After`, then repeat the request unchanged.',
@@ -189,20 +60,22 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   unavailable: {
     meaning:
       'The service is overloaded or stopping, or cannot reach its database. Whether a change was made is unknown.',
-    remedy:
-      'Wait the number of seconds in `Retry-After`, then repeat the request unchanged: usage events are counted once by their idempotency keys.',
-  },
-  market_data_unavailable: {
-    meaning: 'No market data has been loaded since the service started.',
-    remedy: 'Try again. `/readyz` and `sources` say what is missing.',
-  },
-  market_data_stale: {
-    meaning: 'The market data is too old to trade on.',
-    remedy: 'Reads continue with the last good data. Try again when `stale` is false.',
+    remedy: 'Wait the number of seconds in `Retry-After`, then repeat the request unchanged.',
   },
   internal: {
     meaning: 'An internal error of the service.',
-    remedy:
-      'Report the `requestId`. Repeating usage events is safe: they are counted once by their idempotency keys.',
+    remedy: 'Report the `requestId`.',
   },
 };
+
+/** Joins the guides. A code that several of them explain has the sentences of all, in their order. */
+export function joinGuides(guides: readonly ErrorGuide[]): Record<ErrorCode, Required<Guide>> {
+  const joined: Record<string, Required<Guide>> = {};
+  for (const [code, { meaning, remedy }] of guides.flatMap((guide) => Object.entries(guide))) {
+    const known = joined[code];
+    joined[code] = { meaning: join(known?.meaning, meaning), remedy: join(known?.remedy, remedy) };
+  }
+  return joined;
+}
+
+const join = (...sentences: (string | undefined)[]): string => sentences.filter(Boolean).join(' ');

@@ -1,31 +1,20 @@
 import type { z } from 'zod';
-import type { Circumstance } from './define-route.js';
-import { credentials } from './example-world.js';
+import type { Reference } from './part.js';
 import type { DescribedRoute, SentExample, SentRequest } from './problem-examples.js';
 
-export const circumstances: Record<Circumstance, string> = {
-  limit_used_up: 'the limit is used up',
-  database_unreachable: 'the database cannot be reached',
-  defect: 'the service meets a defect of its own',
-  draining: 'the service is shutting down',
-  no_market_data: 'no market data could be loaded yet',
-  old_market_data: 'the last market data is 61 seconds old',
-  old_event: 'the event was received 36 days ago',
-  small_account: 'a paper account begins with one dollar',
-  order_rests: 'an order of the Organization stands in the book',
-  metrics_protected: 'METRICS_TOKEN is set',
-  no_market_access: 'the Organization has no access to markets',
-  read_market_access: 'the Organization may read markets, and not trade',
-  trading_live: 'the Organization trades live, and ten dollars were taken out of its account at the venue',
-};
+export type ExampleWords = Pick<Reference, 'credentials' | 'circumstances'>;
 
-export function describeExample(route: DescribedRoute, example: SentExample): string {
+export function describeExample(
+  route: DescribedRoute,
+  example: SentExample,
+  { credentials, circumstances }: ExampleWords,
+): string {
   const { request, before = [], circumstance } = example;
   return [
     `\`${requestLine(route, request)}\` with ${credentials[request.credential]}${headerList(request)}.`,
     circumstance ? `Meanwhile ${circumstances[circumstance]}.` : '',
     before.length > 0 && circumstance !== 'limit_used_up'
-      ? `Before it: ${before.map((earlier) => describeEarlier(route, earlier, request)).join('; ')}.`
+      ? `Before it: ${before.map((earlier) => describeEarlier(route, earlier, request, credentials)).join('; ')}.`
       : '',
     bodyNote(route, example),
   ]
@@ -46,7 +35,12 @@ function headerList({ headers = {} }: SentRequest): string {
   return list.length === 0 ? '' : ` and ${list.join(', ')}`;
 }
 
-function describeEarlier(route: DescribedRoute, earlier: SentRequest, request: SentRequest): string {
+function describeEarlier(
+  route: DescribedRoute,
+  earlier: SentRequest,
+  request: SentRequest,
+  credentials: Reference['credentials'],
+): string {
   if (JSON.stringify(earlier) === JSON.stringify(request)) return 'the same request';
   const body = earlier.body === undefined ? '' : ` and the body \`${JSON.stringify(earlier.body)}\``;
   return `\`${requestLine(route, earlier)}\` with ${credentials[earlier.credential]}${headerList(earlier)}${body}`;

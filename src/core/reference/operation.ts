@@ -1,18 +1,27 @@
 import type { RouteConfig } from '@asteasolutions/zod-to-openapi';
 import { z } from 'zod';
 import { statusByCode, type ErrorCode } from '../errors.js';
-import { errorGuide } from './error-guide.js';
-import { asShown, bodyFormats, describeExample, requestBodyExamples } from './example-prose.js';
+import {
+  asShown,
+  bodyFormats,
+  describeExample,
+  requestBodyExamples,
+  type ExampleWords,
+} from './example-prose.js';
 import { responseHeaders, type ResponseHeader } from './headers.js';
-import type { DescribedRoute } from './problem-examples.js';
+import type { Reference } from './part.js';
+import type { DescribedRoute, SentExample } from './problem-examples.js';
 
-const errorCodes = Object.keys(statusByCode) as [ErrorCode, ...ErrorCode[]];
+const listCodes = () => Object.keys(statusByCode) as [ErrorCode, ...ErrorCode[]];
 
-const errorCode = z.enum(errorCodes).meta({
-  id: 'ErrorCode',
-  description:
-    'A stable identifier of the error, for programs to switch on. Each is explained at `/docs/errors#<code>`. New codes may be added.',
-});
+/** Made on first use, when every product has added its codes. */
+const errorCode = z
+  .lazy(() => z.enum(listCodes()))
+  .meta({
+    id: 'ErrorCode',
+    description:
+      'A stable identifier of the error, for programs to switch on. Each is explained at `/docs/errors#<code>`. New codes may be added.',
+  });
 
 const errorPlaceSchema = z
   .object({
@@ -50,7 +59,7 @@ const problemSchema = z
     }),
     limit: z.record(z.string(), z.unknown()).optional().meta({
       description:
-        'With `limit_reached`: the limit with the least remaining, in the same form as in entitlement responses.',
+        'If a limit leaves no room: the one with the least remaining, in the same form as in other answers.',
     }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details with a stable `code`.' });
@@ -60,7 +69,7 @@ type ResponseConfig = RouteConfig['responses'][string];
 
 const problemType = 'application/problem+json';
 
-export function toOperation(route: DescribedRoute): RouteConfig {
+export function toOperation(route: DescribedRoute, reference: Reference): RouteConfig {
   const { method, path, operationId, tag, summary, params, query, headers, body } = route;
   return {
     method,
@@ -76,7 +85,9 @@ export function toOperation(route: DescribedRoute): RouteConfig {
       ...(headers ? { headers } : {}),
       ...(body ? { body: requestBody(route, body) } : {}),
     },
-    responses: Object.fromEntries(statusesOf(route).map((status) => [status, toResponse(route, status)])),
+    responses: Object.fromEntries(
+      statusesOf(route).map((status) => [status, toResponse(route, status, reference)]),
+    ),
   };
 }
 
@@ -100,22 +111,29 @@ export function statusesOf({ responses, errors }: DescribedRoute): number[] {
 }
 
 /** The single response of a status: a success, a form to correct, and all problem codes together. */
-function toResponse(route: DescribedRoute, status: number): ResponseConfig {
+function toResponse(route: DescribedRoute, status: number, reference: Reference): ResponseConfig {
   const own = route.responses[status];
-  const codes = codesOf(route, status).map((code) => `\`${code}\`: ${errorGuide[code].meaning}`);
+  const codes = codesOf(route, status).map((code) => `\`${code}\`: ${reference.errors[code].meaning}`);
   const mediaTypes = [...Object.keys(own?.content ?? {}), ...(codes.length > 0 ? [problemType] : [])];
   return {
     description: [...(own ? [own.description] : []), ...codes].join('\n\n'),
     headers: Object.fromEntries(headersOf(route, status).map((name) => [name, describeHeader(name, status)])),
-    ...(mediaTypes.length === 0 ? {} : { content: contentOf(route, status, mediaTypes) }),
+    ...(mediaTypes.length === 0 ? {} : { content: contentOf(route, status, { mediaTypes, reference }) }),
   };
 }
 
-function contentOf(route: DescribedRoute, status: number, mediaTypes: string[]) {
+function contentOf(
+  route: DescribedRoute,
+  status: number,
+  { mediaTypes, reference }: { mediaTypes: string[]; reference: ExampleWords },
+) {
   return Object.fromEntries(
     mediaTypes.map((mediaType) => {
       const schema = schemaOf(route, status, mediaType) ?? { type: 'string' as const };
-      return [mediaType, { schema, examples: responseExamples(route, status, mediaType) }];
+      return [
+        mediaType,
+        { schema, examples: responseExamples(answersOf(route, status, mediaType), route, reference) },
+      ];
     }),
   );
 }
@@ -146,14 +164,16 @@ export function headersOf(route: DescribedRoute, status: number): ResponseHeader
   return ['X-Request-Id', ...limit, ...own, ...(isProblem ? problemHeaders(route, status) : [])];
 }
 
-function problemHeaders({ credential, errors }: DescribedRoute, status: number): ResponseHeader[] {
+function problemHeaders(
+  { credential, errors, waitingMayHelp }: DescribedRoute,
+  status: number,
+): ResponseHeader[] {
   const takesBearer = ['apiKey', 'operator'].includes(credential) || errors.includes('missing_key');
   if (status === 401 && takesBearer) return ['WWW-Authenticate'];
-  const mayWait = status === 409 && errors.includes('limit_reached');
-  return status === 429 || status === 503 || mayWait ? ['Retry-After'] : [];
+  return status === 429 || status === 503 || status === waitingMayHelp ? ['Retry-After'] : [];
 }
 
-/** With an exhausted usage limit (409), `Retry-After` is sent only if waiting helps. */
+/** With a 409, `Retry-After` is sent only if waiting helps. */
 export const isAlwaysSent = (name: ResponseHeader, status: number): boolean =>
   'required' in responseHeaders[name] && !(name === 'Retry-After' && status === 409);
 
@@ -163,16 +183,16 @@ function describeHeader(name: ResponseHeader, status: number) {
   return { description: described.description, schema: described.schema };
 }
 
-function responseExamples(route: DescribedRoute, status: number, mediaType: string) {
-  const examples = route.examples.filter(
-    ({ response }) => response.status === status && isOf(response.body, mediaType),
-  );
+const answersOf = ({ examples }: DescribedRoute, status: number, mediaType: string): SentExample[] =>
+  examples.filter(({ response }) => response.status === status && isOf(response.body, mediaType));
+
+function responseExamples(examples: SentExample[], route: DescribedRoute, words: ExampleWords) {
   return Object.fromEntries(
     examples.map((example) => [
       example.name,
       {
         summary: example.summary,
-        description: describeExample(route, example),
+        description: describeExample(route, example, words),
         value: asShown(example.response.body),
       },
     ]),

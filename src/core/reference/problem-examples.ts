@@ -1,16 +1,17 @@
 import { AppError, type ErrorCode, type ErrorPlace } from '../errors.js';
 import { toProblem } from '../http/problem.js';
-import { isOfMarkets, type Scope } from '../scopes.js';
+import { parseInput } from '../http/validate.js';
 import {
   generated,
-  type Circumstance,
   type Example,
   type ExampleRequest,
   type Generated,
-  type Limit,
   type RouteDescription,
 } from './define-route.js';
-import { exampleWorld, type Credential } from './example-world.js';
+import { asShown } from './example-prose.js';
+import { exampleWorld } from './example-world.js';
+import type { Circumstance, Credential } from './names.js';
+import type { Reference, Refusal, ScopeExamples } from './part.js';
 
 interface ProblemExample {
   summary: string;
@@ -26,6 +27,19 @@ interface ProblemExample {
   circumstance?: Circumstance;
   before?: ExampleRequest[];
 }
+
+const requestId = generated('9f0c1d3e-5b7a-4c86-a2d4-1f0e5a2b7c31');
+
+/** The answer of an example whose request the schema of the route refuses: `describeRoute` takes it from there. */
+class SchemaAnswer {
+  readonly code = 'invalid_request';
+}
+
+export const invalidExample = (
+  summary: string,
+  request: ExampleRequest,
+  name = 'invalidRequest',
+): Example => ({ name, summary, request, status: 400, answer: new SchemaAnswer() });
 
 const textOf = (detail: string | Generated): string => (typeof detail === 'string' ? detail : detail.shown);
 
@@ -49,7 +63,6 @@ export function problemExample(
     '',
   );
   const shown = lead === undefined ? detail : `${lead} ${textOf(detail)}`;
-  const requestId = generated('9f0c1d3e-5b7a-4c86-a2d4-1f0e5a2b7c31');
   return {
     name: name ?? code.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase()),
     ...rest,
@@ -75,18 +88,31 @@ export interface DescribedRoute extends Omit<RouteDescription, 'examples'> {
 }
 
 /** Adds the codes and examples that follow from the route's body, credential, limit and use of the database. */
-export function describeRoute(route: RouteDescription): DescribedRoute {
+export function describeRoute(
+  route: RouteDescription,
+  { limits, scopes }: Pick<Reference, 'limits' | 'scopes'>,
+): DescribedRoute {
   const { errors = [], examples } = route;
+  const scope = route.scope ? scopes[route.scope] : undefined;
   const good = goodRequest(route);
-  const parts = [bodyProblems(route, good), credentialProblems(route, good), limitProblems(route, good)];
+  const parts = [
+    inputProblems(route, good),
+    bodyProblems(route, good),
+    credentialProblems(route, scope, good),
+    limitProblems(route, route.limit && limits[route.limit], { scope, good }),
+  ];
   const derived = [...parts.flat(), ...serviceProblems(route, good)];
-  const send = (request: ExampleRequest): SentRequest => ({ credential: usualCredential(route), ...request });
+  const send = (request: ExampleRequest): SentRequest => ({
+    credential: usualCredential(route, scope),
+    ...request,
+  });
   const lowest = Math.min(...Object.keys(route.responses).map(Number));
   const names = new Set(examples.map(({ name }) => name));
+  const ownCodes = [...errors, ...examples.flatMap(codesOf)];
   const codes = [
-    ...errors.filter((code) => code === 'invalid_request'),
-    ...parts.flat().map(codeOf),
-    ...errors,
+    ...ownCodes.filter((code) => code === 'invalid_request'),
+    ...parts.flat().flatMap(codesOf),
+    ...ownCodes,
     ...(usesDatabase(route) ? databaseCodes : []),
   ];
   return {
@@ -97,7 +123,11 @@ export function describeRoute(route: RouteDescription): DescribedRoute {
         ...rest,
         request: send(request),
         ...(before ? { before: before.map(send) } : {}),
-        response: { status, body: answer, ...(answerHeaders ? { headers: answerHeaders } : {}) },
+        response: {
+          status,
+          body: answer instanceof SchemaAnswer ? answerOfSchema(route, request) : answer,
+          ...(answerHeaders ? { headers: answerHeaders } : {}),
+        },
       }),
     ),
   };
@@ -108,21 +138,23 @@ export function goodRequest({ good, examples }: Pick<RouteDescription, 'good' | 
   return good ?? first;
 }
 
-function usualCredential({ credential, scope }: RouteDescription): Credential {
+function usualCredential({ credential }: RouteDescription, scope: ScopeExamples | undefined): Credential {
   if (credential === 'session') return 'ownerSession';
-  if (credential !== 'apiKey') return credential;
-  if (scope === 'usage:correct') return 'correctorKey';
-  return scope?.startsWith('trading') ? 'traderKey' : 'liveKey';
+  return credential === 'apiKey' ? (scope?.holder ?? 'liveKey') : credential;
 }
 
-const codeOf = ({ answer }: Example): ErrorCode => (answer as { code: ErrorCode }).code;
+/** None for a success and for a page. */
+function codesOf({ status = 200, answer }: Example): ErrorCode[] {
+  const { code } = (answer ?? {}) as { code?: ErrorCode };
+  return status >= 400 && code !== undefined ? [code] : [];
+}
 
 const usesDatabase = ({ usesDatabase: uses, credential }: RouteDescription): boolean =>
   uses ?? credential !== 'none';
 
 const databaseCodes: ErrorCode[] = ['unavailable', 'internal'];
 
-/** Answers of every route if the database is away, after an internal error, and before the first market data. */
+/** Answers of every route if the database is away, after an internal error, and during the shutdown. */
 function serviceProblems(route: RouteDescription, request: ExampleRequest): Example[] {
   const { errors = [] } = route;
   const databaseProblems = [
@@ -146,16 +178,39 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
       detail: 'This instance is shutting down.',
       request,
     }),
-    problemExample('market_data_unavailable', {
-      summary: 'Nothing could be loaded yet',
-      circumstance: 'no_market_data',
-      detail: 'No market data could be loaded yet.',
-      request,
-    }),
   ];
   return usesDatabase(route)
     ? databaseProblems
-    : memoryProblems.filter((example) => errors.includes(codeOf(example)));
+    : memoryProblems.filter((example) => codesOf(example).some((code) => errors.includes(code)));
+}
+
+/** A field that the schema does not know, unless the route has another example of bad input. */
+function inputProblems(route: RouteDescription, good: ExampleRequest): Example[] {
+  const { query, body, examples } = route;
+  const colour = 'red';
+  const derived =
+    query || body?.mediaType !== undefined
+      ? invalidExample('An unknown parameter', { ...good, query: { colour } })
+      : invalidExample('An unknown field', { ...good, body: { ...(good.body as object), colour } });
+  const isKnown = examples.some(({ name }) => name === derived.name);
+  return !isKnown && refusalOf(route, derived.request) ? [derived] : [];
+}
+
+function answerOfSchema(route: RouteDescription, request: ExampleRequest): object {
+  const refusal = refusalOf(route, request);
+  if (!refusal) throw new Error(`${route.path} accepts the input of an example that it is to refuse.`);
+  return { ...toProblem(refusal, ''), requestId };
+}
+
+function refusalOf({ query, body }: RouteDescription, request: ExampleRequest): AppError | undefined {
+  const [schema, input] = request.query ? [query, request.query] : [body?.schema, request.body];
+  try {
+    if (schema) parseInput(schema, asShown(input));
+    return undefined;
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  }
 }
 
 function bodyProblems({ body: described }: RouteDescription, request: ExampleRequest): Example[] {
@@ -182,13 +237,18 @@ function bodyProblems({ body: described }: RouteDescription, request: ExampleReq
   ];
 }
 
-function credentialProblems(route: RouteDescription, good: ExampleRequest): Example[] {
-  const { credential, scope = null, errors = [] } = route;
-  if (credential === 'apiKey') return [...keyProblems(good), ...(scope ? scopeProblems(good, scope) : [])];
+function credentialProblems(
+  route: RouteDescription,
+  scope: ScopeExamples | undefined,
+  good: ExampleRequest,
+): Example[] {
+  const { credential, errors = [] } = route;
+  if (credential === 'apiKey')
+    return [...keyProblems(good), ...(scope ? scopeProblems(good, route.scope!, scope) : [])];
   if (credential === 'operator') return operatorProblems(good);
   const crossSite = crossSiteProblem(good);
   if (credential === 'none' || route.isCredentialOptional)
-    return errors.includes(codeOf(crossSite)) ? [crossSite] : [];
+    return errors.includes('cross_site_request') ? [crossSite] : [];
   return [...sessionProblems(good), ...(route.method === 'get' ? [] : [crossSite])];
 }
 
@@ -229,32 +289,17 @@ const keyProblems = (good: ExampleRequest): Example[] => [
   }),
 ];
 
-const keyWith: Record<Scope, Credential> = {
-  'usage:write': 'usageKey',
-  'usage:read': 'liveKey',
-  'usage:correct': 'correctorKey',
-  'entitlements:read': 'readerKey',
-  'trading:read': 'traderKey',
-  'trading:write': 'traderKey',
-};
-
-const scopeProblems = (good: ExampleRequest, scope: Scope): Example[] => [
+const scopeProblems = (
+  good: ExampleRequest,
+  name: string,
+  { outsider, refusals }: ScopeExamples,
+): Example[] => [
   problemExample('insufficient_scope', {
     summary: 'A key without the scope',
-    detail: `This API key does not have the scope ${scope}.`,
-    request: { ...good, credential: scope === 'usage:write' ? 'readerKey' : 'usageKey' },
+    detail: `This API key does not have the scope ${name}.`,
+    request: { ...good, credential: outsider },
   }),
-  ...(isOfMarkets(scope)
-    ? [
-        problemExample('entitlement_required', {
-          summary: 'A key of an Organization without access to markets',
-          circumstance: 'no_market_access',
-          detail:
-            'The Organization of this API key has no access to markets. The operator of this service can give it.',
-          request: good,
-        }),
-      ]
-    : []),
+  ...(refusals?.(good) ?? []),
 ];
 
 function sessionProblems(good: ExampleRequest): Example[] {
@@ -311,42 +356,15 @@ function operatorProblems(good: ExampleRequest): Example[] {
   ];
 }
 
-/** Texts of the 429 for each limit. The other limits have their own examples at their routes. */
-const refusals: Partial<Record<Limit, { summary: string; detail: string; calls?: number }>> = {
-  usage: perKey('600 usage'),
-  entitlements: perKey('1200 entitlements'),
-  trading: perKey('600 trading'),
-  // Guessing keys is limited even where keys are not.
-  'bad-keys': {
-    summary: 'After 300 calls with bad keys from an address within a minute',
-    detail: 'Too many calls from your address had an API key that does not exist or is no longer valid.',
-    calls: 300,
-  },
-  reads: {
-    summary: 'More reads in a minute than the address may make',
-    detail: 'Your address may make 600 reads a minute.',
-  },
-  documents: {
-    summary: 'More requests for documents in a minute than an address may make',
-    detail: 'Your address may make 300 requests for documents a minute.',
-  },
-};
-
-function perKey(calls: string) {
-  return {
-    summary: 'More calls in a minute than the key may make',
-    detail: `This API key may make ${calls} calls a minute.`,
-  };
-}
-
-function limitProblems({ limit, scope, credential }: RouteDescription, good: ExampleRequest): Example[] {
-  const refusal = limit && refusals[limit];
+function limitProblems(
+  { credential }: RouteDescription,
+  refusal: Refusal | undefined,
+  { scope, good }: { scope: ScopeExamples | undefined; good: ExampleRequest },
+): Example[] {
   if (!refusal) return [];
   const { summary, detail, calls = 1 } = refusal;
-  const request =
-    credential === 'apiKey'
-      ? { ...good, credential: scope ? keyWith[scope] : ('unknownKey' as const) }
-      : good;
+  const key = scope ? (scope.limited ?? scope.holder) : 'unknownKey';
+  const request = credential === 'apiKey' ? { ...good, credential: key } : good;
   return [
     problemExample('rate_limited', {
       summary,

@@ -1,12 +1,13 @@
 import { marked } from 'marked';
 import { curlLine } from '../pages/curl-line.js';
-import { tags, type OpenApiDocument } from './document.js';
-import type { Tag } from './define-route.js';
-import { addressOf, asShown, bodyFormats, circumstances, mediaTypeOf } from './example-prose.js';
+import type { OpenApiDocument } from './document.js';
+import { addressOf, asShown, bodyFormats, mediaTypeOf } from './example-prose.js';
+import type { Tag } from './names.js';
 import { ownAnswer, ownRequest, type OwnValues } from './own-examples.js';
+import type { Reference } from './part.js';
 import type { DescribedRoute, SentExample, SentRequest } from './problem-examples.js';
 
-export interface ShownFor {
+export interface ShownFor extends Pick<Reference, 'circumstances'> {
   origin: string;
   /** Undefined for a reader who is not signed in, who sees the values of the example world. */
   own?: OwnValues | undefined;
@@ -37,11 +38,12 @@ interface Field {
   description: string;
 }
 
-export const groups = Object.entries(tags).map(([name, description]) => ({
-  id: name.toLowerCase().replaceAll(' ', '-'),
-  tag: name as Tag,
-  descriptionHtml: toHtml(description),
-}));
+export const listGroups = ({ tags }: Pick<Reference, 'tags'>) =>
+  Object.entries<string>(tags).map(([tag, description]) => ({
+    id: tag.toLowerCase().replaceAll(' ', '-'),
+    tag: tag as Tag,
+    descriptionHtml: toHtml(description),
+  }));
 
 /** Converts only the service's own texts; callers' input never becomes HTML here. */
 export function toHtml(markdown: string): string {
@@ -133,7 +135,8 @@ function credentialOf({ credential, scope }: DescribedRoute): string {
   return credential === 'operator' ? 'The operator token' : 'None';
 }
 
-export function describeExampleFor(route: DescribedRoute, example: SentExample, { origin, own }: ShownFor) {
+export function describeExampleFor(route: DescribedRoute, example: SentExample, shownFor: ShownFor) {
+  const { origin, own } = shownFor;
   const request = own ? ownRequest(example.request, own) : (asShown(example.request) as SentRequest);
   const { body } = example.response;
   const answer = own && route.credential === 'apiKey' ? ownAnswer(body, own) : asShown(body ?? null);
@@ -147,7 +150,7 @@ export function describeExampleFor(route: DescribedRoute, example: SentExample, 
     id: `${route.operationId}-${example.name}`,
     name: example.name,
     summary: example.summary,
-    notes: notesOf(example),
+    notes: notesOf(example, shownFor),
     curl: curlLine({
       method: route.method.toUpperCase(),
       url: `${origin}${path}`,
@@ -162,7 +165,7 @@ export function describeExampleFor(route: DescribedRoute, example: SentExample, 
   };
 }
 
-function notesOf({ before, circumstance }: SentExample): string[] {
+function notesOf({ before, circumstance }: SentExample, { circumstances }: ShownFor): string[] {
   return [
     ...(before ? ['Another request went before it.'] : []),
     ...(circumstance ? [`Meanwhile ${circumstances[circumstance]}.`] : []),

@@ -8,11 +8,12 @@ import {
   excerpt,
   generated,
 } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { findStation, indexAreas, readStationId, stations } from '../market/stations.js';
 import {
   freshness,
   hasQuery,
+  notLoadedYet,
   notModified,
   publicRead,
   unknownParameter,
@@ -45,7 +46,7 @@ known and when, how likely it is that the extreme has already been reached, and 
     station: z.string().meta({ description: 'The id of the station, in upper or lower case.' }),
   }),
   ...conditional('The forecast.', forecastSchema),
-  errors: ['invalid_request', 'unknown_station', 'unavailable', 'market_data_unavailable'],
+  errors: ['unavailable'],
   examples: [
     {
       name: 'forecast',
@@ -76,6 +77,7 @@ known and when, how likely it is that the extreme has already been reached, and 
     notModified({ station: 'KNYC' }),
     unknownParameter('days', { params: { station: 'KNYC' }, query: { days: '2' } }),
     unknownStation({ params: { station: 'KJFK' } }),
+    notLoadedYet({ params: { station: 'KNYC' } }),
   ],
   handler:
     ({ reads }: { reads: SnapshotReads }) =>
@@ -93,7 +95,7 @@ const stationList = defineRoute({
   description:
     'Where the markets settle: the station, the report that decides, the day that it covers, and how well that was verified on settled markets, before and since another company began to relay the report. A neighbouring airport has a different maximum on half of the days. Hourly markets settle on the areas of the venue’s own index.',
   ...conditional('The stations.', stationListSchema),
-  errors: ['invalid_request', 'unavailable'],
+  errors: ['unavailable'],
   examples: [
     {
       name: 'stations',

@@ -3,17 +3,11 @@ import type { Context } from '../../core/http/context.js';
 import { perAddressLimit } from '../../core/http/rate-limit.js';
 import { sendCachedAnswer } from '../../core/http/cached-answer.js';
 import { parseInput } from '../../core/http/validate.js';
-import {
-  beginning,
-  conditional,
-  defineRoute,
-  excerpt,
-  generated,
-} from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { beginning, conditional, defineRoute, excerpt } from '../../core/reference/define-route.js';
+import { exampleWorld } from '../reference/example-world.js';
+import { invalidExample } from '../../core/reference/problem-examples.js';
 import { parseDollars } from '../market/money.js';
-import { freshness, hasQuery, notModified, publicRead, unknownStation } from './public-read.js';
+import { freshness, hasQuery, notLoadedYet, notModified, publicRead, unknownStation } from './public-read.js';
 import { marketListSchema, marketsQuerySchema } from './schema.js';
 import { signalListSchema, signalsQuerySchema } from './signal-schema.js';
 import type { SnapshotReads } from './snapshot-reads.js';
@@ -89,7 +83,7 @@ Prices are those of the book's best levels; \`null\` where there are no bids or 
 `.trim(),
   query: marketsQuerySchema,
   ...conditional('The markets.', marketListSchema),
-  errors: ['invalid_request', 'unknown_station', 'unavailable', 'market_data_unavailable'],
+  errors: ['unavailable'],
   examples: [
     {
       name: 'markets',
@@ -104,20 +98,9 @@ Prices are those of the book's best levels; \`null\` where there are no bids or 
       answer: { markets: [], ...freshness },
     },
     notModified(),
-    problemExample('invalid_request', {
-      summary: 'An unknown status',
-      detail: generated('/status must be one of initialized, inactive, active, …'),
-      errors: [
-        {
-          pointer: '/status',
-          code: 'invalid_request',
-          detail:
-            'must be one of initialized, inactive, active, closed, determined, disputed, amended, finalized',
-        },
-      ],
-      request: { query: { status: 'open' } },
-    }),
+    invalidExample('An unknown status', { query: { status: 'open' } }),
     unknownStation({ query: { station: 'KJFK' } }),
+    notLoadedYet({}),
   ],
   handler:
     ({ reads }: Pick<ReadDeps, 'reads'>) =>
@@ -147,7 +130,7 @@ A signal is neither advice nor an order: \`POST /trade\` checks everything again
 `.trim(),
   query: signalsQuerySchema,
   ...conditional('The signals.', signalListSchema),
-  errors: ['invalid_request', 'unavailable', 'market_data_unavailable'],
+  errors: ['unavailable'],
   examples: [
     {
       name: 'signals',
@@ -180,12 +163,8 @@ A signal is neither advice nor an order: \`POST /trade\` checks everything again
       }),
     },
     notModified(),
-    problemExample('invalid_request', {
-      summary: 'A bankroll of nothing',
-      at: '/bankroll',
-      detail: 'must be an amount in dollars above 0, like 2500.00',
-      request: { query: { bankroll: '0' } },
-    }),
+    notLoadedYet({}),
+    invalidExample('A bankroll of nothing', { query: { bankroll: '0' } }),
   ],
   handler:
     ({ reads, sizingLimit }: ReadDeps) =>

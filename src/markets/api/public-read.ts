@@ -4,7 +4,7 @@ import { perAddressLimit } from '../../core/http/rate-limit.js';
 import { requireReady, type Context } from '../../core/http/context.js';
 import { jsonHeaders } from '../../core/http/headers.js';
 import type { Example, ExampleRequest } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 
 const PREFLIGHT_SECONDS = 3600;
@@ -59,6 +59,14 @@ export const unknownStation = (request: ExampleRequest): Example =>
   problemExample('unknown_station', {
     summary: 'A station that nothing settles on',
     detail: 'There is no such station.',
+    request,
+  });
+
+export const notLoadedYet = (request: ExampleRequest): Example =>
+  problemExample('market_data_unavailable', {
+    summary: 'Nothing could be loaded yet',
+    circumstance: 'no_market_data',
+    detail: 'No market data could be loaded yet.',
     request,
   });
 

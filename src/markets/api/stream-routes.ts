@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { addressOf } from '../../core/http/rate-limit.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { publicRead, unknownParameter, unknownStation } from './public-read.js';
 import { streamQuerySchema } from './schema.js';
 import { readAnyPlaceId } from '../market/stations.js';
@@ -32,7 +32,7 @@ the id. Every 15 seconds a comment keeps the connection alive. A client that lea
   responses: {
     200: { description: 'The events, without end.', content: { 'text/event-stream': null } },
   },
-  errors: ['invalid_request', 'unknown_station', 'unavailable'],
+  errors: ['unavailable'],
   examples: [
     {
       name: 'events',

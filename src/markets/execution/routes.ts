@@ -54,7 +54,6 @@ Profit and loss assume that each fill was held, for a minute or to the end of it
     limit: 'trading',
     query: executionQuerySchema,
     responses: { 200: json('The comparison.', executionSchema) },
-    errors: ['invalid_request'],
     examples: [
       {
         name: 'nothing',

@@ -9,7 +9,7 @@ import type { LiveTrading } from './live.js';
 import { offJson, reportJson } from './report.js';
 import { acceptSchema, acceptedSchema, reconciliationSchema } from './schema.js';
 import { json } from '../../core/reference/define-route.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
 import type { TradingContext } from '../config.js';
 import { notFoundExample, now, operatorRoute } from '../../accounts/identity/operator/define-route.js';
 
@@ -33,7 +33,6 @@ export const reconciliationRoutes = [
     responses: {
       200: json('The comparison.', reconciliationSchema),
     },
-    errors: ['not_found'],
     examples: [
       {
         name: 'off',
@@ -60,7 +59,6 @@ export const reconciliationRoutes = [
     responses: {
       200: json('What was accepted.', acceptedSchema),
     },
-    errors: ['not_found', 'live_trading_disabled'],
     examples: [
       {
         name: 'accepted',
@@ -77,12 +75,7 @@ export const reconciliationRoutes = [
         detail: disabled,
         request: { params, body: { accept: true } },
       }),
-      problemExample('invalid_request', {
-        summary: '`accept` is not true',
-        at: '/accept',
-        detail: 'must be true',
-        request: { params, body: { accept: false } },
-      }),
+      invalidExample('`accept` is not true', { params, body: { accept: false } }),
       notFoundExample(unknown, { params: { slug: 'initech' }, body: { accept: true } }),
     ],
     handler: (deps: LiveDeps) => async (req, res) => {

@@ -13,7 +13,7 @@ import {
   generated,
   json,
 } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { cancelCauses } from '../ledger/orders-table.js';
 import { mayRest } from '../market/book.js';
@@ -126,20 +126,6 @@ Where an Organization may only read markets, orders pass that close what it hold
     200: json('A repeat: the trade as it is now.', tradeAnswerSchema),
     201: json('The trade.', tradeAnswerSchema),
   },
-  errors: [
-    'invalid_request',
-    'entitlement_read_only',
-    'live_trading_disabled',
-    'unknown_market',
-    'idempotency_conflict',
-    'market_closed',
-    'insufficient_funds',
-    'insufficient_position',
-    'risk_limit',
-    'price_moved',
-    'market_data_unavailable',
-    'market_data_stale',
-  ],
   examples: [
     {
       name: 'filled',

@@ -9,8 +9,8 @@ import { sendJson } from '../../core/http/json.js';
 import { readPathId } from '../../core/http/request.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { exampleWorld } from '../reference/example-world.js';
+import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
 import { filledOrder, type OrderRouteDeps } from './order-routes.js';
 import {
   decreaseSchema,
@@ -100,7 +100,6 @@ const list = defineRoute({
   responses: {
     200: json('One page.', tradeListSchema),
   },
-  errors: ['invalid_request', 'live_trading_disabled'],
   examples: [
     { name: 'list', summary: 'All there are', request: {}, answer: { trades: [stored], nextCursor: null } },
     {
@@ -109,12 +108,7 @@ const list = defineRoute({
       request: { query: { ticker: trade.ticker, mode: 'live' } },
       answer: { trades: [], nextCursor: null },
     },
-    problemExample('invalid_request', {
-      summary: 'A page of more than 100',
-      at: '/limit',
-      detail: 'must be a whole number from 1 to 100',
-      request: { query: { limit: '101' } },
-    }),
+    invalidExample('A page of more than 100', { query: { limit: '101' } }),
     problemExample('live_trading_disabled', {
       summary: 'Live trading, with a test key',
       detail: 'A test key reads paper trading only. Live needs a live key.',
@@ -145,7 +139,6 @@ const one = defineRoute({
     'The outcome of an order. For a live order that is `pending`, ask again until `finishedAt` is set. A test key sees paper trades only.',
   params,
   responses: { 200: json('The trade.', tradeAnswerSchema) },
-  errors: ['not_found'],
   examples: [
     {
       name: 'trade',
@@ -176,7 +169,6 @@ the trade stays \`resting\` with a \`reason\` that says so; its end follows, and
 `.trim(),
   params,
   responses: { 200: json('The trade.', tradeAnswerSchema) },
-  errors: ['not_found'],
   examples: [
     {
       name: 'cancelled',
@@ -216,7 +208,6 @@ The same request again changes nothing. More than may still be filled is refused
   params,
   body: { schema: decreaseSchema, maxBytes: MAX_BODY_BYTES },
   responses: { 200: json('The trade.', tradeAnswerSchema) },
-  errors: ['invalid_request', 'not_found'],
   examples: [
     {
       name: 'decreased',

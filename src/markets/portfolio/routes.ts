@@ -4,8 +4,8 @@ import { readHashedSecret, preferKeyError, type KeyReader } from '../../accounts
 import { sendJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, excerpt, json } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { exampleWorld } from '../reference/example-world.js';
+import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
 import { requireLiveKey } from '../orders/trade.js';
 import type { LiveTrading } from '../live/live.js';
 import type { TradeMode } from '../ledger/orders-table.js';
@@ -70,7 +70,6 @@ Money is as of this request. The marks are as of \`asOf\`; without any market da
     responses: {
       200: json('The portfolio.', portfolioAnswerSchema),
     },
-    errors: ['invalid_request', 'live_trading_disabled'],
     examples: [
       {
         name: 'newAccount',
@@ -91,12 +90,7 @@ Money is as of this request. The marks are as of \`asOf\`; without any market da
         request: {},
         answer: excerpt({ asOf: exampleWorld.now, ageSeconds: 0, stale: false }),
       },
-      problemExample('invalid_request', {
-        summary: 'A mode that does not exist',
-        at: '/mode',
-        detail: 'must be paper or live',
-        request: { query: { mode: 'test' } },
-      }),
+      invalidExample('A mode that does not exist', { query: { mode: 'test' } }),
       problemExample('live_trading_disabled', {
         summary: 'Live trading, with a test key',
         detail: 'A test key reads paper trading only. Live needs a live key.',

@@ -1,7 +1,7 @@
 import { sendCachedAnswer } from '../../core/http/cached-answer.js';
 import { parseInput } from '../../core/http/validate.js';
 import { conditional, defineRoute } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
+import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { fieldError } from '../../core/pages/form.js';
 import { readPlaceId } from '../market/stations.js';
@@ -57,7 +57,6 @@ With the simulated markets the last ${PAST_DAYS} days are available soon after t
     limit: 'reads',
     query: scoresQuerySchema,
     ...conditional('The scores.', scoresSchema, 'Nothing has settled since.'),
-    errors: ['invalid_request', 'unknown_station'],
     usesDatabase: true,
     good: request,
     examples: [
@@ -99,12 +98,6 @@ With the simulated markets the last ${PAST_DAYS} days are available soon after t
         request: { ...request, headers: { 'if-none-match': '*' } },
         status: 304,
       },
-      problemExample('invalid_request', {
-        summary: 'An unknown parameter',
-        at: '/method',
-        detail: 'is not a known field',
-        request: { query: { method: 'emos' } },
-      }),
       problemExample('unknown_station', {
         summary: 'A station that no series settles on',
         detail: 'There is no such station.',

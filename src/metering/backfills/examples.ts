@@ -1,6 +1,6 @@
 import { repeated } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { exampleWorld } from '../reference/example-world.js';
+import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
 import { notFoundExample, now } from '../../accounts/identity/operator/define-route.js';
 
 export const acme = { slug: 'acme' };
@@ -91,12 +91,9 @@ export function stagingProblems() {
       detail: 'A batch holds at most 500 events; this one has 501.',
       request: { params: one, body: { events: repeated(501, () => event) } },
     }),
-    problemExample('invalid_request', {
-      summary: 'An event without a key',
-      at: '/events/0/idempotencyKey',
-      index: 0,
-      detail: 'is required',
-      request: { params: one, body: { events: [{ ...event, idempotencyKey: undefined }] } },
+    invalidExample('An event without a key', {
+      params: one,
+      body: { events: [{ ...event, idempotencyKey: undefined }] },
     }),
   ];
 }

@@ -6,8 +6,8 @@ import { exact, sendJson, toJson } from '../../core/http/json.js';
 import { readRange, sendPage } from '../../core/http/page.js';
 import { readPathId } from '../../core/http/request.js';
 import { generated, json } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { exampleWorld } from '../reference/example-world.js';
+import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
 import { listParts, notFoundExample, operatorRoute } from '../../accounts/identity/operator/define-route.js';
 import { changeAsOperator, readInput, readSlug } from '../../accounts/identity/operator/http.js';
 import { getOrganization } from '../../accounts/identity/organizations/organizations.js';
@@ -49,7 +49,6 @@ event. \`npm run send -- FILE --backfill ID\` does the first.
 `.trim(),
     body: newBackfillSchema,
     responses: { 201: json('It is open.', backfillSchema) },
-    errors: ['not_found'],
     good: { params: acme, body },
     examples: [
       {
@@ -58,11 +57,9 @@ event. \`npm run send -- FILE --backfill ID\` does the first.
         request: { params: acme, body },
         answer: { ...shown, id: generated(id), reason: body.reason },
       },
-      problemExample('invalid_request', {
-        summary: 'An end before its beginning',
-        at: '/to',
-        detail: 'must be later than from',
-        request: { params: acme, body: { ...body, to: '2025-12-01T00:00:00Z' } },
+      invalidExample('An end before its beginning', {
+        params: acme,
+        body: { ...body, to: '2025-12-01T00:00:00Z' },
       }),
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' }, body }),
     ],
@@ -83,7 +80,6 @@ event. \`npm run send -- FILE --backfill ID\` does the first.
     summary: 'List the backfills of an Organization',
     description: 'In the order in which they were opened.',
     ...listParts('backfills', backfillSchema, 'In the order in which they were opened.'),
-    errors: ['not_found'],
     examples: [
       {
         name: 'list',
@@ -123,7 +119,6 @@ event. \`npm run send -- FILE --backfill ID\` does the first.
 How far it is, and what it would change (has changed, once it is applied) by product and month. \`repeats\` and \`mismatches\` are as of the staging; what counts is decided when it is applied.
 `.trim(),
     responses: { 200: json('The backfill.', backfillDetailSchema) },
-    errors: ['not_found'],
     examples: [
       {
         name: 'empty',
@@ -156,7 +151,6 @@ How far it is, and what it would change (has changed, once it is applied) by pro
     summary: 'Find a backfill by its id',
     description: 'For those who know only the id, as `npm run send -- FILE --backfill ID` does: whose it is.',
     responses: { 200: json('The backfill, and its Organization.', locatedBackfillSchema) },
-    errors: ['not_found'],
     examples: [
       {
         name: 'located',
@@ -195,14 +189,6 @@ the product does not matter here.
     body: usageBatchSchema,
     maxBytes: MAX_BODY_BYTES,
     responses: { 202: json('Staged, durably.', stagedSchema, ['Preference-Applied']) },
-    errors: [
-      'not_found',
-      'backfill_state',
-      'unknown_metric',
-      'timestamp_out_of_range',
-      'quantity_out_of_range',
-      'batch_too_large',
-    ],
     good: { params: one, body: batch },
     examples: [
       {
@@ -252,7 +238,6 @@ function stepRoute(step: Step, description: string) {
     summary: `${step[0]!.toUpperCase()}${step.slice(1)} a backfill`,
     description,
     responses: { 202: json('It runs in the background.', backfillSchema) },
-    errors: ['not_found', 'backfill_state'],
     examples: [
       { name: step, summary: 'It begins', request, answer: { ...shown, id: good, state: becomes } },
       {

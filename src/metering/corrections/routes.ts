@@ -8,7 +8,7 @@ import { readJsonBody } from '../../core/http/body.js';
 import { exact, sendJson, toJson } from '../../core/http/json.js';
 import { parseInput, requireFew } from '../../core/http/validate.js';
 import { defineRoute, json, repeated } from '../../core/reference/define-route.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
 import { toExactDecimals } from '../entitlements/products.js';
 import { notFoundExample, operatorRoute } from '../../accounts/identity/operator/define-route.js';
 import { changeAsOperator, readSlug } from '../../accounts/identity/operator/http.js';
@@ -41,14 +41,6 @@ hour and month, in the same commit: totals, caps, limits, reports and exports ha
 
 Events of archived months are no longer here and are \`event_not_found\`, as is a key that was never recorded. Each request that changes something is one entry in the audit log.
 `.trim();
-
-const errors = [
-  'invalid_request',
-  'event_not_found',
-  'idempotency_conflict',
-  'quantity_out_of_range',
-  'batch_too_large',
-] as const;
 
 const lead = 'Nothing was corrected.';
 
@@ -102,13 +94,7 @@ const examplesOf = (params?: { slug: string }) => {
       detail: 'An event of the product api-calls counts at most 1000000000000000.',
       request: { ...path, body: withChanges({ quantity: 1e18 }) },
     }),
-    problemExample('invalid_request', {
-      summary: 'No reason',
-      at: '/corrections/0/reason',
-      index: 0,
-      detail: 'must be 1 to 200 characters without control characters',
-      request: { ...path, body: withChanges({ reason: '' }) },
-    }),
+    invalidExample('No reason', { ...path, body: withChanges({ reason: '' }) }),
     problemExample('batch_too_large', {
       summary: `${MAX_CORRECTIONS + 1} corrections (one is shown)`,
       detail: `A request takes at most ${MAX_CORRECTIONS} corrections; this one has ${MAX_CORRECTIONS + 1}.`,
@@ -135,7 +121,6 @@ ${rules}
 `.trim(),
     body: { schema: correctionsSchema, maxBytes: MAX_BODY_BYTES },
     responses: { 200: json('Corrected, durably.', correctedSchema) },
-    errors: [...errors, 'timestamp_out_of_range'],
     examples: [
       ...examplesOf(),
       problemExample('timestamp_out_of_range', {
@@ -178,7 +163,6 @@ ${rules}
     body: correctionsSchema,
     maxBytes: MAX_BODY_BYTES,
     responses: { 200: json('Corrected, durably.', correctedSchema) },
-    errors: ['not_found', ...errors],
     examples: [
       ...examplesOf({ slug: 'acme' }),
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' }, body }),

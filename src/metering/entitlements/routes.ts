@@ -20,8 +20,8 @@ import {
   entitlementSchema,
 } from './schema.js';
 import { defineRoute, json, repeated } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { exampleWorld } from '../reference/example-world.js';
+import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
 
 interface EntitlementDeps extends Pick<Context, 'db' | 'clock'> {
   entitlements: EntitlementReader;
@@ -88,7 +88,6 @@ month in the key's mode. At most \`limit\` at once; \`nextCursor\` leads to the 
   responses: {
     200: json('One page.', entitlementListSchema),
   },
-  errors: ['invalid_request'],
   examples: [
     {
       name: 'list',
@@ -108,12 +107,7 @@ month in the key's mode. At most \`limit\` at once; \`nextCursor\` leads to the 
       request: { credential: 'testKey', query: { limit: '1' } },
       answer: { entitlements: [{ ...apiCalls, used: 0, remaining: 1000 }], nextCursor: 'api-calls' },
     },
-    problemExample('invalid_request', {
-      summary: 'A page of more than 500',
-      at: '/limit',
-      detail: 'must be a whole number from 1 to 500',
-      request: { query: { limit: '501' } },
-    }),
+    invalidExample('A page of more than 500', { query: { limit: '501' } }),
   ],
   handler: (deps: EntitlementDeps) => async (req, res) => {
     const { entitlements, keyUse } = deps;
@@ -142,7 +136,6 @@ const one = defineRoute({
     productSlug: z.string().meta({ description: 'The slug of the product, percent-encoded.' }),
   }),
   responses: { 200: json('The entitlement.', entitlementSchema) },
-  errors: ['entitlement_not_found'],
   good: { params: { productSlug: 'api-calls' } },
   examples: [
     {
@@ -212,7 +205,6 @@ makes it false, with the reason \`limit_reached\`: with \`items\` if the \`quant
   responses: {
     200: json('The results.', entitlementCheckAnswerSchema),
   },
-  errors: ['invalid_request', 'batch_too_large'],
   examples: [
     {
       name: 'check',
@@ -250,12 +242,7 @@ makes it false, with the reason \`limit_reached\`: with \`items\` if the \`quant
       request: { credential: 'readerKey', body: { items: [{ productSlug: 'api-calls', quantity: 25.5 }] } },
       answer: { results: [{ ...checked(apiCalls), allowed: true, reason: null }] },
     },
-    problemExample('invalid_request', {
-      summary: 'An empty list',
-      at: '/productSlugs',
-      detail: 'must hold at least one slug',
-      request: { credential: 'readerKey', body: { productSlugs: [] } },
-    }),
+    invalidExample('An empty list', { credential: 'readerKey', body: { productSlugs: [] } }),
     problemExample('batch_too_large', {
       summary: '51 slugs (one is shown)',
       detail: `A check takes at most ${MAX_SLUGS} slugs; this one has ${MAX_SLUGS + 1}.`,

@@ -1,5 +1,5 @@
 import { repeated, type Example } from '../../core/reference/define-route.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
 import { cloudEventBatchType, cloudEventType } from './batch.js';
 import { MAX_EVENTS, type UsageEvent } from './schema.js';
 
@@ -191,23 +191,9 @@ const brokenRule = (
   });
 
 export const problems: Example[] = [
-  problemExample('invalid_request', {
-    summary: 'Every offending place is listed',
-    detail: '/events/0/metric is required (and 2 more, see errors)',
-    errors: [
-      { index: 0, pointer: '/events/0/metric', code: 'invalid_request', detail: 'is required' },
-      {
-        index: 0,
-        pointer: '/events/0/quantity',
-        code: 'invalid_request',
-        detail: 'must be a finite number of at least 0',
-      },
-      { index: 0, pointer: '/events/0/color', code: 'invalid_request', detail: 'is not a known field' },
-    ],
-    request: {
-      body: {
-        events: [{ productSlug: 'api-calls', quantity: -1, idempotencyKey: 'req-7f3a', color: 'red' }],
-      },
+  invalidExample('Every offending place is listed', {
+    body: {
+      events: [{ productSlug: 'api-calls', quantity: -1, idempotencyKey: 'req-7f3a', color: 'red' }],
     },
   }),
   brokenRule(

@@ -98,15 +98,6 @@ export const usageRoutes = [
     responses: {
       202: json('Recorded, durably; or what a dry run found.', usageAnswerSchema, ['Preference-Applied']),
     },
-    errors: [
-      'invalid_request',
-      'entitlement_required',
-      'entitlement_read_only',
-      'unknown_metric',
-      'timestamp_out_of_range',
-      'quantity_out_of_range',
-      'batch_too_large',
-    ],
     examples: [...successes, ...asCloudEvents, ...problems],
     good: { body: good },
     handler:

@@ -1,6 +1,6 @@
 import { excerpt, generated, type Example, type ExampleRequest } from '../../core/reference/define-route.js';
-import { exampleWorld } from '../../core/reference/example-world.js';
-import { problemExample } from '../../core/reference/problem-examples.js';
+import { exampleWorld } from '../reference/example-world.js';
+import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
 
 const { id, blocked, held } = exampleWorld.reservation;
 const shown = {
@@ -72,12 +72,7 @@ export const examples = {
       before: [{ body: chat }],
       request: withChanges({ quantity: 10 }),
     }),
-    problemExample('invalid_request', {
-      summary: 'Held for more than a day',
-      at: '/ttlSeconds',
-      detail: 'must be at most 86400',
-      request: withChanges({ ttlSeconds: 86_401 }),
-    }),
+    invalidExample('Held for more than a day', withChanges({ ttlSeconds: 86_401 })),
     problemExample('entitlement_required', {
       summary: 'No live entitlement for the product',
       at: '/productSlug',
@@ -135,12 +130,7 @@ export const examples = {
       before: [used],
       request: { params: { id }, body: { quantity: 3121 } },
     }),
-    problemExample('invalid_request', {
-      summary: 'A negative quantity',
-      at: '/quantity',
-      detail: 'must be a finite number of at least 0',
-      request: { params: { id }, body: { quantity: -1 } },
-    }),
+    invalidExample('A negative quantity', { params: { id }, body: { quantity: -1 } }),
     problemExample('timestamp_out_of_range', {
       summary: 'More than 7 days ago',
       at: '/occurredAt',

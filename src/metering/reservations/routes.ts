@@ -60,15 +60,7 @@ reservation has this key: use no event's key, and for each piece of work a new o
     200: json('The reservation already exists.', reservedSchema),
     201: json('Held, durably.', reservedSchema),
   },
-  errors: [
-    'invalid_request',
-    'entitlement_required',
-    'entitlement_read_only',
-    'unknown_metric',
-    'quantity_out_of_range',
-    'idempotency_conflict',
-    'limit_reached',
-  ],
+  waitingMayHelp: 409,
   good: examples.good.reserve,
   examples: examples.reserve,
   handler: (deps: ReservationDeps) => async (req, res) => {
@@ -102,13 +94,6 @@ The same body again is answered alike, with the limits as they stand then; anoth
   params: idParams,
   body: { schema: settleSchema, maxBytes: MAX_BODY_BYTES },
   responses: { 200: json('Recorded, durably.', settledSchema) },
-  errors: [
-    'invalid_request',
-    'not_found',
-    'idempotency_conflict',
-    'timestamp_out_of_range',
-    'quantity_out_of_range',
-  ],
   good: examples.good.settle,
   examples: examples.settle,
   handler: (deps: ReservationDeps) => async (req, res) => {
@@ -145,7 +130,6 @@ const release = defineRoute({
     'Ends the hold with nothing used. Repeated, it gives the same answer. A settled reservation stays settled, and the answer says so.',
   params: idParams,
   responses: { 200: json('Released.', foundSchema) },
-  errors: ['not_found'],
   examples: examples.release,
   handler: (deps: ReservationDeps) => async (req, res) => {
     const hashedSecret = readHashedSecret(req);
@@ -168,7 +152,6 @@ const find = defineRoute({
   description: "A reservation of the key's Organization, in the mode of the key.",
   params: idParams,
   responses: { 200: json('The reservation.', foundSchema) },
-  errors: ['not_found'],
   examples: examples.find,
   handler: (deps: ReservationDeps) => async (req, res) => {
     const principal = await authenticateCall(deps, readHashedSecret(req), scope);
@@ -194,7 +177,6 @@ const list = defineRoute({
     "The reservations of the key's Organization in the mode of the key, newest first. At most `limit` at a time; `nextCursor` leads to the next page.",
   query: listQuery,
   responses: { 200: json('One page.', reservationListSchema) },
-  errors: ['invalid_request'],
   examples: examples.list,
   handler: (deps: ReservationDeps) => async (req, res) => {
     const principal = await authenticateCall(deps, readHashedSecret(req), scope);

@@ -8,7 +8,7 @@ import { recordAudit } from '../../../src/accounts/audit/audit.js';
 import { canonicalJson, genesisHash, hashRow } from '../../../src/accounts/audit/chain.js';
 import { products } from '../../../src/products.js';
 import { seedDemo } from '../../../src/demo/seed.js';
-import { exampleWorld } from '../../../src/core/reference/example-world.js';
+import { exampleWorld } from '../../../src/accounts/reference/example-world.js';
 import { auditChains, auditLog, organizations } from '../../../src/tables.js';
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
 import { inChange } from '../../support/change.js';

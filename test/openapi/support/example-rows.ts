@@ -40,7 +40,11 @@ import {
   webhookMessages,
 } from '../../../src/tables.js';
 import { webhookTypes } from '../../../src/accounts/webhooks/types.js';
-import { exampleWorld } from '../../../src/core/reference/example-world.js';
+import { exampleWorld as markets } from '../../../src/markets/reference/example-world.js';
+import { exampleWorld as metering } from '../../../src/metering/reference/example-world.js';
+
+/** The world of all examples. */
+export const exampleWorld = { ...metering, ...markets, keys: { ...metering.keys, ...markets.keys } };
 
 const createdAt = new Date(exampleWorld.createdAt);
 const both = { createdAt, updatedAt: createdAt };

@@ -1,7 +1,8 @@
 import { request } from 'node:http';
 import { Generated, Repeated, type RouteDescription } from '../../../src/core/reference/define-route.js';
-import { exampleWorld, type Credential } from '../../../src/core/reference/example-world.js';
+import type { Credential } from '../../../src/core/reference/names.js';
 import type { SentRequest } from '../../../src/core/reference/problem-examples.js';
+import { exampleWorld } from './example-rows.js';
 
 export interface Answer {
   status: number;

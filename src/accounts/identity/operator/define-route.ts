@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { ErrorCode } from '../../../core/errors.js';
 import type { Context } from '../../../core/http/context.js';
 import { nextCursorField } from '../../../core/http/fields.js';
 import {
@@ -11,7 +10,7 @@ import {
   type Route,
   type RouteDefinition,
 } from '../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
+import { exampleWorld } from '../../reference/example-world.js';
 import { goodRequest, problemExample } from '../../../core/reference/problem-examples.js';
 import { MAX_BODY_BYTES } from './http.js';
 import { pageSchema } from '../../../core/http/page.js';
@@ -33,8 +32,6 @@ export function operatorRoute<Path extends string, Deps = Context>({
 }: OwnParts<Path, Deps>): Route<Deps> {
   const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as ParameterName);
   const good = goodRequest(own);
-  // A malformed id is reported as not found, like any unknown id.
-  const hasInput = names.some((name) => name !== 'id') || own.query !== undefined || body !== undefined;
   return defineRoute<Path, Deps>({
     ...own,
     tag: 'Operator',
@@ -43,11 +40,6 @@ export function operatorRoute<Path extends string, Deps = Context>({
     ...(names.length === 0
       ? {}
       : { params: z.object(Object.fromEntries(names.map((name) => [name, parameters[name].schema]))) }),
-    errors: [
-      ...(hasInput ? (['invalid_request'] as const) : []),
-      ...(own.errors ?? []),
-      ...codesOf(own.examples),
-    ],
     examples: [
       ...own.examples,
       ...names.flatMap((name) => {
@@ -58,12 +50,6 @@ export function operatorRoute<Path extends string, Deps = Context>({
     ],
   });
 }
-
-/** Error codes in the examples are the ones that callers may get. */
-const codesOf = (examples: Example[]): ErrorCode[] =>
-  examples.flatMap(({ status = 200, answer }) =>
-    status >= 400 ? [(answer as { code: ErrorCode }).code] : [],
-  );
 
 const slugComplaint = 'must be 1 to 64 of a-z and 0-9, with -, _ or . inside only';
 
@@ -82,6 +68,7 @@ const parameters = {
     ),
     complaint: 'must be an e-mail address',
   },
+  // A malformed id is reported as not found, like any unknown id.
   id: { schema: z.uuid().describe('Its id.'), complaint: undefined },
 };
 type ParameterName = keyof typeof parameters;

@@ -6,7 +6,7 @@ import { AppError } from '../../../core/errors.js';
 import { isForm, readForm, readJsonBody } from '../../../core/http/body.js';
 import { parseInput } from '../../../core/http/validate.js';
 import { defineRoute, json } from '../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
+import { exampleWorld } from '../../reference/example-world.js';
 import { problemExample } from '../../../core/reference/problem-examples.js';
 import { chooseOrganization, listOrganizationsOf } from './queries.js';
 import { chooseOrganizationSchema, MAX_BODY_BYTES, sessionSchema } from './schema.js';
@@ -51,7 +51,6 @@ const choose = defineRoute({
     200: json('The session as it is now.', sessionSchema),
     303: { description: 'To a form: chosen.', headers: ['Location'] },
   },
-  errors: ['invalid_request', 'not_found'],
   examples: [
     { name: 'chosen', summary: 'Chosen', request: { body }, answer: shownSession },
     {
@@ -64,12 +63,6 @@ const choose = defineRoute({
       status: 303,
       answerHeaders: { location: '/dashboard' },
     },
-    problemExample('invalid_request', {
-      summary: 'No slug',
-      at: '/organization',
-      detail: 'is required',
-      request: { body: {} },
-    }),
     problemExample('not_found', {
       summary: 'An Organization that the person does not belong to',
       detail: 'You do not belong to that Organization.',

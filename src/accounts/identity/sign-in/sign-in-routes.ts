@@ -6,8 +6,8 @@ import { prefersJson } from '../../../core/http/request.js';
 import { MAX_FORM_BYTES, readForm } from '../../../core/http/body.js';
 import { parseInput } from '../../../core/http/validate.js';
 import { defineRoute, type ExampleRequest } from '../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
-import { problemExample } from '../../../core/reference/problem-examples.js';
+import { exampleWorld } from '../../reference/example-world.js';
+import { invalidExample, problemExample } from '../../../core/reference/problem-examples.js';
 import { toAddress } from '../../../core/pages/address.js';
 import { byProof, change, type ChangeDeps } from '../../audit/audit.js';
 import { HOME, signInSchema, toLocalPath, type SignIn } from './schema.js';
@@ -128,14 +128,7 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
     },
     429: { description: 'The form again.', content: { 'text/html': null } },
   },
-  errors: [
-    'invalid_request',
-    'not_signed_in',
-    'cross_site_request',
-    'body_too_large',
-    'unsupported_media_type',
-    'rate_limited',
-  ],
+  errors: ['cross_site_request'],
   usesDatabase: true,
   examples: [
     {
@@ -168,12 +161,7 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
       detail: codeIsDue,
       request: { ...right, body: securedBody },
     }),
-    problemExample('invalid_request', {
-      summary: 'No password',
-      at: '/password',
-      detail: 'is required',
-      request: { ...right, body: { email } },
-    }),
+    invalidExample('No password', { ...right, body: { email } }),
     problemExample('rate_limited', {
       summary: 'After too many failures',
       circumstance: 'limit_used_up',

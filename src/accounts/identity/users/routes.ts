@@ -2,8 +2,8 @@ import { retryOnConflict } from '../../../core/db/sql.js';
 import { hangUpSignal } from '../../../core/http/request.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
 import { json } from '../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
-import { problemExample } from '../../../core/reference/problem-examples.js';
+import { exampleWorld } from '../../reference/example-world.js';
+import { invalidExample, problemExample } from '../../../core/reference/problem-examples.js';
 import { emailSchema, userAnswerSchema, userSchema } from '../operator/schema.js';
 import {
   createdAt,
@@ -104,11 +104,9 @@ export const userRoutes = [
         status: 201,
         answer: { id: madeId, email: 'zoe@acme.example', name: 'Zoë Zander', createdAt: now },
       },
-      problemExample('invalid_request', {
-        summary: 'A password that is too short',
-        at: '/password',
-        detail: 'must be 12 to 256 characters without control characters',
-        request: { ...stranger, body: { name: 'Zoë Zander', password: 'short' } },
+      invalidExample('A password that is too short', {
+        ...stranger,
+        body: { name: 'Zoë Zander', password: 'short' },
       }),
     ],
     handler: (deps) => async (req, res) => {

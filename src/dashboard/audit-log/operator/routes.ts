@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { listAuditRows, listOperatorRows, type OperatorRow } from '../../../accounts/audit/queries.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
+import { exampleWorld } from '../../../accounts/reference/example-world.js';
 import {
   listParts,
   notFoundExample,
@@ -48,7 +48,6 @@ export const auditLogRoutes = [
     description:
       'Changes of the Organization, its members, entitlements and keys, newest first: what, by whom, from where. Each was written in the transaction of its change, and is chained to the one before: `npm run audit:verify` finds what was changed since.',
     ...listParts('auditLog', chainedAuditEntrySchema, 'Newest first.'),
-    errors: ['not_found'],
     examples: [
       {
         name: 'log',

@@ -7,7 +7,7 @@ import { parseInput } from '../../../core/http/validate.js';
 import { findLimits } from '../queries.js';
 import type { Context } from '../../../core/http/context.js';
 import { json } from '../../../core/reference/define-route.js';
-import { problemExample } from '../../../core/reference/problem-examples.js';
+import { invalidExample, problemExample } from '../../../core/reference/problem-examples.js';
 import {
   readServiceSwitch,
   readSwitch,
@@ -78,8 +78,8 @@ const noReason = 'is required, unless the state is open';
 const noReasonExample = (params: { params?: Record<string, string> }) =>
   problemExample('invalid_request', {
     summary: 'Closed without a reason',
-    detail: `/reason ${noReason}`,
-    errors: [{ pointer: '/reason', code: 'invalid_request', detail: noReason }],
+    at: '/reason',
+    detail: noReason,
     request: { ...params, body: { state: 'halt' } },
   });
 
@@ -92,7 +92,6 @@ export const tradingControlRoutes = [
     description:
       'What its orders are held to, in paper and live mode each by itself. `effective` is what applies; where `declared` is `null`, that is the default.',
     responses: { 200: json('The limits.', limitsAnswerSchema) },
-    errors: ['not_found'],
     examples: [
       {
         name: 'defaults',
@@ -117,7 +116,6 @@ export const tradingControlRoutes = [
     description: `Replaces them in full: what is left out or \`null\` is the default. A limit of 0 lets nothing pass that it limits, and a \`priceCollar\` of 0 no price beyond the best. Orders that only give up what is held are never refused for \`maxOrderCost\`, \`maxPositionContracts\`, \`maxEventLoss\` or \`maxDailyLoss\`. An order against a limit is answered with 422 \`risk_limit\`, whose \`detail\` begins with the limit's name. ${binds}`,
     body: limitsSchema,
     responses: putResponses(limitsAnswerSchema),
-    errors: ['not_found'],
     examples: [
       {
         name: 'declared',
@@ -133,12 +131,7 @@ export const tradingControlRoutes = [
         request: { ...acme, body: tighter },
         answer: declared,
       },
-      problemExample('invalid_request', {
-        summary: 'An amount that is not text',
-        at: '/maxDailyLoss',
-        detail: 'must be a text',
-        request: { ...acme, body: { maxDailyLoss: 50 } },
-      }),
+      invalidExample('An amount that is not text', { ...acme, body: { maxDailyLoss: 50 } }),
       notFoundExample(noOrganization, { ...unknown, body: tighter }),
     ],
     handler: (deps) => async (req, res) => {
@@ -160,7 +153,6 @@ export const tradingControlRoutes = [
     summary: "Withdraw an Organization's risk limits",
     description: `Back to the defaults. ${binds}`,
     responses: deletedResponses,
-    errors: ['not_found'],
     good: { ...acme },
     examples: [
       { name: 'withdrawn', summary: 'The defaults apply again', request: { params: { slug: 'globex' } } },
@@ -181,7 +173,6 @@ export const tradingControlRoutes = [
     description:
       "Three switches apply to the orders of an Organization: the service's, the operator's for this Organization, and its own. The strictest applies, in paper and live mode.",
     responses: { 200: json('The switches.', switchAnswerSchema) },
-    errors: ['not_found'],
     examples: [
       { name: 'open', summary: 'All are open', request: { ...acme }, answer: allOpen },
       notFoundExample(noOrganization, unknown),
@@ -201,7 +192,6 @@ export const tradingControlRoutes = [
     description: `\`halt\` refuses every order of the Organization with 422 \`risk_limit\`, \`reduce_only\` all but sales of what is held and purchases that close pairs. The Organization sees state and reason and cannot open it; it has a switch of its own beside it. ${switchBinds}`,
     body: switchSchema,
     responses: { 200: json('The switches as they are now.', switchAnswerSchema) },
-    errors: ['not_found'],
     examples: [
       {
         name: 'halted',

@@ -3,8 +3,8 @@ import { readJsonBody } from '../../../core/http/body.js';
 import { exact, sendJson, toJson } from '../../../core/http/json.js';
 import { parseInput } from '../../../core/http/validate.js';
 import { json } from '../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
-import { problemExample } from '../../../core/reference/problem-examples.js';
+import { exampleWorld } from '../../reference/example-world.js';
+import { invalidExample } from '../../../core/reference/problem-examples.js';
 import {
   createdAt,
   cursorOf,
@@ -142,18 +142,9 @@ A change takes effect on the next request. While the product is \`archived\`, no
           updatedAt: now,
         },
       },
-      problemExample('invalid_request', {
-        summary: 'A negative cap and no metric',
-        detail: '/usageMetric is required (and 1 more, see errors)',
-        errors: [
-          { pointer: '/usageMetric', code: 'invalid_request', detail: 'is required' },
-          {
-            pointer: '/unitCap',
-            code: 'invalid_request',
-            detail: 'must be null or a finite number of at least 0',
-          },
-        ],
-        request: { params: { slug: 'maps' }, body: { name: 'Map tiles', unitCap: -1 } },
+      invalidExample('A negative cap and no metric', {
+        params: { slug: 'maps' },
+        body: { name: 'Map tiles', unitCap: -1 },
       }),
     ],
     handler: (deps) => async (req, res) => {

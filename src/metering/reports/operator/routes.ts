@@ -86,7 +86,6 @@ An event may be reported up to seven days after it occurred: the sums of a month
     responses: {
       200: { ...responses[200], content: { ...responses[200].content, 'text/csv': null } },
     },
-    errors: ['not_found'],
     good: { query: { ...january, granularity: 'month' } },
     examples: [
       {

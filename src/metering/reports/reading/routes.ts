@@ -8,8 +8,8 @@ import { sendJson, toJson } from '../../../core/http/json.js';
 import { parseQuery } from '../../../core/http/page.js';
 import { parseInput, requireFew } from '../../../core/http/validate.js';
 import { defineRoute, json, repeated } from '../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../core/reference/example-world.js';
-import { problemExample } from '../../../core/reference/problem-examples.js';
+import { exampleWorld } from '../../reference/example-world.js';
+import { invalidExample, problemExample } from '../../../core/reference/problem-examples.js';
 import { suggestSlugs } from '../../entitlements/nearest.js';
 import { findProduct } from '../../events/page-queries.js';
 import { MAX_EVENTS, usageEventSchema } from '../../ingestion/schema.js';
@@ -49,7 +49,6 @@ A range has at most ${MAX_POINTS} steps, and all series of an answer together 20
 `.trim(),
   query: usageQuerySchema,
   responses: { 200: json('The sums.', usageSeriesSchema) },
-  errors: ['invalid_request', 'not_found'],
   good: { query: january },
   examples: [
     {
@@ -134,7 +133,6 @@ The event as it was recorded, with its corrections. An event of the other mode i
     idempotencyKey: z.string().meta({ description: 'Percent-encoded, a slash as `%2F`.' }),
   }),
   responses: { 200: json('The event.', recordedEventSchema) },
-  errors: ['invalid_request', 'event_not_found'],
   examples: [
     {
       name: 'event',
@@ -174,7 +172,6 @@ ask for fewer at once.
 `.trim(),
   body: { schema: lookupSchema, maxBytes: MAX_LOOKUP_BYTES },
   responses: { 200: json('The results.', lookupAnswerSchema) },
-  errors: ['invalid_request', 'batch_too_large'],
   examples: [
     {
       name: 'lookup',
@@ -187,13 +184,7 @@ ask for fewer at once.
         ],
       },
     },
-    problemExample('invalid_request', {
-      summary: 'An empty key',
-      at: '/idempotencyKeys/1',
-      index: 1,
-      detail: 'must be 1 to 255 characters without control characters',
-      request: { body: { idempotencyKeys: ['first', ''] } },
-    }),
+    invalidExample('An empty key', { body: { idempotencyKeys: ['first', ''] } }),
     problemExample('batch_too_large', {
       summary: '501 keys (one is shown)',
       detail: `A lookup takes at most ${MAX_EVENTS} idempotency keys; this one has ${MAX_EVENTS + 1}.`,

@@ -1,8 +1,8 @@
 import { sendJson, toJson } from '../../../../core/http/json.js';
 import { listMembers, type Member } from '../queries.js';
 import { json } from '../../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../../core/reference/example-world.js';
-import { problemExample } from '../../../../core/reference/problem-examples.js';
+import { exampleWorld } from '../../../reference/example-world.js';
+import { invalidExample } from '../../../../core/reference/problem-examples.js';
 import { emailSchema, memberAnswerSchema, memberSchema } from '../../operator/schema.js';
 import {
   createdAt,
@@ -114,12 +114,7 @@ export const memberRoutes = [
         params: { slug: 'acme', email: 'zoe@acme.example' },
         body: { role: 'member' },
       }),
-      problemExample('invalid_request', {
-        summary: 'An unknown role',
-        at: '/role',
-        detail: 'must be "owner" or "admin" or "member" or "billing"',
-        request: { params, body: { role: 'boss' } },
-      }),
+      invalidExample('An unknown role', { params, body: { role: 'boss' } }),
     ],
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);

@@ -1,7 +1,6 @@
 import { sendJson, toJson } from '../../../../core/http/json.js';
 import { json } from '../../../../core/reference/define-route.js';
-import { exampleWorld } from '../../../../core/reference/example-world.js';
-import { problemExample } from '../../../../core/reference/problem-examples.js';
+import { exampleWorld } from '../../../reference/example-world.js';
 import {
   createdAt,
   cursorOf,
@@ -115,12 +114,6 @@ export const organizationRoutes = [
           createdAt: now,
         },
       },
-      problemExample('invalid_request', {
-        summary: 'No name',
-        at: '/name',
-        detail: 'is required',
-        request: { params: { slug: 'initech' }, body: {} },
-      }),
     ],
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);

@@ -1,0 +1,65 @@
+import type { ReferencePart } from '../core/reference/part.js';
+import { keyChangeRoutes } from './api-keys/key-change-routes.js';
+import { apiKeyReadRoutes, ownKeyRoute } from './api-keys/routes.js';
+import { memberRoutes } from './identity/members/operator/routes.js';
+import { organizationRoutes } from './identity/organizations/operator/routes.js';
+import { sessionRoutes } from './identity/organizations/routes.js';
+import { signInRoutes } from './identity/sign-in/sign-in-routes.js';
+import { userRoutes } from './identity/users/routes.js';
+import { errorGuide } from './reference/error-guide.js';
+import { deliveryRoutes } from './webhooks/delivery-routes.js';
+import { webhookRoutes } from './webhooks/routes.js';
+
+const credentials = {
+  none: 'no credential',
+  liveKey: 'an active live key with `usage:write`, `usage:read` and `entitlements:read`',
+  testKey: 'an active test key with `usage:write`, `usage:read`, `entitlements:read` and `trading:read`',
+  usageKey: 'a live key with `usage:write` only',
+  expiredKey: 'an expired key',
+  revokedKey: 'a revoked key',
+  unknownKey: 'a key that does not exist',
+  ownerSession: "an owner's session",
+  memberSession: "a member's session",
+  newcomerSession: 'the session of a person without Organization',
+  operator: 'the operator token',
+  wrongOperator: 'a wrong operator token',
+};
+
+const circumstances = { no_market_access: 'the Organization has no access to markets' };
+
+declare module '../core/reference/names.js' {
+  interface Credentials extends Record<keyof typeof credentials, string> {}
+  interface Circumstances extends Record<keyof typeof circumstances, string> {}
+}
+
+export const accountsReference: ReferencePart = {
+  tags: {
+    'API keys': `A key belongs to an Organization, not to the person who created it: it keeps working when that person leaves. Its secret is \`org_live_\` or \`org_test_\`
+and 32 letters and digits, and is shown once, in the answer that creates it; only its SHA-256 is stored. A key never acts as a person: it cannot create keys, invite or change plans. Its scopes are fixed
+when it is made.
+
+\`state\` follows from the timestamps: \`active\`; \`grace\`, after a rotation until its \`expiresAt\`; \`expired\`; \`revoked\`. Owners and admins change
+keys; every change writes an audit row in the same transaction.`,
+    Webhooks: `What happens is sent to endpoints of the Organization, following [Standard Webhooks](https://www.standardwebhooks.com): a \`POST\` of \`{ type, timestamp, data }\` with the headers
+\`webhook-id\`, \`webhook-timestamp\` and \`webhook-signature\`. Verify it with a library of Standard Webhooks and the endpoint's secret (\`whsec_…\`). Any answer of 2xx within 15 seconds is
+a success; redirects are not followed. Everything else is tried again after 5 seconds, 5 and 30 minutes, 2, 5, 10, 14, 20 and 24 hours, with the same \`webhook-id\`: a message may come more than once and in any
+order, so keep the ids that you have handled. An answer of 410, or five days of nothing but failures, disables the endpoint. Deliveries are kept for 30 days. For owners and admins.`,
+    'Signing in': `People sign in with e-mail and password, and with a code where they have turned on a second factor, and get a session that the service can end at any time: it is over as soon as the person signs out, the password
+changes or the membership ends. Every change from a browser must come from the service's own pages (\`Sec-Fetch-Site\`, else \`Origin\`).`,
+  },
+  circumstances,
+  credentials,
+  errors: errorGuide,
+  routes: [
+    ownKeyRoute,
+    ...apiKeyReadRoutes,
+    ...keyChangeRoutes,
+    ...webhookRoutes,
+    ...deliveryRoutes,
+    ...signInRoutes,
+    ...sessionRoutes,
+    ...organizationRoutes,
+    ...userRoutes,
+    ...memberRoutes,
+  ],
+};

@@ -1,0 +1,44 @@
+import type { Context } from '../core/http/context.js';
+import type { ReadOwnPart } from '../core/reference/own-examples.js';
+import { CENT, formatDollars } from './market/money.js';
+import { findNewestResting, listOrders } from './orders/queries.js';
+import { exampleWorld } from './reference/example-world.js';
+import type { SnapshotStore } from './snapshot/snapshot.js';
+
+const HALF_A_DOLLAR = 500_000n;
+/** Margin above the best offer, which may be too small. */
+const ROOM = 10n * CENT;
+const { markets, trade, resting } = exampleWorld;
+
+/** Reads the member's orders, and a market that they can trade, which stand for those of the examples. */
+export const createOwnMarketsReader =
+  ({ db, snapshots }: Pick<Context, 'db'> & { snapshots: SnapshotStore }): ReadOwnPart =>
+  async (orgId, now) => {
+    const [[newest], newestResting] = await Promise.all([
+      listOrders(db.orm, { orgId, limit: 1 }),
+      findNewestResting(db.orm, orgId),
+    ]);
+    const market = findMarket(snapshots, now);
+    return {
+      ids: {
+        [markets.today.traded.ticker]: market?.ticker,
+        [trade.id]: newest?.id,
+        [resting.id]: newestResting?.id,
+      },
+      adapt: (request) =>
+        market && typeof (request.body as { limitPrice?: unknown } | undefined)?.limitPrice === 'string'
+          ? { ...request, body: { ...(request.body as object), limitPrice: market.ask } }
+          : request,
+    };
+  };
+
+/** The market priced closest to half a dollar: an order for it fits into any account. */
+function findMarket(snapshots: SnapshotStore, now: Date): { ticker: string; ask: string } | undefined {
+  let best: { ticker: string; ask: bigint; apart: bigint } | undefined;
+  for (const { ticker, status, yesAsk, closeTime } of snapshots.current?.markets.values() ?? []) {
+    if (status !== 'active' || yesAsk === null || closeTime <= now) continue;
+    const apart = yesAsk > HALF_A_DOLLAR ? yesAsk - HALF_A_DOLLAR : HALF_A_DOLLAR - yesAsk;
+    if (!best || apart < best.apart) best = { ticker, ask: yesAsk, apart };
+  }
+  return best && { ticker: best.ticker, ask: formatDollars(best.ask + ROOM) };
+}

@@ -1,0 +1,72 @@
+import { exampleWorld as accounts, lasting } from '../../accounts/reference/example-world.js';
+import { exampleSecret } from '../../core/reference/example-world.js';
+
+/** What the Organization of the examples may use, and what it has used. */
+export const exampleWorld = {
+  ...accounts,
+  products: {
+    apiCalls: {
+      id: '019b8d9a-6400-7000-8000-000000000011',
+      slug: 'api-calls',
+      name: 'API calls',
+      usageMetric: 'calls',
+      unitCap: '1000',
+      entitlement: 'live',
+      /** Recorded in live mode in the month of `now`. */
+      used: '400',
+    },
+    storage: {
+      id: '019b8d9a-6400-7000-8000-000000000012',
+      slug: 'storage',
+      name: 'Storage',
+      usageMetric: 'bytes',
+      unitCap: null,
+      entitlement: 'live',
+      used: null,
+    },
+    archive: {
+      id: '019b8d9a-6400-7000-8000-000000000013',
+      slug: 'archive',
+      name: 'Archive',
+      usageMetric: 'documents',
+      unitCap: null,
+      entitlement: 'read_only',
+      used: null,
+    },
+    reports: {
+      id: '019b8d9a-6400-7000-8000-000000000014',
+      slug: 'reports',
+      name: 'Reports',
+      usageMetric: 'pages',
+      unitCap: null,
+      entitlement: null,
+      used: null,
+    },
+  },
+  keys: {
+    ...accounts.keys,
+    readerKey: {
+      id: '019b8d9a-6400-7000-8000-000000000034',
+      name: 'licence checker',
+      secret: exampleSecret('live', 'Licence'),
+      scopes: ['entitlements:read'],
+      ...lasting,
+    },
+    correctorKey: {
+      id: '019b8d9a-6400-7000-8000-00000000002f',
+      name: 'billing desk',
+      secret: exampleSecret('live', 'Billing'),
+      scopes: ['usage:correct'],
+      ...lasting,
+    },
+  },
+  /** Acme's live reservation of storage, made a minute before `now`, and the entitlement's limit over a rolling five hours. */
+  reservation: { id: '019c0f3b-2da0-7000-8000-000000000071', blocked: 2_000_000, held: 4_000 },
+  /** Acme's backfills of the first weeks of January: one open, one applied, one reverted. All are empty. */
+  backfill: {
+    id: '019c13c7-9a00-7000-8000-000000000081',
+    reason: 'A collector was down',
+    appliedId: '019c13c7-9a00-7000-8000-000000000082',
+    revertedId: '019c13c7-9a00-7000-8000-000000000083',
+  },
+} as const;
