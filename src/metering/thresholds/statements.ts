@@ -218,7 +218,7 @@ ${t.with} taken as (
     join renewed using (org_id, product_id, livemode, metric, "window", quantity, threshold)
   ) r
 ), ${queueInStatement(t, 'message', '$1::timestamptz')}
-select count(*)::text from taken`,
+select count(*)::text as taken from taken`,
 };
 
 /**

@@ -24,7 +24,7 @@ export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock
     const now = new Date(clock.now()).toISOString();
     for (;;) {
       const [row] = await run(evaluate, [now]);
-      if (row![0] === '0') return;
+      if (row!.taken === '0') return;
     }
   }
 
