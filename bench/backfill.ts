@@ -94,7 +94,7 @@ async function measure(what: string, work: () => Promise<unknown>): Promise<void
 
 const senders = [send('/api/usage/events', usage), send('/api/entitlements/check', check)];
 const now = Date.now();
-const backfills = `/operator/organizations/${organization![0]}/usage/backfills`;
+const backfills = `/operator/organizations/${organization!.slug}/usage/backfills`;
 const { id } = await call(backfills, TOKEN, 'POST', {
   reason: 'The benchmark',
   from: new Date(now - 70 * DAY_MS).toISOString(),
@@ -129,12 +129,12 @@ async function expectTotal(quantity: number): Promise<void> {
   const [total] = await db.run(
     {
       name: 'bench_total',
-      text: 'select sum(quantity)::float8::text, sum(events)::text from usage_totals where org_id = $1',
+      text: 'select sum(quantity)::float8::text as quantity, sum(events)::text as events from usage_totals where org_id = $1',
     },
     [tenant!.orgId],
   );
-  if (Number(total![0]) !== quantity || Number(total![1]) !== rows)
-    throw new Error(`The totals are ${String(total)}.`);
+  if (Number(total!.quantity) !== quantity || Number(total!.events) !== rows)
+    throw new Error(`The totals are ${JSON.stringify(total)}.`);
 }
 
 try {

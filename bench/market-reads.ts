@@ -110,12 +110,12 @@ async function measureRefresh(seconds: number) {
   const { reads, ...refreshed } = await makeRefresher();
   return measureRefreshes(refreshed, seconds, async () => {
     for (const encoding of ['br', 'gzip', 'identity'] as const)
-      for (const { answer, end } of [
+      for (const { answer, lastFields } of [
         reads.markets({}),
         reads.signals(),
         ...stations.map(({ id }) => reads.forecast(id)),
       ]) {
-        answer.parts(encoding, end);
+        await answer.encode(encoding, lastFields);
         // Each of them belongs to a request of its own.
         await setImmediate();
       }

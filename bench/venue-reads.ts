@@ -70,9 +70,8 @@ async function measureRefresh(seconds: number) {
   try {
     return await measureRefreshes({ refresher, store }, seconds, async () => {
       for (const encoding of ['br', 'gzip', 'identity'] as const) {
-        const { answer, end } = reads.markets({});
-        await answer.prepare(encoding);
-        answer.parts(encoding, end);
+        const { answer, lastFields } = reads.markets({});
+        await answer.encode(encoding, lastFields);
         await setImmediate();
       }
     });

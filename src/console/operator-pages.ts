@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { beginSecretPage } from '../core/http/headers.js';
 import { originOf, readPathId } from '../core/http/request.js';
 import { parseInput } from '../core/http/validate.js';
-import { cutPage } from '../core/http/page.js';
+import { cutPage, toCursor } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import {
   addForm,
@@ -31,7 +31,7 @@ import { failedSince, findFailedSignIns } from '../accounts/identity/sign-in/fai
 import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
 import { listUsers } from '../accounts/identity/users/queries.js';
 import { toPattern } from './customer-queries.js';
-import { CONSOLE, decodeKey, encodeKey, PAGE_SIZE, PEOPLE, type ConsoleDeps } from './page.js';
+import { CONSOLE, decodeKey, PAGE_SIZE, PEOPLE, type ConsoleDeps } from './page.js';
 import { readPerson } from './person-pages.js';
 
 const OPERATORS = `${CONSOLE}/operators`;
@@ -134,7 +134,7 @@ function addPeople(router: Router, deps: ConsoleDeps): void {
         pattern: search === undefined ? undefined : toPattern(search.trim()),
         failedSince: signal && since,
       });
-      const { page, nextCursor } = cutPage(rows, PAGE_SIZE, ({ email }) => encodeKey(email));
+      const { page, nextCursor } = cutPage(rows, PAGE_SIZE, ({ email }) => toCursor(email));
       const ids = page.map(({ id }) => id);
       const failed = await findFailedSignIns(orm, ids, since);
       const people = page.map(({ id, email, name }) => ({ id, email, name, failed: failed.get(id) }));

@@ -1,6 +1,7 @@
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import { AppError } from '../core/errors.js';
+import { fromCursor } from '../core/http/page.js';
 import { text } from '../core/http/validate.js';
 import { renderPage } from '../core/pages/layout.js';
 import { slugSchema } from '../accounts/identity/operator/schema.js';
@@ -78,16 +79,13 @@ export function renderCustomer(
   });
 }
 
-/** A cursor is the key of the last row seen, so every page of a list costs the same. */
-export const encodeKey = (key: string): string => Buffer.from(key).toString('base64url');
-
 /** @throws AppError not_found */
 export function decodeKey(
   cursor: string | undefined,
   schema: z.ZodType<string> = text(254),
 ): string | undefined {
   if (cursor === undefined) return undefined;
-  const key = schema.safeParse(Buffer.from(cursor, 'base64url').toString());
+  const key = schema.safeParse(fromCursor(cursor));
   if (key.success) return key.data;
   throw new AppError('not_found', 'This page of the list does not exist. Start again with the first one.');
 }

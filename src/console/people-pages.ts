@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { beginSecretPage } from '../core/http/headers.js';
 import { originOf, readPathId } from '../core/http/request.js';
 import { parseInput } from '../core/http/validate.js';
-import { cutPage } from '../core/http/page.js';
+import { cutPage, toCursor } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import {
   addForm,
@@ -40,15 +40,7 @@ import { personOf } from '../accounts/identity/session/session.js';
 import { failedSince, findFailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
 import { roles } from '../accounts/organizations/table.js';
-import {
-  addressOf,
-  decodeKey,
-  encodeKey,
-  PAGE_SIZE,
-  readCustomer,
-  renderCustomer,
-  type ConsoleDeps,
-} from './page.js';
+import { addressOf, decodeKey, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 const notices = {
   removed: 'The person was removed. Their access has ended.',
@@ -69,7 +61,7 @@ export function customerPeoplePages(deps: ConsoleDeps): Router {
     const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
     const range = { after: decodeKey(cursor), limit: PAGE_SIZE };
     const rows = await listMembers(db.orm, customer.id, range);
-    const { page, nextCursor } = cutPage(rows, PAGE_SIZE, ({ email }) => encodeKey(email));
+    const { page, nextCursor } = cutPage(rows, PAGE_SIZE, ({ email }) => toCursor(email));
     const ids = page.map(({ userId }) => userId);
     const failed = await findFailedSignIns(db.orm, ids, failedSince(clock.now()));
     const members = page.map((member) => ({ ...member, failed: failed.get(member.userId) }));

@@ -47,7 +47,7 @@ it('reserves, runs and records the units used, even if answers are lost', async 
   expect(result).toBe('done');
   expect(await list()).toMatchObject([{ status: 'settled', settledQuantity: 3.5 }]);
   const { events } = await readUsage(database.db, orgId);
-  expect(events.map(([key, quantity]) => [key, quantity])).toEqual([['work', '3.5']]);
+  expect(events.map(({ key, quantity }) => [key, quantity])).toEqual([['work', '3.5']]);
 });
 
 it.each([

@@ -157,13 +157,13 @@ it(
     const counted = await after.run(
       {
         name: 'test_counted',
-        text: `select e.idempotency_key, trim_scale(e.quantity + coalesce(sum(c.quantity - c.previous_quantity), 0))::text
+        text: `select e.idempotency_key as key, trim_scale(e.quantity + coalesce(sum(c.quantity - c.previous_quantity), 0))::text as quantity
 from usage_events e left join usage_corrections c on c.org_id = e.org_id and c.idempotency_key = e.idempotency_key
 where e.org_id = $1 group by e.org_id, e.idempotency_key`,
       },
       [orgId],
     );
-    expect(new Map(counted.map(([key, quantity]) => [key, Number(quantity)]))).toEqual(expected);
+    expect(new Map(counted.map(({ key, quantity }) => [key, Number(quantity)]))).toEqual(expected);
     const drift = await compare(after.orm, { orgId: undefined });
     expect(drift).toEqual({ totals: [], hours: [], settlements: [] });
     // The test proves something only if there was work to lose.

@@ -167,12 +167,14 @@ it(
     const events = await after.run(
       {
         name: 'test_events',
-        text: 'select idempotency_key, trim_scale(quantity)::text from usage_events where org_id = $1 order by 1',
+        text: 'select idempotency_key as key, trim_scale(quantity)::text as used from usage_events where org_id = $1 order by 1',
       },
       [orgId],
     );
     const expected = finished.flatMap(({ key, used }) => (used === undefined ? [] : [[key, String(used)]]));
-    expect(events).toEqual(expected.sort(([a], [b]) => (a! < b! ? -1 : 1)));
+    expect(events.map(({ key, used }) => [key, used])).toEqual(
+      expected.sort(([a], [b]) => (a! < b! ? -1 : 1)),
+    );
     const drift = await compare(after.orm, { orgId: undefined });
     expect(drift).toEqual({ totals: [], hours: [], settlements: [] });
     // The test proves something only if there was work to lose.

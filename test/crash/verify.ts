@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { Database, Statement } from '../../src/core/db/client.js';
+import type { Database, Statement, TextRow } from '../../src/core/db/client.js';
 import { numberOfKey, METRIC, type Tenant, type Workload } from './workload.js';
 
 const PAGE = 5_000;
@@ -7,18 +7,18 @@ const PAGE = 5_000;
 const readEvents: Statement = {
   name: 'crash_events',
   text: `
-select idempotency_key, product_id::text, trim_scale(quantity)::text, livemode::text, metric, api_key_id::text,
-  (extract(epoch from occurred_at) * 1000)::bigint::text
+select idempotency_key as key, product_id::text as "productId", trim_scale(quantity)::text as quantity, livemode::text, metric,
+  api_key_id::text as "apiKeyId", (extract(epoch from occurred_at) * 1000)::bigint::text as "occurredAtMs"
 from usage_events where org_id = $1 and idempotency_key > $2 order by idempotency_key limit ${PAGE}`,
 };
 const readTotals: Statement = {
   name: 'crash_totals',
-  text: `select concat_ws(' ', period, livemode, product_id, metric), (quantity * 1000)::bigint::text, events::text
+  text: `select concat_ws(' ', period, livemode, product_id, metric) as name, (quantity * 1000)::bigint::text as quantity, events::text
 from usage_totals where org_id = $1`,
 };
 const readHours: Statement = {
   name: 'crash_hours',
-  text: `select concat_ws(' ', extract(epoch from hour)::bigint, livemode, product_id, metric, api_key_id), (quantity * 1000)::bigint::text, events::text
+  text: `select concat_ws(' ', extract(epoch from hour)::bigint, livemode, product_id, metric, api_key_id) as name, (quantity * 1000)::bigint::text as quantity, events::text
 from usage_hours where org_id = $1`,
 };
 
@@ -52,7 +52,7 @@ async function verifyTenant(
   const found = new Uint8Array(tenant.ledger.size);
   for (let after = ''; ;) {
     const rows = await db.run(readEvents, [tenant.orgId, after]);
-    for (const [key, productId, quantity, livemode, metric, apiKeyId, occurredAt] of rows) {
+    for (const { key, productId, quantity, livemode, metric, apiKeyId, occurredAtMs } of rows) {
       const number = numberOfKey(key!);
       if (number === undefined || !tenant.ledger.wasSent(number)) {
         violations.push(`${key} was recorded but should not have been`);
@@ -65,12 +65,12 @@ async function verifyTenant(
         quantity !== String(sent.quantity / 1000) ||
         livemode !== String(sent.livemode) ||
         metric !== METRIC ||
-        (sent.occurredAtMs !== undefined && occurredAt !== String(sent.occurredAtMs))
+        (sent.occurredAtMs !== undefined && occurredAtMs !== String(sent.occurredAtMs))
       )
         violations.push(
-          `${key} was recorded differently from what was sent: ${productId} ${quantity} ${livemode} ${occurredAt}`,
+          `${key} was recorded differently from what was sent: ${productId} ${quantity} ${livemode} ${occurredAtMs}`,
         );
-      const ms = Number(occurredAt);
+      const ms = Number(occurredAtMs);
       const period = `${new Date(ms).toISOString().slice(0, 7)}-01`;
       add(totals, `${period} ${livemode === 'true' ? 't' : 'f'} ${productId} ${metric}`, sent.quantity);
       const hour = Math.floor(ms / 3_600_000) * 3600;
@@ -82,7 +82,7 @@ async function verifyTenant(
     }
     verdict.recorded += rows.length;
     if (rows.length < PAGE) break;
-    after = rows.at(-1)![0]!;
+    after = rows.at(-1)!.key!;
   }
   for (let number = 0; number < tenant.ledger.size; number++) {
     if (!tenant.ledger.wasAcknowledged(number)) continue;
@@ -100,8 +100,10 @@ function add(sums: Sums, name: string, quantity: number): void {
   sums.set(name, sum);
 }
 
-function compare(table: string, expected: Sums, rows: (string | null)[][], violations: string[]): void {
-  const actual = new Map(rows.map(([name, quantity, events]) => [name!, `${quantity} in ${events} events`]));
+function compare(table: string, expected: Sums, rows: TextRow[], violations: string[]): void {
+  const actual = new Map(
+    rows.map(({ name, quantity, events }) => [name!, `${quantity} in ${events} events`]),
+  );
   for (const [name, { quantity, events }] of expected) {
     const sum = `${quantity} in ${events} events`;
     if (actual.get(name) !== sum)

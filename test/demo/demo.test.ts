@@ -195,8 +195,8 @@ describe('the usage of the demo', () => {
     const { events, drift } = await readUsage(database.db, organization!.id);
     expect(drift).toEqual([]);
     expect(events.length).toBeGreaterThan(300);
-    expect(new Set(events.map(([, , productId, livemode]) => `${productId} ${livemode}`)).size).toBe(4);
-    const times = events.map((row) => Date.parse(row[4]!));
+    expect(new Set(events.map(({ productId, livemode }) => `${productId} ${livemode}`)).size).toBe(4);
+    const times = events.map(({ occurredAt }) => Date.parse(occurredAt));
     expect(Math.max(...times)).toBeLessThanOrEqual(service.clock.now());
     expect(Math.min(...times)).toBeLessThan(service.clock.now() - 6 * 24 * 60 * 60 * 1000);
   });

@@ -14,12 +14,12 @@ const counted: Record<string, string> = {
  * @returns a function that reads the count
  */
 export async function countChanges({ orm, run }: Database): Promise<() => Promise<string>> {
-  const text = `select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'`;
+  const text = `select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'`;
   const tables = await run({ name: 'tables', text }, []);
   await orm.execute(sql`create table counted_changes as select 0::bigint as n`);
   await orm.execute(sql`create function count_change() returns trigger language plpgsql as
     'begin update counted_changes set n = n + 1; return null; end'`);
-  for (const [name] of tables) {
+  for (const { name } of tables) {
     if (uncounted.has(name!)) continue;
     const of = (row: string) => (counted[name!] ? `${row}.${counted[name!]}` : `${row}::text`);
     const trigger = (events: string, when = '') =>

@@ -1,12 +1,4 @@
-import type {
-  Database,
-  Run,
-  ShardGroup,
-  Shards,
-  Statement,
-  Template,
-  TextRow,
-} from '../../src/core/db/client.js';
+import type { Database, Run, ShardGroup, Shards, Statement, Template } from '../../src/core/db/client.js';
 import { oneShardGroup } from '../../src/core/db/shards.js';
 import { isCitus } from './database.js';
 
@@ -25,10 +17,10 @@ export function makeFaulty(real: Database): FaultyDatabase {
   let waiting: (() => void)[] = [];
   const through =
     (run: Database['run']) =>
-    async (statement: Statement, values: unknown[]): Promise<TextRow[]> => {
+    async <Row>(statement: Statement, values: unknown[]): Promise<Row[]> => {
       if (statement.name === heldName) await new Promise<void>((resolve) => waiting.push(resolve));
       faulty.before(statement, values);
-      const rows = await run(statement, values);
+      const rows = await run<Row>(statement, values);
       faulty.after(statement, values);
       return rows;
     };

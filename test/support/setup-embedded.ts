@@ -43,7 +43,9 @@ async function copyInstalled(folder: string): Promise<boolean> {
   try {
     const text = 'select hash from drizzle.__drizzle_migrations order by created_at';
     const applied = await db.run({ name: 'applied_migrations', text }, []);
-    const written = readMigrationFiles({ migrationsFolder: path('migrations') }).map(({ hash }) => [hash]);
+    const written = readMigrationFiles({ migrationsFolder: path('migrations') }).map(({ hash }) => ({
+      hash,
+    }));
     return isDeepStrictEqual(applied, written);
   } catch {
     return false;

@@ -46,12 +46,20 @@ export async function createTenant(db: Database, unitCap: string | null = null) 
   return { organization, product, key };
 }
 
+interface RecordedEvent {
+  key: string;
+  quantity: string;
+  productId: string;
+  livemode: string;
+  occurredAt: string;
+}
+
 /** Recorded events and all sums of an Organization. `drift` lists sums that differ from their events and corrections. */
 export async function readUsage(db: Database, orgId: string) {
-  const events = await db.run(
+  const events = await db.run<RecordedEvent>(
     {
       name: 'test_usage_events',
-      text: `select idempotency_key, trim_scale(quantity)::text, product_id::text, livemode::text, occurred_at::text
+      text: `select idempotency_key as key, trim_scale(quantity)::text as quantity, product_id::text as "productId", livemode::text, occurred_at::text as "occurredAt"
 from usage_events where org_id = $1 order by idempotency_key`,
     },
     [orgId],
@@ -66,7 +74,7 @@ with event as (select *, date_trunc('month', occurred_at at time zone 'UTC')::da
     union all
     select livemode, product_id, metric, api_key_id, occurred_at, quantity - previous_quantity, 0 from usage_corrections where org_id = $1
   ) counted)
-(select period::text, livemode::text, product_id::text, metric, sum(quantity), sum(one) from event group by 1, 2, 3, 4
+(select period::text, livemode::text, product_id::text, metric, sum(quantity) as quantity, sum(one) as events from event group by 1, 2, 3, 4
  except all select period::text, livemode::text, product_id::text, metric, quantity, events from usage_totals where org_id = $1)
 union all
 (select period::text, livemode::text, product_id::text, metric, quantity, events from usage_totals where org_id = $1
@@ -80,7 +88,7 @@ union all
     },
     [orgId],
   );
-  return { events, keys: events.map(([key]) => key!), drift };
+  return { events, keys: events.map(({ key }) => key), drift };
 }
 
 export async function until(isSo: () => boolean, forMs = 10_000): Promise<void> {

@@ -171,14 +171,25 @@ const readKeys: Template = {
 ${t.with} w as materialized (
   select w.* from unnest($1::text[]) with ordinality as w (hashed_secret, ord)${t.held}
 )
-select (w.ord - 1)::text,
+select (w.ord - 1)::text as place,
   case${whenKeyIsBad('$2::timestamptz')}
-  end,
-  k.org_id::text, k.id::text, k.livemode::text, array_to_string(k.scopes, ' '),
-  (select market_access from ${t('organizations')} where id = k.org_id)
+  end as problem,
+  k.org_id::text as "orgId", k.id::text as "keyId", k.livemode::text, array_to_string(k.scopes, ' ') as scopes,
+  (select market_access from ${t('organizations')} where id = k.org_id) as "marketAccess"
 from w
 left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true`,
 };
+
+/** All but the place are null for an unknown key, except the problem. */
+interface KeyRow {
+  place: string;
+  problem: KeyProblem | null;
+  orgId: string | null;
+  keyId: string | null;
+  livemode: string | null;
+  scopes: string | null;
+  marketAccess: MarketAccess | null;
+}
 
 interface KeyRequest {
   hashedSecret: string;
@@ -200,17 +211,17 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
     async flush(requests) {
       const states = new Map<string, KeyState>(requests.map(({ hashedSecret }) => [hashedSecret, missing]));
       const distinct = [...states.keys()];
-      const rows = await run(readKeys, [textArray(distinct), new Date(clock.now()).toISOString()]);
-      for (const [place, problem, orgId, keyId, livemode, scopeList, marketAccess] of rows) {
+      const rows = await run<KeyRow>(readKeys, [textArray(distinct), new Date(clock.now()).toISOString()]);
+      for (const { place, problem, orgId, keyId, livemode, scopes, marketAccess } of rows) {
         const principal = {
           orgId: orgId ?? '',
           keyId: keyId ?? '',
           livemode: livemode === 'true',
-          scopes: scopeList?.split(' ') ?? [],
-          marketAccess: (marketAccess ?? 'none') as MarketAccess,
+          scopes: scopes?.split(' ') ?? [],
+          marketAccess: marketAccess ?? 'none',
         };
         remember(distinct[Number(place)]!, principal);
-        states.set(distinct[Number(place)]!, { problem: (problem ?? null) as KeyProblem | null, principal });
+        states.set(distinct[Number(place)]!, { problem, principal });
       }
       return requests.map(({ hashedSecret }) => states.get(hashedSecret)!);
     },

@@ -152,9 +152,11 @@ function createRecorder(deps: DispatcherDeps): (group: ShardGroup, outcome: Outc
   async function recordAll(group: ShardGroup, outcomes: Outcome[]): Promise<void> {
     for (let again = 0; ; again++) {
       try {
-        const failing = await group.run(record, recordValues(outcomes, clock.now() - FAILING_MS));
-        for (const [orgId, id] of failing)
-          await disableEndpoint(deps, { orgId: orgId!, id: id!, reason: 'failing' });
+        const failing = await group.run<{ orgId: string; id: string }>(
+          record,
+          recordValues(outcomes, clock.now() - FAILING_MS),
+        );
+        for (const endpoint of failing) await disableEndpoint(deps, { ...endpoint, reason: 'failing' });
         return;
       } catch (error) {
         if (error instanceof ShardGroupGoneError) {

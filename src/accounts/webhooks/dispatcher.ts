@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { intArray, textArray } from '../../core/db/sql.js';
-import type { ShardGroup, TextRow } from '../../core/db/client.js';
+import type { ShardGroup } from '../../core/db/client.js';
 import { describeOutage } from '../../core/db/outage.js';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { createAttempts, logOf, type Delivery, type DispatcherDeps } from './attempts.js';
@@ -139,13 +139,20 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
         const { ids, rooms, others } = receivers.rooms();
         const now = clock.now();
         const times = [now, now + LEASE_MS].map((ms) => new Date(ms).toISOString());
-        const values = [...cursor.split(' '), ...times, others, textArray(ids), intArray(rooms), free];
-        const [head, ...rows]: TextRow[] = await group.run(claim, values);
+        const values: unknown[] = [
+          ...cursor.split(' '),
+          ...times,
+          others,
+          textArray(ids),
+          intArray(rooms),
+          free,
+        ];
+        const [head, ...rows] = await group.run<ClaimRow>(claim, values);
         const claimed = rows.map(toDelivery);
         for (const delivery of claimed) begin(group, delivery);
         begun += claimed.length;
         // A statement cut short by the limit continues after the last endpoint that it reached.
-        cursor = claimed.length === free ? lastEndpoint(claimed) : head?.[0];
+        cursor = claimed.length === free ? lastEndpoint(claimed) : head?.cursor;
       }
       return begun;
     },
@@ -160,20 +167,35 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
 const lastEndpoint = (claimed: Delivery[]): string =>
   claimed.map(({ orgId, endpointId }) => `${orgId} ${endpointId}`).reduce((a, b) => (a > b ? a : b));
 
-function toDelivery(row: TextRow): Delivery {
-  const [orgId, endpointId, messageId, attempt, failures, type, data, createdAt, url, secret, previous] =
-    row as string[];
-  const createdAtMs = Math.floor(Number(createdAt) * 1000);
+/** The first row has only the cursor, the others have all columns but the cursor. */
+interface ClaimRow {
+  cursor: string | null;
+  orgId: string;
+  endpointId: string;
+  messageId: string;
+  attempt: string;
+  failures: string;
+  type: string;
+  data: string;
+  /** In seconds. */
+  createdAt: string;
+  url: string;
+  secret: string;
+  previousSecret: string | null;
+}
+
+function toDelivery({ orgId, endpointId, messageId, type, url, ...row }: ClaimRow): Delivery {
+  const createdAtMs = Math.floor(Number(row.createdAt) * 1000);
   return {
-    orgId: orgId!,
-    endpointId: endpointId!,
-    messageId: messageId!,
-    attempt: Number(attempt),
-    failures: Number(failures),
-    url: url!,
-    body: bodyOf(type!, new Date(createdAtMs), data!),
-    secrets: [secret!, ...(previous === null ? [] : [previous!])],
-    type: type!,
+    orgId,
+    endpointId,
+    messageId,
+    attempt: Number(row.attempt),
+    failures: Number(row.failures),
+    url,
+    body: bodyOf(type, new Date(createdAtMs), row.data),
+    secrets: [row.secret, ...(row.previousSecret === null ? [] : [row.previousSecret])],
+    type,
     createdAtMs,
   };
 }

@@ -56,11 +56,12 @@ ${t.withRecursive} ${waitingOf(t)}, due as materialized (
   from due where d.org_id = due.org_id and d.endpoint_id = due.endpoint_id and d.message_id = due.message_id
   returning d.org_id, d.endpoint_id, d.message_id, d.attempts, d.failures
 )
-select ${cursor}, null, null, null, null, null, null, null, null, null, null, null
+select ${cursor} as cursor, null as "orgId", null as "endpointId", null as "messageId", null as attempt, null as failures, null as type,
+  null as data, null as "createdAt", null as url, null as secret, null as "previousSecret"
 union all
-select c.org_id::text, c.endpoint_id::text, c.message_id::text, c.attempts::text, c.failures::text, m.type, m.data::text,
+select null, c.org_id::text, c.endpoint_id::text, c.message_id::text, c.attempts::text, c.failures::text, m.type, m.data::text,
   extract(epoch from m.created_at)::text, e.url, e.secret,
-  case when e.previous_secret_ends_at > $3::timestamptz then e.previous_secret end, m.livemode::text
+  case when e.previous_secret_ends_at > $3::timestamptz then e.previous_secret end
 from claimed c
 join ${t('webhook_messages')} m on m.org_id = c.org_id and m.id = c.message_id
 join ${t('webhook_endpoints')} e on e.org_id = c.org_id and e.id = c.endpoint_id`,
@@ -105,7 +106,7 @@ ${t.with} o as materialized (
   update ${t('webhook_endpoints')} e set failing_since = case when not s.has_success then s.failed_at end
   from seen s where e.org_id = s.org_id and e.id = s.id
 )
-select distinct e.org_id::text, e.id::text
+select distinct e.org_id::text as "orgId", e.id::text
 from o join ${t('webhook_endpoints')} e on e.org_id = o.org_id and e.id = o.endpoint_id
 where o.status <> 'delivered' and e.is_enabled and e.failing_since <= $13::timestamptz
   and not exists (select from o s where s.endpoint_id = o.endpoint_id and s.status = 'delivered')`,
@@ -133,7 +134,8 @@ ${t.withRecursive} ${waitingOf(t)}, heard as materialized (
   update ${t('webhook_deliveries')} d set status = 'failed' from lost l
   where d.org_id = l.org_id and d.endpoint_id = l.endpoint_id and d.message_id = l.message_id
 )
-select ${cursor}, (select count(*) from lost)::text, sum(w.waiting)::text, extract(epoch from $3::timestamptz - min(w.first_at))::text
+select ${cursor} as cursor, (select count(*) from lost)::text as changed, sum(w.waiting)::text as waiting,
+  extract(epoch from $3::timestamptz - min(w.first_at))::text as "overdueSeconds"
 from heard e cross join lateral (
   select count(*) as waiting, min(next_attempt_at) as first_at from (
     select d.next_attempt_at from ${t('webhook_deliveries')} d
@@ -171,7 +173,7 @@ ${t.withRecursive} ${endpointsOf(t(table), 'true', '$1::uuid, $2::uuid')}, gone 
   ))
   returning 1
 )
-select ${cursor}, count(*)::text from gone`,
+select ${cursor} as cursor, count(*)::text as changed from gone`,
 });
 
 export const deleteDeliveries = deleteOf('webhook_deliveries');
@@ -188,5 +190,5 @@ ${t.with} old as materialized (
 ), gone as (
   delete from ${t('webhook_messages')} m using old where m.org_id = old.org_id and m.id = old.id returning 1
 )
-select count(*)::text from gone`,
+select count(*)::text as deleted from gone`,
 };

@@ -1,4 +1,4 @@
-import type { ShardGroup, Template } from '../../core/db/client.js';
+import type { ShardGroup, Template, TextRow } from '../../core/db/client.js';
 import type { Job } from '../../core/db/jobs.js';
 import type { Context } from '../../core/http/context.js';
 import { DAY_MS } from '../../core/time.js';
@@ -28,8 +28,8 @@ export async function tendWebhooks({ db, clock, metrics }: UpkeepDeps): Promise<
     db.shards.groups.map((group) =>
       runForEndpoints(group, tend, [now, BATCH], (row) => {
         if (isFull(row)) return true;
-        waiting += Number(row[2] ?? 0);
-        overdueSeconds = Math.max(overdueSeconds, Number(row[3] ?? 0));
+        waiting += Number(row.waiting ?? 0);
+        overdueSeconds = Math.max(overdueSeconds, Number(row.overdueSeconds ?? 0));
         return false;
       }),
     ),
@@ -47,26 +47,26 @@ export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics
       await runForEndpoints(group, template, [firstIdOf(end), BATCH], isFull);
     for (let statements = 0; statements < MAX_STATEMENTS; statements++) {
       const [row] = await group.run(deleteMessages, [end.toISOString(), onceEnd.toISOString(), BATCH]);
-      if (Number(row?.[0]) < BATCH) break;
+      if (Number(row?.deleted) < BATCH) break;
     }
   }
 }
 
-const isFull = ([, changed]: (string | null)[]): boolean => Number(changed) >= BATCH;
+const isFull = ({ changed }: TextRow): boolean => Number(changed) >= BATCH;
 
 /** @param hasMore true to run the statement again for the same endpoints */
 async function runForEndpoints(
   group: ShardGroup,
   template: Template,
   values: unknown[],
-  hasMore: (row: (string | null)[]) => boolean,
+  hasMore: (row: TextRow) => boolean,
 ): Promise<void> {
   let cursor = START;
   for (let statements = 0; statements < MAX_STATEMENTS; statements++) {
     const [row] = await group.run(template, [...cursor.split(' '), ...values]);
     if (!row) return;
     if (hasMore(row)) continue;
-    if (row[0] === null || row[0] === undefined) return;
-    cursor = row[0];
+    if (row.cursor == null) return;
+    cursor = row.cursor;
   }
 }

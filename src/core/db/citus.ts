@@ -15,6 +15,7 @@ import {
   type Shards,
   type ShardWatcher,
   type Statement,
+  type Template,
 } from './client.js';
 import { createStatements, oneShardGroup, ShardGroupGoneError } from './shards.js';
 
@@ -32,14 +33,15 @@ const MAX_LOCATED = 200_000;
 
 const findCatalogue: Statement = {
   name: 'shards_find_catalogue',
-  text: `select to_regclass('pg_catalog.pg_dist_partition')::text`,
+  text: `select to_regclass('pg_catalog.pg_dist_partition')::text as catalogue`,
 };
 
 /** Tables by group: distributed ones colocated with the anchor, and reference tables, complete on every node. */
 const readMap: Statement = {
   name: 'shards_read_map',
   text: `
-select c.relname::text, s.shardid::text, s.shardminvalue, s.shardmaxvalue, n.nodename::text, n.nodeport::text
+select c.relname::text as "table", s.shardid::text as shard, s.shardminvalue as "from", s.shardmaxvalue as "to", n.nodename::text as host,
+  n.nodeport::text as port
 from pg_dist_partition anchor
 join pg_dist_partition d on d.colocationid = anchor.colocationid or (d.partmethod = 'n' and d.repmodel = 't')
 join pg_class c on c.oid = d.logicalrelid
@@ -53,10 +55,10 @@ where anchor.logicalrelid = to_regclass('public.${ANCHOR}')`,
 const readDirectory: Statement = {
   name: 'shards_read_directory',
   text: `
-select hashed_secret, uuid_hash(org_id)::text from api_key_directory where hashed_secret = any ($1::text[])`,
+select hashed_secret as "hashedSecret", uuid_hash(org_id)::text as hash from api_key_directory where hashed_secret = any ($1::text[])`,
 };
 
-const readHash: Statement = { name: 'shards_read_hash', text: `select uuid_hash($1::uuid)::text` };
+const readHash: Statement = { name: 'shards_read_hash', text: `select uuid_hash($1::uuid)::text as hash` };
 
 interface Place {
   id: string;
@@ -95,8 +97,8 @@ export function createShards(deps: CitusDeps): CitusShards {
   }
 
   async function read(): Promise<void> {
-    const [[catalogue] = []] = await deps.db.run(findCatalogue, []);
-    const places = catalogue == null ? [] : toPlaces(await deps.db.run(readMap, []));
+    const [found] = await deps.db.run(findCatalogue, []);
+    const places = found?.catalogue == null ? [] : toPlaces(await deps.db.run<ShardRow>(readMap, []));
     const known = new Map(groups.map((group) => [group.id, group]));
     groups = places.map((place) => {
       const group = known.get(place.id) ?? new CitusGroup(deps, place, { reload, watchers });
@@ -141,8 +143,10 @@ function createHashes(db: CitusDeps['db']) {
 
   const directory = createCoalescer<string, number | null>({
     async flush(hashedSecrets) {
-      const rows = await db.run(readDirectory, [textArray(hashedSecrets)]);
-      const found = new Map(rows.map(([hashedSecret, hash]) => [hashedSecret, Number(hash)]));
+      const rows = await db.run<{ hashedSecret: string; hash: string }>(readDirectory, [
+        textArray(hashedSecrets),
+      ]);
+      const found = new Map(rows.map(({ hashedSecret, hash }) => [hashedSecret, Number(hash)]));
       return hashedSecrets.map((hashedSecret) => found.get(hashedSecret) ?? null);
     },
     parallel: 1,
@@ -165,18 +169,28 @@ function createHashes(db: CitusDeps['db']) {
       return hash === null ? null : keep(hashedSecret, hash);
     },
     async lookUpOrganization(orgId: string): Promise<number> {
-      const [row] = await db.run(readHash, [orgId]);
-      return keep(orgId, Number(row![0]));
+      const [row] = await db.run<{ hash: string }>(readHash, [orgId]);
+      return keep(orgId, Number(row!.hash));
     },
   };
 }
 
-function toPlaces(rows: (string | null)[][]): Place[] {
+/** A shard of a table; of a reference table, only its name and its shard. */
+interface ShardRow {
+  table: string;
+  shard: string;
+  from: string | null;
+  to: string | null;
+  host: string | null;
+  port: string | null;
+}
+
+function toPlaces(rows: ShardRow[]): Place[] {
   const everywhere = new Map<string, string>();
   const byRange = new Map<string, Omit<Place, 'tables'> & { tables: Map<string, string> }>();
-  for (const [table, shard, from, to, host, port] of rows) {
-    if (from == null) {
-      everywhere.set(table!, shard!);
+  for (const { table, shard, from, to, host, port } of rows) {
+    if (from === null) {
+      everywhere.set(table, shard);
       continue;
     }
     const place = byRange.get(from) ?? {
@@ -188,8 +202,8 @@ function toPlaces(rows: (string | null)[][]): Place[] {
       tables: new Map(),
     };
     byRange.set(from, place);
-    place.tables.set(table!, shard!);
-    if (table === ANCHOR) place.id = shard!;
+    place.tables.set(table, shard);
+    if (table === ANCHOR) place.id = shard;
   }
   const places = [...byRange.values()].sort((a, b) => a.from - b.from);
   return places.map((place) => ({ ...place, tables: new Map([...everywhere, ...place.tables]) }));
@@ -253,11 +267,11 @@ class CitusGroup implements ShardGroup {
     await this.follow((pool) => pool.query('select 1'));
   };
 
-  run: Run = async (template, values) => {
+  run: Run = async <Row>(template: Template, values: unknown[]) => {
     const own = { at: performance.now() };
     this.begun.add(own);
     try {
-      return await this.follow((pool) => this.deps.runOn(pool)(this.statementOf(template), values));
+      return await this.follow((pool) => this.deps.runOn(pool)<Row>(this.statementOf(template), values));
     } finally {
       this.begun.delete(own);
       for (const { onStatement } of this.map.watchers)

@@ -9,14 +9,14 @@ declare const isDecided: unique symbol;
 /** Transaction of an authorized change. Only `change` in audit/audit.ts creates one, so every write is checked. */
 export type Tx = Orm & { readonly [isDecided]: true };
 
-/** A hot statement: prepared once per connection under `name`; every output column is cast to text. */
+/** A hot statement: prepared once per connection under `name`; every output column has a name and is cast to text. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
 }
 
-/** A row of a hot statement: its columns in order, in Postgres's text format. */
-export type TextRow = (string | null)[];
+/** A row of a hot statement by column name, in Postgres's text format. */
+export type TextRow = Readonly<Record<string, string | null>>;
 
 /** Table names and clauses with which a hot statement is built for one shard group. */
 export interface Names {
@@ -41,7 +41,7 @@ export interface GroupTables {
   owns(orgId: SQL): SQL;
 }
 
-export type Run = (template: Template, values: unknown[]) => Promise<TextRow[]>;
+export type Run = <Row = TextRow>(template: Template, values: unknown[]) => Promise<Row[]>;
 
 /** Organizations with colocated rows: their table names and connections. An unsharded database is one group. */
 export interface ShardGroup {
@@ -91,7 +91,7 @@ export interface Database {
   /** Concurrent runs of `transaction`; further ones wait for a connection. */
   readonly parallelTransactions: number;
   /** Runs one hot statement on whole tables, which is committed before this resolves. */
-  run: (statement: Statement, values: unknown[]) => Promise<TextRow[]>;
+  run: <Row = TextRow>(statement: Statement, values: unknown[]) => Promise<Row[]>;
   /** Runs a few prepared hot statements. An error from `work` rolls them back. `tx` does not nest transactions. */
   transaction<T>(work: (tx: Orm) => Promise<T>): Promise<T>;
   /** Runs hot statements in a transaction that is rolled back, and returns their answers without recording anything. */

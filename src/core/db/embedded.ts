@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { PGlite } from '@electric-sql/pglite';
 import { drizzle } from 'drizzle-orm/pglite';
-import type { Database, Orm, TextRow } from './client.js';
+import type { Database, Orm, Statement } from './client.js';
 import { lockDirectory } from './directory-lock.js';
 import { oneShardGroup } from './shards.js';
 
@@ -56,11 +56,13 @@ function copyPrepared(directory: string): void {
 }
 
 export function embeddedDatabase(pglite: PGlite, unlock: () => void) {
-  const runOn = (client: Pick<PGlite, 'query'>) => async (statement: { text: string }, values: unknown[]) => {
-    const result = await client.query<TextRow>(statement.text, values, { rowMode: 'array' });
-    await nextTurn();
-    return result.rows;
-  };
+  const runOn =
+    (client: Pick<PGlite, 'query'>) =>
+    async <Row>({ text }: Pick<Statement, 'text'>, values: unknown[]): Promise<Row[]> => {
+      const result = await client.query<Row>(text, values);
+      await nextTurn();
+      return result.rows;
+    };
   const orm = drizzle(pglite);
   const main = {
     orm,

@@ -3,7 +3,7 @@ import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { createShards } from './citus.js';
-import { SEQUENTIAL, type Database, type Orm, type TextRow } from './client.js';
+import { SEQUENTIAL, type Database, type Orm, type Statement } from './client.js';
 import { Connection, type ConnectionWatch } from './connection.js';
 import { createOutageLog, isOutOfConnections } from './outage.js';
 
@@ -66,16 +66,9 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
 
   const runOn =
     (client: pg.Pool | pg.PoolClient) =>
-    async (statement: { name: string; text: string }, values: unknown[]): Promise<TextRow[]> => {
-      const query = {
-        name: statement.name,
-        text: statement.text,
-        values,
-        rowMode: 'array' as const,
-        types: asText,
-      };
-      const result = await client.query<TextRow>(query);
-      return result.rows;
+    async <Row>({ name, text }: Statement, values: unknown[]): Promise<Row[]> => {
+      const result = await client.query({ name, text, values, types: asText });
+      return result.rows as Row[];
     };
 
   const rollBack = <T>(from: pg.Pool, work: (client: pg.PoolClient) => Promise<T>) =>

@@ -42,7 +42,7 @@ export type ReportedDatabase = Pick<Database, 'run' | 'shards'>;
 const sortKeys: Statement = {
   name: 'shards_sort_keys',
   text: `
-select (ord - 1)::text from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality as k (a, b, c, d, ord)
+select (ord - 1)::text as place from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality as k (a, b, c, d, ord)
 order by a, b, c, d limit $5`,
 };
 
@@ -62,8 +62,8 @@ export async function selectFromAll<T>(
   const rows = [first, ...others].flat();
   const keys = rows.map(keyOf);
   const columns = [0, 1, 2, 3].map((column) => textArray(keys.map((key) => key[column] ?? '')));
-  const order = await db.run(sortKeys, [...columns, limit]);
-  return order.map(([place]) => rows[Number(place)]!);
+  const order = await db.run<{ place: string }>(sortKeys, [...columns, limit]);
+  return order.map(({ place }) => rows[Number(place)]!);
 }
 
 /** A database that is not sharded: a single group with the tables' own names, which never moves. */

@@ -71,17 +71,9 @@ export function createLines(listener: RequestListener): Lines {
 /** Answers whose bytes are in memory anyway, however many are unread. */
 const shared = new WeakSet<ServerResponse>();
 
-/** Ends an answer with shared bytes and a small part of its own, without copying; both leave together. */
-export function endShared(res: ServerResponse, bytes: Buffer, rest?: Buffer): void {
+export function endShared(res: ServerResponse, bytes: Buffer): void {
   shared.add(res);
-  if (rest === undefined) {
-    res.end(bytes);
-    return;
-  }
-  res.cork();
-  res.write(bytes);
-  // `end` uncorks.
-  res.end(rest);
+  res.end(bytes);
 }
 
 export function limitConnections(

@@ -61,10 +61,6 @@ export function toJson(value: unknown): string {
   return json.includes('"\\u0001') ? json.replace(/"\\u0001([^"\\]+)\\u0001"/g, '$1') : json;
 }
 
-export const openJson = (fields: object): string => JSON.stringify(fields).slice(0, -1);
-
-export const closeJson = (fields: object): string => `,${JSON.stringify(fields).slice(1)}`;
-
 export function sendJson(res: Response, status: number, json: string): void {
   res.statusCode = status;
   res.setHeader('Content-Type', 'application/json; charset=utf-8');

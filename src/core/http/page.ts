@@ -25,6 +25,12 @@ export const idCursorField = z
   .regex(/^[\w-]{22}$/, 'is not a cursor that this list returned')
   .optional();
 
+/** The key of a page's last row as the opaque cursor that callers send back. */
+export const toCursor = (key: string): string => Buffer.from(key).toString('base64url');
+
+/** A caller may send anything, so the key must be checked. */
+export const fromCursor = (cursor: string): string => Buffer.from(cursor, 'base64url').toString();
+
 export interface Range {
   after: string | undefined;
   limit: number;
@@ -38,7 +44,7 @@ export interface Range {
 export function readRange(req: Request, keySchema: z.ZodType<string>): Range {
   const { limit, cursor } = parseQuery(pageSchema, req.query);
   if (cursor === undefined) return { after: undefined, limit };
-  const key = keySchema.safeParse(Buffer.from(cursor, 'base64url').toString());
+  const key = keySchema.safeParse(fromCursor(cursor));
   if (!key.success)
     throw new AppError(
       'invalid_request',
@@ -71,8 +77,7 @@ export function sendPage<T>(
   name: string,
   { rows, limit, keyOf, present }: PageParts<T>,
 ): void {
-  const cursorOf = (last: T) => Buffer.from(keyOf(last)).toString('base64url');
-  const { page, nextCursor = null } = cutPage(rows, limit, cursorOf);
+  const { page, nextCursor = null } = cutPage(rows, limit, (last) => toCursor(keyOf(last)));
   sendJson(res, 200, toJson({ [name]: page.map(present), nextCursor }));
 }
 

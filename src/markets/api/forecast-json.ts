@@ -1,5 +1,4 @@
 import { DAY_MS } from '../../core/time.js';
-import { openJson } from '../../core/http/json.js';
 import { type ObservedExtreme, MAIN_MODEL } from '../weather/weather.js';
 import type { DayForecast, StationForecast } from '../learning/forecast.js';
 import { biasOf, lineOf } from '../learning/day-ahead.js';
@@ -16,15 +15,14 @@ export interface ForecastToWrite {
   hours: StationForecast | undefined;
 }
 
-/** @returns an open JSON object, up to its last field */
-export function writeForecast(
+export function toForecastJson(
   { station, days, hours }: ForecastToWrite,
   markets: ReadonlyMap<string, ListedMarket>,
-): string {
+) {
   const { source } = (days ?? hours)!;
   const ofKind = (kind: TemperatureKind) => days?.days.filter((day) => day.kind === kind) ?? [];
   const setting = { station, source, markets };
-  return openJson({
+  return {
     station: station.id,
     city: station.city,
     name: station.name,
@@ -42,7 +40,7 @@ export function writeForecast(
       observedMinimum: toObservedJson(day.observed),
     })),
     hours: hours?.days.map((day) => toHourJson(day, { ...setting, station: hours.station })) ?? [],
-  });
+  };
 }
 
 interface Setting {

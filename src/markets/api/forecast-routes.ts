@@ -83,7 +83,7 @@ known and when, how likely it is that the extreme has already been reached, and 
     ({ reads }: { reads: SnapshotReads }) =>
     (req, res) => {
       if (hasQuery(req)) parseInput(noQuerySchema, req.query);
-      sendCachedAnswer(req, res, reads.forecast(readForecastStation(req.params.station)));
+      return sendCachedAnswer(req, res, reads.forecast(readForecastStation(req.params.station)));
     },
 });
 
@@ -113,7 +113,7 @@ const stationList = defineRoute({
     ({ readStations }: { readStations: () => CachedAnswer }) =>
     (req, res) => {
       if (hasQuery(req)) parseInput(noQuerySchema, req.query);
-      sendCachedAnswer(req, res, { answer: readStations(), end: '}' });
+      return sendCachedAnswer(req, res, { answer: readStations(), lastFields: {} });
     },
 });
 

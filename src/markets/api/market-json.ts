@@ -1,4 +1,3 @@
-import { closeJson, openJson } from '../../core/http/json.js';
 import type { OrderBook } from '../market/book.js';
 import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from '../market/market.js';
 import { dollarsOrNull, formatDollars, type Micros } from '../market/money.js';
@@ -6,17 +5,19 @@ import type { MarketData } from '../market/source.js';
 import { findPlace, isStation } from '../market/stations.js';
 import type { Gate, EventSignals, Signal, SignalReport } from '../signals/signal.js';
 
-/** @returns an open JSON object, up to its last field */
-export function writeSignals(report: SignalReport, marketJson: (ticker: string) => string): string {
+export function toSignalsJson(report: SignalReport, marketJson: (ticker: string) => object) {
   const { bankroll, events, ...rules } = report;
-  const signals = events.flatMap((event) => event.signals.map((signal) => writeSignal(signal, marketJson)));
-  const head = openJson({ bankroll: formatDollars(bankroll), ...rules });
-  return `${head},"signals":[${signals.join(',')}],"events":${JSON.stringify(events.map(toEventJson))}`;
+  return {
+    bankroll: formatDollars(bankroll),
+    ...rules,
+    signals: events.flatMap((event) => event.signals.map((signal) => toSignalJson(signal, marketJson))),
+    events: events.map(toEventJson),
+  };
 }
 
-function writeSignal(signal: Signal, marketJson: (ticker: string) => string): string {
-  const { market } = signal;
-  const rest = closeJson({
+function toSignalJson(signal: Signal, marketJson: (ticker: string) => object) {
+  return {
+    market: marketJson(signal.market.ticker),
     side: signal.side,
     price: formatDollars(signal.price),
     depth: signal.depth,
@@ -37,8 +38,7 @@ function writeSignal(signal: Signal, marketJson: (ticker: string) => string): st
     limitedBy: signal.limitedBy,
     reasons: signal.reasons,
     expiresAt: signal.expiresAt.toISOString(),
-  });
-  return `{"market":${marketJson(market.ticker)}${rest}`;
+  };
 }
 
 const toEventJson = (event: EventSignals) => ({

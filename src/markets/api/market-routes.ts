@@ -107,7 +107,7 @@ Prices are those of the book's best levels; \`null\` where there are no bids or 
     (req, res) => {
       const { station, city, ...filter } = hasQuery(req) ? parseInput(marketsQuerySchema, req.query) : {};
       const stationId = station === undefined ? undefined : readStationId(station);
-      sendCachedAnswer(req, res, reads.markets({ stationId, city: city?.toLowerCase(), ...filter }));
+      return sendCachedAnswer(req, res, reads.markets({ stationId, city: city?.toLowerCase(), ...filter }));
     },
 });
 
@@ -171,11 +171,11 @@ A signal is neither advice nor an order: \`POST /trade\` checks everything again
     async (req, res, next) => {
       const { bankroll } = hasQuery(req) ? parseInput(signalsQuerySchema, req.query) : {};
       if (bankroll === undefined) {
-        sendCachedAnswer(req, res, reads.signals());
+        await sendCachedAnswer(req, res, reads.signals());
         return;
       }
       if (await isWithin(sizingLimit, req, res, next))
-        sendCachedAnswer(req, res, await reads.signalsFor(parseDollars(bankroll)));
+        await sendCachedAnswer(req, res, await reads.signalsFor(parseDollars(bankroll)));
     },
 });
 

@@ -20,8 +20,8 @@ import {
   type SnapshotStore,
   type SourceState,
 } from '../snapshot/snapshot.js';
-import { oldestRun, writeForecast } from './forecast-json.js';
-import { toBookStateJson, toMarketJson, writeSignals } from './market-json.js';
+import { oldestRun, toForecastJson } from './forecast-json.js';
+import { toBookStateJson, toMarketJson, toSignalsJson } from './market-json.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 import type { marketsQuerySchema } from './schema.js';
 
@@ -48,7 +48,7 @@ interface Answer {
 
 interface Made {
   refreshed: Snapshot;
-  head: string;
+  source: object;
   answers: Map<string, Answer>;
   bankrolls: Map<Micros, Promise<SignalReport>>;
 }
@@ -59,32 +59,31 @@ interface Present {
 }
 
 /**
- * Answers of the shared reads. Everything in a snapshot is serialised once, on first request. Values that depend on
- * the clock (the age) come last in each object, and only they are rewritten. A market's JSON is reused across
- * snapshots while the market and its book are unchanged.
+ * Answers of the shared reads, each built from a snapshot on the first request and encoded again once its age in seconds
+ * changes. The fields of a market are reused across snapshots while the market and its book are unchanged.
  * Every function throws AppError market_data_unavailable until the first load.
  */
 export function createSnapshotReads({ store, clock }: { store: SnapshotStore; clock: Clock }) {
   const { present, once } = createAnswers(store);
-  const writeMarket = createMarketWriter();
+  const describeMarket = createMarketDescriber();
 
-  const writeMarketOf = (snapshot: Snapshot) => (ticker: string) =>
-    writeMarket(snapshot, snapshot.markets.get(ticker)!);
+  const describeMarketOf = (snapshot: Snapshot) => (ticker: string) =>
+    describeMarket(snapshot, snapshot.markets.get(ticker)!);
 
   function send(
     answer: CachedAnswer,
-    more: (now: number) => string = () => '',
+    more: (now: number) => object = () => ({}),
     { snapshot }: Present = present(),
   ): Sent {
     const now = clock.now();
     const age = ageOf(snapshot, now);
     const isStale = age > TIME_TO_LIVE_MS;
-    const end = `"ageSeconds":${Math.floor(age / 1000)},"stale":${isStale}${more(now)}}`;
-    return { answer, end, tag: isStale ? '-stale' : '' };
+    const lastFields = { ageSeconds: Math.floor(age / 1000), stale: isStale, ...more(now) };
+    return { answer, lastFields, tag: isStale ? '-stale' : '' };
   }
 
   const signals = (): Sent =>
-    send(once('signals', (snapshot) => writeSignals(snapshot.signals, writeMarketOf(snapshot))));
+    send(once('signals', (snapshot) => toSignalsJson(snapshot.signals, describeMarketOf(snapshot))));
 
   /** Sizes signals from the refresh, like the server's own sizing. */
   function sizeFor(refreshed: Snapshot, bankroll: Micros): Promise<SignalReport> {
@@ -96,10 +95,9 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
   return {
     markets(filter: MarketFilter): Sent {
       const answer = once(`markets ${JSON.stringify(filter)}`, (snapshot) => {
-        const page = pageOf(snapshot.data.markets, filter);
-        const markets = page.markets.map((market) => writeMarket(snapshot, market));
-        const list = `{"markets":[${markets.join(',')}]`;
-        return filter.limit === undefined ? list : `${list},"nextCursor":${JSON.stringify(page.nextCursor)}`;
+        const { markets, nextCursor } = pageOf(snapshot.data.markets, filter);
+        const list = { markets: markets.map((market) => describeMarket(snapshot, market)) };
+        return filter.limit === undefined ? list : { ...list, nextCursor };
       });
       return send(answer);
     },
@@ -119,9 +117,9 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
       }
       const report = await sizing;
       const write = (snapshot: Snapshot) =>
-        writeSignals(withholdDoubtful(report, snapshot.data.doubts), writeMarketOf(snapshot));
+        toSignalsJson(withholdDoubtful(report, snapshot.data.doubts), describeMarketOf(snapshot));
       // Answers from the request's own snapshot, because a refresh may have changed the markets.
-      return send(once(`signals ${bankroll}`, write, at), () => '', at);
+      return send(once(`signals ${bankroll}`, write, at), undefined, at);
     },
 
     forecast(stationId: string): Sent {
@@ -134,9 +132,11 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
         hours: area && snapshot.forecasts.get(area.id),
       };
       if (!forecast.days && !forecast.hours) throw unavailable(`There is no forecast for ${stationId} yet.`);
-      const answer = once(`forecast ${stationId}`, ({ markets }) => writeForecast(forecast, markets));
+      const answer = once(`forecast ${stationId}`, ({ markets }) => toForecastJson(forecast, markets));
       const oldest = oldestRun(forecast);
-      return send(answer, (now) => `,"forecastAgeSeconds":${Math.max(0, Math.floor((now - oldest) / 1000))}`);
+      return send(answer, (now) => ({
+        forecastAgeSeconds: Math.max(0, Math.floor((now - oldest) / 1000)),
+      }));
     },
   };
 }
@@ -153,13 +153,13 @@ function createAnswers(store: SnapshotStore) {
     return { made, snapshot };
   }
 
-  function once(key: string, write: (snapshot: Snapshot) => string, at: Present = present()): CachedAnswer {
-    const { answers, head } = at.made;
+  function once(key: string, write: (snapshot: Snapshot) => object, at: Present = present()): CachedAnswer {
+    const { answers, source } = at.made;
     const { snapshot } = at;
     const known = answers.get(key);
     const now = performance.now();
     if (known && (known.snapshot === snapshot || now - known.madeAt < ANSWER_MS)) return known.answer;
-    const answer = createCachedAnswer(`${write(snapshot)},${head}`);
+    const answer = createCachedAnswer({ ...write(snapshot), ...source });
     answers.delete(key);
     if (answers.size >= MAX_ANSWERS) answers.delete(answers.keys().next().value!);
     answers.set(key, { snapshot, madeAt: now, answer });
@@ -204,22 +204,22 @@ function pageOf(
 
 function begin(refreshed: Snapshot): Made {
   const { asOf, sources } = refreshed;
-  const head = `"asOf":"${asOf.toISOString()}","sources":${JSON.stringify(sources.map(toSourceJson))},`;
-  return { refreshed, head, answers: new Map(), bankrolls: new Map() };
+  const source = { asOf: asOf.toISOString(), sources: sources.map(toSourceJson) };
+  return { refreshed, source, answers: new Map(), bankrolls: new Map() };
 }
 
-/** Serialises a market as `/markets` shows it, once per state of the market and its book. */
-function createMarketWriter(): (snapshot: Snapshot, market: ListedMarket) => string {
-  const written = new WeakMap<ListedMarket, { book: OrderBook; state: string; json: string }>();
+/** The fields of a market in `/markets`, made once per state of the market and its book. */
+function createMarketDescriber(): (snapshot: Snapshot, market: ListedMarket) => object {
+  const described = new WeakMap<ListedMarket, { book: OrderBook; state: string; fields: object }>();
   return ({ data, marketSource }, market) => {
     const book = data.books.get(market.ticker) ?? emptyBook;
     const known = toBookStateJson(data, market.ticker);
     const state = `${known.bookState} ${known.bookAsOf}`;
-    const before = written.get(market);
-    if (before?.book === book && before.state === state) return before.json;
-    const json = JSON.stringify({ ...toMarketJson(market, book, marketSource), ...known });
-    written.set(market, { book, state, json });
-    return json;
+    const before = described.get(market);
+    if (before?.book === book && before.state === state) return before.fields;
+    const fields = { ...toMarketJson(market, book, marketSource), ...known };
+    described.set(market, { book, state, fields });
+    return fields;
   };
 }
 

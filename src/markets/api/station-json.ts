@@ -1,5 +1,4 @@
 import { createCachedAnswer, type CachedAnswer } from '../../core/http/cached-answer.js';
-import { openJson } from '../../core/http/json.js';
 import type { CrossCheck } from '../climate/queries.js';
 import type { DailyKind } from '../market/market.js';
 import type { ClimateWatch, CrossChecks } from '../climate/watch.js';
@@ -29,7 +28,7 @@ export function createStationList({ climate, index }: PlaceFacts): () => CachedA
           ),
         ),
       };
-      made = { answer: createCachedAnswer(openJson(body)), checks, states };
+      made = { answer: createCachedAnswer(body), checks, states };
     }
     return made.answer;
   };

@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import { z } from 'zod';
+import { fromCursor, toCursor } from '../../core/http/page.js';
 import { isUuid } from '../../core/http/request.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
@@ -37,11 +38,11 @@ export function readOrderCursor(cursor: string | undefined): string | undefined 
 const settlementCursor = /^(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([\w.-]{1,100}) (\d{1,9})$/;
 
 export const encodeSettlementCursor = ({ at, ticker, n }: SettlementEventPosition): string =>
-  Buffer.from(`${at} ${ticker} ${n}`).toString('base64url');
+  toCursor(`${at} ${ticker} ${n}`);
 
 export function readSettlementCursor(cursor: string | undefined): SettlementEventPosition | undefined {
   if (cursor === undefined) return undefined;
-  const [, at, ticker, n] = settlementCursor.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  const [, at, ticker, n] = settlementCursor.exec(fromCursor(cursor)) ?? [];
   if (at === undefined || ticker === undefined || !z.iso.datetime().safeParse(at).success)
     throw unknownCursor();
   return { at, ticker, n: Number(n) };

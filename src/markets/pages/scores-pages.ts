@@ -59,8 +59,8 @@ const daysSchema = executionQuerySchema.pick({ from: true, to: true });
 
 /** The cached answer of `GET /scores`: computing it reads megabytes, parsing it is cheap. */
 async function readAnswer(report: ScoreReport, asked: ScoresAsked): Promise<ScoresAnswer> {
-  const { answer, end } = await report(asked);
-  return JSON.parse(Buffer.concat(answer.parts('identity', end)).toString()) as ScoresAnswer;
+  const { answer, lastFields } = await report(asked);
+  return JSON.parse((await answer.encode('identity', lastFields)).toString()) as ScoresAnswer;
 }
 
 const findKind = (name: string | undefined): TemperatureKind | undefined =>

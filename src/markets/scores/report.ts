@@ -1,7 +1,6 @@
 import type { Clock } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
 import { createCachedAnswer, type Sent } from '../../core/http/cached-answer.js';
-import { closeJson, openJson } from '../../core/http/json.js';
 import { bracketPays } from '../market/brackets.js';
 import type { TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
@@ -217,11 +216,11 @@ export function createScoreReport(deps: ScoresDeps): ScoreReport {
     const last = await before;
     if (last?.version === version) {
       const gatesJudgedAt = calibration.current.gates.madeAt?.toISOString() ?? null;
-      return { ...last, end: endOf({ gatesJudgedAt, asOf: new Date(clock.now()).toISOString() }) };
+      return { ...last, lastFields: { gatesJudgedAt, asOf: new Date(clock.now()).toISOString() } };
     }
     const { asOf, gatesJudgedAt, ...rest } = await readScores(deps, asked);
-    const answer = createCachedAnswer(openJson(rest));
-    return { answer, end: endOf({ gatesJudgedAt, asOf }), version };
+    // The times come last, so the rest of the answer, and its ETag, stays the same until something settles.
+    return { answer: createCachedAnswer(rest), lastFields: { gatesJudgedAt, asOf }, version };
   }
 
   return (asked) => {
@@ -235,6 +234,3 @@ export function createScoreReport(deps: ScoresDeps): ScoreReport {
     return answer;
   };
 }
-
-/** The times come last, so the rest of the answer, and its ETag, stays the same until something settles. */
-const endOf = (times: { gatesJudgedAt: string | null; asOf: string }): string => closeJson(times);

@@ -117,7 +117,7 @@ With the simulated markets the last ${PAST_DAYS} days are available soon after t
           station: station === undefined ? undefined : readPlaceId(station, kind),
           leadHours,
         };
-        sendCachedAnswer(req, res, await scoreReport(asked));
+        await sendCachedAnswer(req, res, await scoreReport(asked));
       },
   }),
 ];

@@ -35,7 +35,7 @@ ${t.with} job as materialized (
   where b.org_id = $1::uuid and b.id = $2::uuid and last.count > 0
 )`;
 
-const taken = `select (select count(*) from batch)::text from job`;
+const taken = `select (select count(*) from batch)::text as taken from job`;
 
 /** Counts staged events like any others. A key recorded since staging is a repeat; an archived month is left unchanged. */
 const applyNext: Template = {
@@ -180,7 +180,7 @@ async function work(
     const [row] = await retryOnConflict(() => group.run(statements[state]!, values));
     // Another instance is working on the backfill or has finished it.
     if (!row) return true;
-    if (row[0] === '0') {
+    if (row.taken === '0') {
       await change({ db, clock }, byService, (tx) => endStep(tx, backfill, new Date(clock.now())));
       return true;
     }

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { toPlainDecimal } from '../../core/decimal.js';
 import { readPathId } from '../../core/http/request.js';
 import { parseInput, text } from '../../core/http/validate.js';
-import { cutPage } from '../../core/http/page.js';
+import { cutPage, toCursor } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
@@ -36,7 +36,6 @@ import { correctionFields, toFieldError } from '../reports/correction-pages.js';
 import {
   addressOf,
   decodeKey,
-  encodeKey,
   PAGE_SIZE,
   readCustomer,
   renderCustomer,
@@ -81,7 +80,7 @@ const show =
     const { cursor } = parseQueryForm(z.object({ cursor: z.string().optional() }), readQuery(req));
     const after = decodeKey(cursor, z.uuid());
     const found = await readBackfills(deps.db.orm, customer.id, { after, limit: PAGE_SIZE });
-    const { page: rows, nextCursor } = cutPage(found, PAGE_SIZE, (last) => encodeKey(last.id));
+    const { page: rows, nextCursor } = cutPage(found, PAGE_SIZE, (last) => toCursor(last.id));
     const page = { view: 'metering/console/usage-changes', tab: 'usage', title: 'Usage', notices };
     const formOf = (name: typeof which) => (name === which ? form : newForm());
     const correction = formOf('correction');

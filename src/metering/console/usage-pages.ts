@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import { z } from 'zod';
 import type { Orm } from '../../core/db/client.js';
-import { cutPage } from '../../core/http/page.js';
+import { cutPage, toCursor } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { fieldError, type FormFields, parseQueryForm, readQuery, tryQuery } from '../../core/pages/form.js';
@@ -21,7 +21,7 @@ import {
   toUsageCsv,
 } from '../reports/operator/steps.js';
 import { mode } from '../events/page-schema.js';
-import { addressOf, CONSOLE, decodeKey, encodeKey, PAGE_SIZE, type ConsoleDeps } from '../../console/page.js';
+import { addressOf, CONSOLE, decodeKey, PAGE_SIZE, type ConsoleDeps } from '../../console/page.js';
 
 const USAGE = `${CONSOLE}/usage`;
 
@@ -59,7 +59,7 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context,
       const key = decodeKey(cursor, positionSchema);
       const after = key === undefined ? undefined : toPosition(key);
       const found = await listCustomerUsage(db, { ...range, after, limit: PAGE_SIZE + 1 });
-      const { page: rows, nextCursor } = cutPage(found, PAGE_SIZE, (last) => encodeKey(keyOf(last)));
+      const { page: rows, nextCursor } = cutPage(found, PAGE_SIZE, (last) => toCursor(keyOf(last)));
       return {
         rows: rows.map((row) => ({ ...present(row, range), href: addressOf(row.organization) })),
         range,

@@ -1,8 +1,7 @@
 import { numericArray, textArray } from '../../core/db/sql.js';
-import type { Names, Run, Template, TextRow } from '../../core/db/client.js';
+import type { Names, Run, Template } from '../../core/db/client.js';
 import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '../../core/decimal.js';
 import { durationMs, endOfWindow, isBeyond, takenOf, type LimitState } from './limits.js';
-import type { UsageLimit } from './table.js';
 
 export interface Subject {
   orgId: string;
@@ -96,8 +95,8 @@ ${t.with} d as materialized (
   select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[]) with ordinality
     as d (org_id, product_id, livemode, metric, ord)${t.held}
 )
-select (s.ord - 1)::text, trim_scale(l.quantity)::text, l.name, l.enforcement, trim_scale(u.used)::text, trim_scale(u.ahead)::text,
-  trim_scale(s.held)::text
+select (s.ord - 1)::text as place, trim_scale(l.quantity)::text as quantity, l.name as "window", l.enforcement,
+  trim_scale(u.used)::text as used, trim_scale(u.ahead)::text as ahead, trim_scale(s.held)::text as held
 from (
   select d.*, e.limits, h.held
   from d
@@ -115,7 +114,7 @@ export async function readLimits(
   nowMs: number,
 ): Promise<LimitState[][]> {
   if (subjects.length === 0) return [];
-  const rows = await run(readLimitStates, [
+  const rows = await run<LimitRow & { place: string }>(readLimitStates, [
     textArray(subjects.map(({ orgId }) => orgId)),
     textArray(subjects.map(({ productId }) => productId)),
     textArray(subjects.map(({ livemode }) => String(livemode))),
@@ -123,19 +122,20 @@ export async function readLimits(
     new Date(nowMs).toISOString(),
   ]);
   const states: LimitState[][] = subjects.map(() => []);
-  for (const [place, ...state] of rows) states[Number(place)]!.push(toLimitState(state, nowMs));
+  for (const row of rows) states[Number(row.place)]!.push(toLimitState(row, nowMs));
   return states;
 }
 
-/** Reads the columns quantity, window, enforcement, used, ahead and held. */
-export const toLimitState = (row: TextRow, nowMs: number): LimitState => ({
-  quantity: row[0]!,
-  window: row[1]!,
-  enforcement: row[2] as UsageLimit['enforcement'],
-  used: row[3]!,
-  ahead: row[4]!,
-  held: row[5]!,
-  resetsAtMs: endOfWindow(row[1]!, nowMs),
+export type LimitRow = Omit<LimitState, 'resetsAtMs'>;
+
+export const toLimitState = (row: LimitRow, nowMs: number): LimitState => ({
+  quantity: row.quantity,
+  window: row.window,
+  enforcement: row.enforcement,
+  used: row.used,
+  ahead: row.ahead,
+  held: row.held,
+  resetsAtMs: endOfWindow(row.window, nowMs),
 });
 
 /** Adds the time at which each exhausted rolling window has room again. */
@@ -173,7 +173,7 @@ ${t.with} d as materialized (
   select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[], $5::timestamptz[], $6::numeric[], $7::bool[]) with ordinality
     as d (org_id, product_id, livemode, metric, since, needed, is_more, ord)${t.held}
 )
-select (d.ord - 1)::text, (extract(epoch from e.occurred_at) * 1000)::text
+select (d.ord - 1)::text as place, (extract(epoch from e.occurred_at) * 1000)::text as "atMs"
 from d
 cross join lateral (
   select date_bin('1 hour', d.since, timestamptz '2000-01-01 00:00:00+00') + interval '1 hour' as first_hour
@@ -236,7 +236,7 @@ export async function findFreeTimes(
     .slice(0, MAX_QUESTIONS);
   const freeAt: (number | undefined)[] = questions.map(() => undefined);
   if (chosen.length === 0) return freeAt;
-  const rows = await run(findLeavingEvents, [
+  const rows = await run<{ place: string; atMs: string }>(findLeavingEvents, [
     textArray(chosen.map(({ subject }) => subject.orgId)),
     textArray(chosen.map(({ subject }) => subject.productId)),
     textArray(chosen.map(({ subject }) => String(subject.livemode))),
@@ -246,8 +246,8 @@ export async function findFreeTimes(
     textArray(chosen.map(({ isMore }) => String(isMore))),
   ]);
   const found = chosen.map(({ window, needed, windowMs }, i) => {
-    const at = rows.find(([place]) => Number(place) === i)?.[1];
-    return { window, needed, atMs: at == null ? undefined : Math.ceil(Number(at)) + windowMs };
+    const row = rows.find(({ place }) => Number(place) === i);
+    return { window, needed, atMs: row && Math.ceil(Number(row.atMs)) + windowMs };
   });
   for (const { place, window, needed } of asked) {
     const own = found.filter((answer) => answer.window === window);

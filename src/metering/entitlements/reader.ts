@@ -1,12 +1,19 @@
 import { keyError } from '../../accounts/api-keys/bearer-key.js';
 import { type Clock, monthOf } from '../../core/time.js';
 import { intArray, textArray } from '../../core/db/sql.js';
-import type { Database, Run, Template, TextRow } from '../../core/db/client.js';
+import type { Database, Run, Template } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
 import type { AppError } from '../../core/errors.js';
 import { addFreeTimes, readLimits, type Subject } from './limit-queries.js';
 import type { LimitState } from './limits.js';
-import { checkEntitlements, findEntitlements, listEntitlements } from './statements.js';
+import {
+  checkEntitlements,
+  findEntitlements,
+  listEntitlements,
+  type BalanceRow,
+  type EntitlementRow,
+  type NoEntitlementRow,
+} from './statements.js';
 import type { EntitlementKind } from './table.js';
 
 /** An entitlement in effect: its kind, and the current month's balance in the calling key's mode. */
@@ -52,7 +59,10 @@ interface ListRequest {
 
 export function createEntitlementReader({ db, clock }: { db: Database; clock: Clock }): EntitlementReader {
   const queueLimit = { weight: 200_000, bytes: Infinity };
-  const createFinder = <T extends Balance>(template: Template, read: (row: TextRow, period: string) => T) =>
+  const createFinder = <Row extends BalanceRow, T extends Balance>(
+    template: Template,
+    read: (row: Row, period: string) => T,
+  ) =>
     createGroupCoalescer<FindRequest, (T | undefined)[]>(db.shards, ({ run, parallelReads }) => ({
       flush: (requests) => findAll(run, template, requests, clock.now(), read),
       parallel: parallelReads,
@@ -83,12 +93,12 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
   };
 }
 
-async function findAll<T extends Balance>(
+async function findAll<Row extends BalanceRow, T extends Balance>(
   run: Run,
   template: Template,
   requests: FindRequest[],
   nowMs: number,
-  read: (row: TextRow, period: string) => T,
+  read: (row: Row, period: string) => T,
 ): Promise<(AppError | (T | undefined)[])[]> {
   const { distinct, places } = findDistinct(requests);
   const keys = new Map<string, KeyPairs>();
@@ -114,10 +124,10 @@ async function findAll<T extends Balance>(
   ];
   const problems: (AppError | undefined)[] = [];
   const found: T[] = [];
-  for (const row of await run(template, values)) {
-    const pair = Number(row[0]);
-    if (row[1] === null) found[pair] = read(row, period);
-    else problems[pairs.keys[pair]!] = keyError(row[1] ?? null, 'entitlements:read');
+  for (const row of await run<Row>(template, values)) {
+    const pair = Number(row.place);
+    if (row.problem === null) found[pair] = read(row, period);
+    else problems[pairs.keys[pair]!] = keyError(row.problem, 'entitlements:read');
   }
   await addLimits(run, found, nowMs);
   const answers = distinct.map(
@@ -166,7 +176,7 @@ async function listAll(
   nowMs: number,
 ): Promise<(AppError | CurrentEntitlement[])[]> {
   const period = monthOf(nowMs);
-  const rows = await run(listEntitlements, [
+  const rows = await run<EntitlementRow | NoEntitlementRow>(listEntitlements, [
     textArray(requests.map((request) => request.hashedSecret)),
     textArray(requests.map((request) => request.after)),
     intArray(requests.map((request) => request.size)),
@@ -176,9 +186,9 @@ async function listAll(
   const problems: (AppError | undefined)[] = [];
   const found: CurrentEntitlement[][] = requests.map(() => []);
   for (const row of rows) {
-    const call = Number(row[0]);
-    problems[call] = keyError(row[1] ?? null, 'entitlements:read');
-    if (row[2] != null) found[call]!.push(toEntitlement(row, period));
+    const call = Number(row.place);
+    problems[call] = keyError(row.problem, 'entitlements:read');
+    if (row.kind !== null) found[call]!.push(toEntitlement(row, period));
   }
   await addLimits(run, found.flat(), nowMs);
   return requests.map((_request, call) => problems[call] ?? found[call]!);
@@ -194,30 +204,20 @@ async function addLimits(run: Run, found: Balance[], nowMs: number): Promise<voi
   for (const [i, balance] of limited.entries()) balance.limits = states[i]!;
 }
 
-function toBalance(row: TextRow): Balance {
-  const subject = row[5] == null ? undefined : readSubject(row[5]);
-  return {
-    kind: row[2] as EntitlementKind,
-    unitCap: row[3] ?? null,
-    used: row[4] ?? '0',
-    subject,
-    limits: [],
-  };
-}
+const toBalance = ({ kind, unitCap, used, subject }: BalanceRow): Balance => ({
+  kind,
+  unitCap,
+  used: used ?? '0',
+  subject: subject === null ? undefined : (JSON.parse(subject) as Subject),
+  limits: [],
+});
 
-function readSubject(json: string): Subject {
-  const [orgId, productId, livemode, metric] = JSON.parse(json) as [string, string, boolean, string];
-  return { orgId, productId, livemode, metric };
-}
-
-function toEntitlement(row: TextRow, period: string): CurrentEntitlement {
-  return {
-    ...toBalance(row),
-    productSlug: row[6]!,
-    productName: row[7]!,
-    usageMetric: row[8]!,
-    startsAtMs: Number(row[9]),
-    endsAtMs: row[10] == null ? null : Number(row[10]),
-    period,
-  };
-}
+const toEntitlement = (row: EntitlementRow, period: string): CurrentEntitlement => ({
+  ...toBalance(row),
+  productSlug: row.productSlug,
+  productName: row.productName,
+  usageMetric: row.usageMetric,
+  startsAtMs: Number(row.startsAtMs),
+  endsAtMs: row.endsAtMs === null ? null : Number(row.endsAtMs),
+  period,
+});

@@ -1,12 +1,41 @@
 import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
 import type { Template } from '../../core/db/client.js';
-import { effectiveCap } from './table.js';
+import { effectiveCap, type EntitlementKind } from './table.js';
+
+/** A row of `checkEntitlements`. */
+export interface BalanceRow {
+  /** Index of the pair, or of the call in `listEntitlements`. */
+  place: string;
+  problem: string | null;
+  kind: EntitlementKind;
+  unitCap: string | null;
+  used: string | null;
+  /** A `Subject` as JSON, if the entitlement has limits. */
+  subject: string | null;
+}
+
+/** A row of `findEntitlements` and `listEntitlements`. */
+export interface EntitlementRow extends BalanceRow {
+  productSlug: string;
+  productName: string;
+  usageMetric: string;
+  startsAtMs: string;
+  endsAtMs: string | null;
+}
+
+/** A row of `listEntitlements` for a call without entitlements. */
+export interface NoEntitlementRow {
+  place: string;
+  problem: string | null;
+  kind: null;
+}
 
 const keyProblem = `case${whenKeyIsBad('$4::timestamptz', 'entitlements:read')} end`;
 
 /** Subject of the limits as JSON; null without limits. */
-const limitedSubject = (entitlement: string, ...columns: string[]): string =>
-  `case when ${entitlement}.limits is not null then json_build_array(${columns.join(', ')})::text end`;
+const limitedSubject = (entitlement: string, { id, metric }: { id: string; metric: string }): string =>
+  `case when ${entitlement}.limits is not null then
+    json_build_object('orgId', k.org_id, 'productId', ${id}, 'livemode', k.livemode, 'metric', ${metric})::text end as subject`;
 
 /**
  * Each lookup is a lateral sub-select of one row with its whole key given, so the plan uses the primary key whatever the
@@ -25,8 +54,8 @@ ${t.with} key as materialized (
   from unnest($2::text[]) with ordinality as w (slug, ord)
   left join lateral (select id, slug, name, usage_metric, unit_cap from ${t('products')} where slug = w.slug and archived_at is null limit 1) pr on true
 )
-select (w.ord - 1)::text, k.problem, e.kind, trim_scale(${effectiveCap('e', 'pr')})::text, trim_scale(t.quantity)::text,
-  ${limitedSubject('e', 'k.org_id', 'pr.id', 'k.livemode', 'pr.usage_metric')}${columns}
+select (w.ord - 1)::text as place, k.problem, e.kind, trim_scale(${effectiveCap('e', 'pr')})::text as "unitCap",
+  trim_scale(t.quantity)::text as used, ${limitedSubject('e', { id: 'pr.id', metric: 'pr.usage_metric' })}${columns}
 from unnest($3::int[], $6::int[]) with ordinality as w (key, product, ord)
 join key k on k.place = w.key
 join product pr on pr.place = w.product
@@ -44,8 +73,10 @@ left join lateral (
 where k.problem is not null or e.kind is not null`,
 });
 
-const details = `, pr.slug, pr.name, pr.usage_metric,
-  (extract(epoch from e.starts_at) * 1000)::bigint::text, (extract(epoch from e.ends_at) * 1000)::bigint::text`;
+const details = (product: string, entitlement: string) =>
+  `, ${product}.slug as "productSlug", ${product}.name as "productName", ${product}.usage_metric as "usageMetric",
+  (extract(epoch from ${entitlement}.starts_at) * 1000)::bigint::text as "startsAtMs",
+  (extract(epoch from ${entitlement}.ends_at) * 1000)::bigint::text as "endsAtMs"`;
 
 /**
  * Reads each key, its entitlement, the product and the balance in one snapshot, so that the answer reflects everything
@@ -56,7 +87,7 @@ const details = `, pr.slug, pr.name, pr.usage_metric,
 export const checkEntitlements: Template = find('entitlements_check', '');
 
 /** Like `checkEntitlements`, with the details of the whole entitlement. */
-export const findEntitlements: Template = find('entitlements_find', details);
+export const findEntitlements: Template = find('entitlements_find', details('pr', 'e'));
 
 /**
  * One page of entitlements in effect per waiting call, ordered by product slug.
@@ -70,9 +101,8 @@ ${t.with} key as materialized (
   from unnest($1::text[], $2::text[], $3::int[]) with ordinality as w (hashed_secret, after, size, ord)${t.held}
   left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true
 )
-select k.place::text, k.problem, l.kind, trim_scale(l.unit_cap)::text, trim_scale(l.quantity)::text,
-  ${limitedSubject('l', 'k.org_id', 'l.product_id', 'k.livemode', 'l.usage_metric')}, l.slug, l.name, l.usage_metric,
-  (extract(epoch from l.starts_at) * 1000)::bigint::text, (extract(epoch from l.ends_at) * 1000)::bigint::text
+select k.place::text, k.problem, l.kind, trim_scale(l.unit_cap)::text as "unitCap", trim_scale(l.quantity)::text as used,
+  ${limitedSubject('l', { id: 'l.product_id', metric: 'l.usage_metric' })}${details('l', 'l')}
 from key k
 left join lateral (
   select pr.slug, pr.name, pr.usage_metric, ${effectiveCap('e', 'pr')} as unit_cap, e.kind, e.starts_at, e.ends_at, e.limits, e.product_id,

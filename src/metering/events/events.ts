@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Orm } from '../../core/db/client.js';
 import { compareDecimals } from '../../core/decimal.js';
 import { ExactNumber } from '../../core/http/json.js';
+import { fromCursor, toCursor } from '../../core/http/page.js';
 import { parseInput } from '../../core/http/validate.js';
 import type { CsvCell } from '../../core/pages/csv.js';
 import { fieldError, requireOnce } from '../../core/pages/form.js';
@@ -67,10 +68,10 @@ function matchOf({ key: apiKeyId, min, max }: EventFilter): EventMatch | undefin
 const position = /^(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([^\p{Cc}\p{Cs}]{1,255})$/u;
 
 const encodePosition = ({ occurredAt, idempotencyKey }: EventPosition): string =>
-  Buffer.from(`${occurredAt} ${idempotencyKey}`).toString('base64url');
+  toCursor(`${occurredAt} ${idempotencyKey}`);
 
 function decodePosition(cursor: string): EventPosition {
-  const [, occurredAt, idempotencyKey] = position.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  const [, occurredAt, idempotencyKey] = position.exec(fromCursor(cursor)) ?? [];
   if (
     occurredAt === undefined ||
     idempotencyKey === undefined ||

@@ -1,11 +1,11 @@
 import { isDecimalAbove } from '../../core/decimal.js';
 import { intArray, numericArray, textArray } from '../../core/db/sql.js';
-import type { Run, TextRow } from '../../core/db/client.js';
+import type { Run } from '../../core/db/client.js';
 import type { LimitState } from '../entitlements/limits.js';
 import { latestTimes, leaveOut, totalsOf, type Batch } from './batch.js';
 import { createHeadroom, type Headroom, type Limited, type LimitedUse } from './headroom.js';
 import { examineRepeats, findAbove, findRepeats, hasCeilingProblem } from './repeats.js';
-import { ingest } from './statements.js';
+import { ingest, type IngestRow } from './statements.js';
 
 export interface PairVerdict {
   problem: string | null;
@@ -92,7 +92,7 @@ async function recordOnce(
 ): Promise<BatchOutcome[]> {
   const plan = planFlush(batches);
   const now = new Date(nowMs).toISOString();
-  const [counts, ...rows] = await run(ingest, [
+  const [first, ...rows] = await run<IngestRow>(ingest, [
     textArray(plan.pairs.map((pair) => pair.hashedSecret)),
     textArray(plan.pairs.map((pair) => pair.slug)),
     textArray(plan.pairs.map((pair) => pair.metric)),
@@ -104,7 +104,7 @@ async function recordOnce(
     now,
     numericArray(plan.pairs.map((pair) => pair.largest)),
   ]);
-  if (counts![2] !== '0') onNoted();
+  if (first!.noted !== '0') onNoted();
   const verdicts: (PairVerdict | undefined)[] = [];
   const overCap = new Map<number, OverCap[]>();
   for (const row of rows) readPairRow(row, plan.pairs, verdicts, overCap);
@@ -119,9 +119,9 @@ async function recordOnce(
       overLimit: [],
     };
   });
-  const insertedKeys = counts?.[1];
-  if (insertedKeys != null) {
-    const repeats = findRepeats(plan, batches, outcomes, verdicts, insertedKeys);
+  const { inserted } = first!;
+  if (inserted !== null) {
+    const repeats = findRepeats(plan, batches, outcomes, verdicts, inserted);
     if (repeats.length > 0) await examineRepeats(run, plan, batches, outcomes, verdicts, repeats);
   }
   // After the commit, so that concurrent additions count. Costs an extra statement only if an entitlement has limits.
@@ -145,39 +145,26 @@ function limitedUses(batches: Batch[], outcomes: BatchOutcome[]): LimitedUse[] {
 }
 
 function readPairRow(
-  row: TextRow,
+  row: IngestRow,
   pairs: FlushPair[],
   verdicts: (PairVerdict | undefined)[],
   overCap: Map<number, OverCap[]>,
 ): void {
-  const [
-    place,
-    problem = null,
-    orgId = null,
-    productId = null,
-    livemode,
-    usageMetric = null,
-    unitCap,
-    period,
-    used,
-    maxQuantity = null,
-    declared,
-    total,
-  ] = row;
-  const number = Number(place);
+  const { problem, orgId, productId, usageMetric, maxQuantity, used, total } = row;
+  const number = Number(row.place);
   const { slug, metric } = pairs[number]!;
   verdicts[number] = {
     problem,
     orgId,
     productId,
-    isLive: livemode === 'true',
+    isLive: row.livemode === 'true',
     usageMetric,
     maxQuantity,
-    limited: total == null ? undefined : { declared: declared!, total },
+    limited: total === null ? undefined : { declared: row.declared!, total },
   };
-  if (used != null) {
+  if (used !== null) {
     const list = overCap.get(number) ?? [];
-    list.push({ slug, metric, unitCap: unitCap!, used, period: period! });
+    list.push({ slug, metric, unitCap: row.unitCap!, used, period: row.period! });
     overCap.set(number, list);
   }
 }

@@ -4,7 +4,7 @@ import { isDecimalAbove } from '../../core/decimal.js';
 import { monthOf } from '../../core/time.js';
 import type { Batch } from './batch.js';
 import type { BatchOutcome, FlushPlan, OverCap, PairVerdict } from './flush.js';
-import { findMismatches, findOverCap } from './statements.js';
+import { findMismatches, findOverCap, type MismatchRow, type OverCapRow } from './statements.js';
 
 const isAboveCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
   verdict?.problem === 'quantity_out_of_range';
@@ -72,7 +72,7 @@ export async function examineRepeats(
   }
   const asked = [...totals.values()];
   const [mismatches, overCap] = await Promise.all([
-    run(findMismatches, [
+    run<MismatchRow>(findMismatches, [
       textArray(repeats.map((e) => verdictAt(e).orgId!)),
       textArray(repeats.map((e) => plan.keys[e]!)),
       textArray(repeats.map((e) => verdictAt(e).productId!)),
@@ -81,7 +81,7 @@ export async function examineRepeats(
       textArray(repeats.map((e) => String(verdictAt(e).isLive))),
       textArray(repeats.map((e) => batches[plan.sources[e]!.batch]!.times[plan.sources[e]!.event] ?? null)),
     ]),
-    run(findOverCap, [
+    run<OverCapRow>(findOverCap, [
       textArray(asked.map(({ pair }) => verdicts[pair]!.orgId!)),
       textArray(asked.map(({ pair }) => verdicts[pair]!.productId!)),
       textArray(asked.map(({ pair }) => plan.pairs[pair]!.metric)),
@@ -89,15 +89,14 @@ export async function examineRepeats(
       textArray(asked.map(({ period }) => period)),
     ]),
   ]);
-  for (const [place, isOtherMode] of mismatches) {
+  for (const { place, isOtherMode } of mismatches) {
     const { batch, event } = plan.sources[repeats[Number(place)]!]!;
     outcomes[batch]!.mismatches.push({ index: event, isOtherMode: isOtherMode === 'true' });
   }
-  for (const [place, unitCap, used] of overCap) {
+  for (const { place, unitCap, used } of overCap) {
     const { pair, period, batches: among } = asked[Number(place)]!;
     const { slug, metric } = plan.pairs[pair]!;
-    for (const b of among)
-      addOverCap(outcomes[b]!.overCap, { slug, metric, period, unitCap: unitCap!, used: used! });
+    for (const b of among) addOverCap(outcomes[b]!.overCap, { slug, metric, period, unitCap, used });
   }
 }
 

@@ -93,9 +93,9 @@ export const joinPair = (t: Names, now: string): string => `
  * Every flush on every instance takes its locks in that order, so two flushes may wait for each other but never deadlock.
  * `inserted` holds the rows that were really new. The sums are raised from it, once per row, never from the input, so a
  * repeat adds nothing, whichever of two racing statements wins.
- * The first row counts the inserted events, and lists their keys only if some were not inserted (repeats, or a refused
- * pair); then it names what was noted for thresholds. The other rows are the pairs that need an answer: refused, above the
- * cap, with limits, or possibly repeated.
+ * The first row lists the inserted events only if some were not inserted (repeats, or a refused pair), and counts what was
+ * noted for thresholds. The other rows are the pairs that need an answer: refused, above the cap, with limits, or possibly
+ * repeated.
  * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair · $5 index of the pair,
  * $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now
  */
@@ -126,13 +126,14 @@ ${t.with} pair as materialized (
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
 ), ${addToSums(t, '$9::timestamptz', 'pair')}, counted as (
-  select count(*) as inserted, count(*) = cardinality($5::int[]) as is_all_new from inserted
+  select count(*) = cardinality($5::int[]) as is_all_new from inserted
 )
-select c.inserted::text, case when not c.is_all_new then (select coalesce(json_agg(json_build_array(org_id, idempotency_key)), '[]') from inserted)::text end,
-  (select count(*) from noted)::text, null, null, null, null, null, null, null, null, null
+select case when not c.is_all_new then (select coalesce(json_agg(json_build_array(org_id, idempotency_key)), '[]') from inserted)::text end as inserted,
+  (select count(*) from noted)::text as noted, null as place, null as problem, null as "orgId", null as "productId", null as livemode,
+  null as "usageMetric", null as "unitCap", null as period, null as used, null as "maxQuantity", null as declared, null as total
 from counted c
 union all
-select p.place::text, p.problem, p.org_id::text, p.product_id::text, p.livemode::text, p.usage_metric, trim_scale(p.unit_cap)::text,
+select null, null, p.place::text, p.problem, p.org_id::text, p.product_id::text, p.livemode::text, p.usage_metric, trim_scale(p.unit_cap)::text,
   r.period::text, trim_scale(r.quantity)::text, trim_scale(p.max_quantity)::text,
   p.limits::text, case when p.problem is null and p.limits is not null then ${totalAround(t, 'p', '$9::timestamptz')} end
 from pair p
@@ -141,6 +142,29 @@ left join raised r on r.org_id = p.org_id and r.product_id = p.product_id and r.
   and r.quantity > p.unit_cap
 where p.problem is not null or r.quantity is not null or p.limits is not null or not c.is_all_new`,
 };
+
+/** A row of `ingest`: the first has only `inserted` and `noted`, the others have neither. */
+export interface IngestRow {
+  /** JSON list of Organization and idempotency key. */
+  inserted: string | null;
+  noted: string | null;
+  /** Index of the pair. */
+  place: string;
+  problem: string | null;
+  orgId: string | null;
+  productId: string | null;
+  livemode: string | null;
+  usageMetric: string | null;
+  /** Set with `period` and `used` if the month's total is above the cap. */
+  unitCap: string | null;
+  period: string | null;
+  used: string | null;
+  maxQuantity: string | null;
+  /** The entitlement's limits as JSON. */
+  declared: string | null;
+  /** `Limited.total`, if events are recorded for an entitlement with limits. */
+  total: string | null;
+}
 
 /**
  * For events that were not new: the indexes of those that differ from the first event with their key, and whether the mode
@@ -154,7 +178,7 @@ ${t.with} d as materialized (
   select d.* from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::numeric[], $6::bool[], $7::timestamptz[]) with ordinality
     as d (org_id, idempotency_key, product_id, metric, quantity, livemode, occurred_at, ord)${t.held}
 )
-select (d.ord - 1)::text, (u.livemode <> d.livemode)::text
+select (d.ord - 1)::text as place, (u.livemode <> d.livemode)::text as "isOtherMode"
 from d
 cross join lateral (
   select * from ${t('usage_events')} where org_id = d.org_id and idempotency_key = d.idempotency_key limit 1
@@ -162,6 +186,11 @@ cross join lateral (
 where u.product_id <> d.product_id or u.metric <> d.metric or u.quantity <> d.quantity or u.livemode <> d.livemode
   or u.occurred_at <> d.occurred_at`,
 };
+
+export interface MismatchRow {
+  place: string;
+  isOtherMode: string;
+}
 
 /** The given totals that are above their cap. $1 org, $2 product, $3 metric, $4 livemode, $5 period, per total */
 export const findOverCap: Template = {
@@ -171,7 +200,7 @@ ${t.with} d as materialized (
   select d.* from unnest($1::uuid[], $2::uuid[], $3::text[], $4::bool[], $5::date[]) with ordinality
     as d (org_id, product_id, metric, livemode, period, ord)${t.held}
 )
-select (d.ord - 1)::text, trim_scale(c.unit_cap)::text, trim_scale(t.quantity)::text
+select (d.ord - 1)::text as place, trim_scale(c.unit_cap)::text as "unitCap", trim_scale(t.quantity)::text as used
 from d
 cross join lateral (select unit_cap from ${t('products')} where id = d.product_id limit 1) p
 left join lateral (
@@ -185,3 +214,9 @@ cross join lateral (
 ) t
 where t.quantity > c.unit_cap`,
 };
+
+export interface OverCapRow {
+  place: string;
+  unitCap: string;
+  used: string;
+}

@@ -28,7 +28,8 @@ export interface ReservationVerdict {
   /** Quantity accepted earlier in this flush. */
   before: string;
   maxQuantity: string;
-  knownId: string;
+  /** The earlier reservation with the same idempotency key. */
+  knownId: string | null;
 }
 
 export interface SubjectLimits {

@@ -3,12 +3,12 @@ import { v7 as uuid } from 'uuid';
 import { keyError } from '../../accounts/api-keys/bearer-key.js';
 import { type Clock, SECOND_MS } from '../../core/time.js';
 import { intArray, numericArray, textArray } from '../../core/db/sql.js';
-import type { Database, ShardGroup, TextRow } from '../../core/db/client.js';
+import type { Database, ShardGroup } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
 import { addDecimals, compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
-import { toLimitState, type Subject } from '../entitlements/limit-queries.js';
+import { toLimitState, type LimitRow, type Subject } from '../entitlements/limit-queries.js';
 import type { LimitState } from '../entitlements/limits.js';
 import { createRecorder, shareOfQueue } from '../ingestion/ingestion.js';
 import { createRefusalTeller } from '../thresholds/thresholds.js';
@@ -28,6 +28,10 @@ import {
   listReservationsByStatus,
   release,
   reserve,
+  type DecisionRow,
+  type ReleaseRow,
+  type ReservationRow,
+  type SubjectRow,
 } from './statements.js';
 
 export interface Reservation {
@@ -110,12 +114,12 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
     async release(hashedSecret: string, id: string): Promise<Reservation> {
       const now = new Date(clock.now()).toISOString();
       const { run } = await db.shards.locate(hashedSecret);
-      const [row] = await run(release, [hashedSecret, id, now]);
-      const [problem, orgId, livemode, releasedId] = row!;
-      const error = keyError(problem ?? null, 'usage:write');
+      const [row] = await run<ReleaseRow>(release, [hashedSecret, id, now]);
+      const { problem, orgId, livemode, releasedId } = row!;
+      const error = keyError(problem, 'usage:write');
       if (error) throw error;
-      if (releasedId != null) metrics.reservations.inc({ outcome: 'released' });
-      return findOne(db, { orgId: orgId!, livemode: livemode === 'true' }, id);
+      if (releasedId !== null) metrics.reservations.inc({ outcome: 'released' });
+      return findOne(db, { orgId, livemode: livemode === 'true' }, id);
     },
     /** @throws AppError not_found */
     find: (owner: Owner, id: string) => findOne(db, owner, id),
@@ -142,17 +146,16 @@ export function createReservationWatch({
     const times = [lowestHeldId(nowMs), new Date(nowMs).toISOString(), new Date(sinceMs).toISOString()];
     const counts = await Promise.all(db.shards.groups.map(({ run }) => run(countReservations, times)));
     sinceMs = nowMs;
-    const [held, expired, expiredNow] = [0, 1, 2].map((column) =>
-      counts.reduce((sum, [row]) => sum + Number(row![column]), 0),
-    );
-    metrics.reservationsOpen.set({ state: 'held' }, held!);
-    metrics.reservationsOpen.set({ state: 'expired' }, expired!);
+    const sumOf = (column: string) => counts.reduce((sum, [row]) => sum + Number(row![column]), 0);
+    const [held, expiredNow] = [sumOf('held'), sumOf('expiredNow')];
+    metrics.reservationsOpen.set({ state: 'held' }, held);
+    metrics.reservationsOpen.set({ state: 'expired' }, sumOf('expired'));
     const { values } = await metrics.reservations.get();
     const refused = values.find(({ labels }) => labels.outcome === 'refused')?.value ?? 0;
     if (refused > refusedBefore)
       log.info({ refused: refused - refusedBefore }, 'reservations were refused: a limit left no room');
     refusedBefore = refused;
-    if (expiredNow! > 0)
+    if (expiredNow > 0)
       log.info({ expired: expiredNow, held }, 'reservations expired before they were settled or released');
   };
 }
@@ -172,16 +175,16 @@ export async function listByOwner(
 ): Promise<Reservation[]> {
   const { run } = await shards.locateOrganization(orgId);
   const values = [orgId, livemode, after, limit];
-  if (status === undefined) return (await run(listReservations, values)).map(toReservation);
+  if (status === undefined) return (await run<ReservationRow>(listReservations, values)).map(toReservation);
   const oldest = status === 'held' ? lowestHeldId(nowMs) : FIRST_ID;
   const now = new Date(nowMs).toISOString();
-  const rows = await run(listReservationsByStatus[status], [...values, oldest, now]);
+  const rows = await run<ReservationRow>(listReservationsByStatus[status], [...values, oldest, now]);
   return rows.map(toReservation);
 }
 
 async function findOne({ shards }: Database, { orgId, livemode }: Owner, id: string): Promise<Reservation> {
   const { run } = await shards.locateOrganization(orgId);
-  const [row] = await run(
+  const [row] = await run<ReservationRow>(
     findReservations,
     [[orgId], [id], [livemode]].map(([value]) => `{${value}}`),
   );
@@ -189,22 +192,19 @@ async function findOne({ shards }: Database, { orgId, livemode }: Owner, id: str
   return toReservation(row);
 }
 
-/** Reads the columns of a reservation, skipping the index before them. */
-export function toReservation([, ...row]: TextRow): Reservation {
-  return {
-    id: row[0]!,
-    productSlug: row[1]!,
-    metric: row[2]!,
-    quantity: row[3]!,
-    idempotencyKey: row[4]!,
-    createdAtMs: Number(row[5]),
-    expiresAtMs: Number(row[6]),
-    releasedAtMs: row[7] == null ? null : Number(row[7]),
-    settledAtMs: row[8] == null ? null : Number(row[8]),
-    settledQuantity: row[9] ?? null,
-    livemode: row[10] === 'true',
-  };
-}
+export const toReservation = (row: ReservationRow): Reservation => ({
+  id: row.id,
+  productSlug: row.productSlug,
+  metric: row.metric,
+  quantity: row.quantity,
+  idempotencyKey: row.idempotencyKey,
+  createdAtMs: Number(row.createdAtMs),
+  expiresAtMs: Number(row.expiresAtMs),
+  releasedAtMs: row.releasedAtMs === null ? null : Number(row.releasedAtMs),
+  settledAtMs: row.settledAtMs === null ? null : Number(row.settledAtMs),
+  settledQuantity: row.settledQuantity,
+  livemode: row.livemode === 'true',
+});
 
 type Decision = Reserved | { refusal: AppError };
 
@@ -255,7 +255,7 @@ async function decideOnce(
   const names = [...pairs.keys()].map((name) => name.split('\n'));
   const random = randomBytes(16 * requests.length);
   const ids = requests.map((_request, i) => uuid({ msecs: nowMs, random: random.subarray(16 * i) }));
-  const rows = await group.run(reserve, [
+  const rows = await group.run<SubjectRow | DecisionRow>(reserve, [
     textArray(names.map(([hashedSecret]) => hashedSecret!)),
     textArray(names.map(([, slug]) => slug!)),
     textArray(names.map(([, , metric]) => metric!)),
@@ -269,8 +269,8 @@ async function decideOnce(
   const limits = new Map<string, SubjectLimits>();
   const verdicts: ReservationVerdict[] = [];
   for (const row of rows) {
-    if (row[0] === 'limits') limits.set(row[1]!, toSubjectLimits(row, nowMs));
-    else verdicts[Number(row[0])] = toVerdict(row, requests, ids);
+    if (row.place === null) limits.set(row.number, toSubjectLimits(row, nowMs));
+    else verdicts[Number(row.place)] = toVerdict(row, requests, ids);
   }
   // A refusal counted earlier accepted requests. If those must be decided again, so must the refusal.
   const unsettled = new Set(verdicts.flatMap((v) => (v.outcome === 'retry' ? [v.number] : [])));
@@ -289,23 +289,22 @@ async function decideOnce(
   });
 }
 
-function toSubjectLimits([, , json, heldUntil]: TextRow, nowMs: number): SubjectLimits {
-  const states = (JSON.parse(json!) as TextRow[]).map((row) => toLimitState(row, nowMs));
-  return { states, heldUntilMs: heldUntil == null ? undefined : Number(heldUntil) };
+function toSubjectLimits({ limits, heldUntilMs }: SubjectRow, nowMs: number): SubjectLimits {
+  const states = (JSON.parse(limits) as LimitRow[]).map((row) => toLimitState(row, nowMs));
+  return { states, heldUntilMs: heldUntilMs === null ? undefined : Number(heldUntilMs) };
 }
 
-function toVerdict(row: TextRow, requests: ReserveRequest[], ids: string[]): ReservationVerdict {
-  const [place, outcome, number, orgId, productId, livemode, before, metric, last] = row;
-  const subject = { orgId: orgId!, productId: productId!, livemode: livemode === 'true', metric: metric! };
+function toVerdict(row: DecisionRow, requests: ReserveRequest[], ids: string[]): ReservationVerdict {
+  const { orgId, productId, livemode, metric, outcome, number, before, maxQuantity, knownId } = row;
   return {
-    request: requests[Number(place)]!,
-    id: ids[Number(place)]!,
-    outcome: outcome!,
-    number: number ?? null,
-    subject,
-    before: before!,
-    maxQuantity: last!,
-    knownId: last!,
+    request: requests[Number(row.place)]!,
+    id: ids[Number(row.place)]!,
+    outcome,
+    number,
+    subject: { orgId, productId, livemode: livemode === 'true', metric },
+    before,
+    maxQuantity,
+    knownId,
   };
 }
 
@@ -343,12 +342,12 @@ async function findKnown(
   const own = places.flatMap((i) =>
     [true, false].map((livemode) => ({ i, verdict: verdicts[i]!, livemode })),
   );
-  const rows = await run(findReservations, [
+  const rows = await run<ReservationRow & { place: string }>(findReservations, [
     textArray(own.map(({ verdict }) => verdict.subject.orgId)),
     textArray(own.map(({ verdict }) => verdict.knownId)),
     textArray(own.map(({ livemode }) => String(livemode))),
   ]);
-  return new Map(rows.map((row) => [own[Number(row[0])]!.i, toReservation(row)]));
+  return new Map(rows.map((row) => [own[Number(row.place)]!.i, toReservation(row)]));
 }
 
 function toRepeat(

@@ -1,7 +1,7 @@
 import { keyError } from '../../accounts/api-keys/bearer-key.js';
 import { type Clock, monthOf, monthRange } from '../../core/time.js';
 import { textArray } from '../../core/db/sql.js';
-import type { Run, TextRow } from '../../core/db/client.js';
+import type { Run } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
 import { compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
@@ -10,9 +10,9 @@ import type { LimitState } from '../entitlements/limits.js';
 import { limitWarning, type UsageWarning } from '../ingestion/answer.js';
 import { createHeadroom, type Headroom, type Limited, type LimitedUse } from '../ingestion/headroom.js';
 import { createRecorder, shareOfQueue, type RecorderDeps } from '../ingestion/ingestion.js';
-import { findMismatches, findOverCap } from '../ingestion/statements.js';
+import { findMismatches, findOverCap, type MismatchRow, type OverCapRow } from '../ingestion/statements.js';
 import { toReservation, type Reservation } from './reservations.js';
-import { settle } from './statements.js';
+import { settle, type SettlementRow } from './statements.js';
 
 export interface SettleRequest {
   hashedSecret: string;
@@ -103,17 +103,17 @@ async function settleAll(
   for (let round = 0; open.length > 0 && round < MAX_ROUNDS; round++) {
     nowMs = clock.now();
     const asked = open.map((place) => requests[place]!);
-    const rows = await run(settle, [
+    const rows = await run<SettlementRow>(settle, [
       textArray(asked.map(({ hashedSecret }) => hashedSecret)),
       textArray(asked.map(({ id }) => id)),
       textArray(asked.map(({ quantity }) => quantity ?? null)),
       textArray(asked.map(({ occurredAt }) => occurredAt ?? null)),
       new Date(nowMs).toISOString(),
     ]);
-    if (rows[0]?.at(-1) !== '0') onNoted();
+    if (rows[0]?.noted !== '0') onNoted();
     for (const row of rows) {
-      const place = open[Number(row[0])]!;
-      if (row[1] !== 'retry') verdicts[place] = toVerdict(row);
+      const place = open[Number(row.place)]!;
+      if (row.outcome !== 'retry') verdicts[place] = toVerdict(row);
     }
     open = open.filter((place) => !verdicts[place]);
   }
@@ -131,31 +131,30 @@ async function settleAll(
   return verdicts;
 }
 
-function toVerdict([place, outcome, ...row]: TextRow): Verdict {
-  const reservation = toReservation([place!, ...row]);
-  const [isCounted, orgId, productId, maxQuantity, occurredAtMs, declared, total, unitCap, used, period] =
-    row.slice(11);
+function toVerdict(row: SettlementRow): Verdict {
+  const { outcome, orgId, productId, used, total } = row;
+  const reservation = toReservation(row);
   const { productSlug, metric, livemode, quantity, settledQuantity } = reservation;
-  const subject = { orgId: orgId!, productId: productId!, livemode, metric };
+  const subject = { orgId, productId, livemode, metric };
   const warnings: SettleWarning[] = [];
-  const error = toError(outcome!, reservation, maxQuantity ?? null);
+  const error = toError(outcome, reservation, row.maxQuantity);
   if (!error) {
     if (isLate(reservation)) warnings.push({ code: 'reservation_expired' });
     if (compareDecimals(settledQuantity!, quantity) > 0)
       warnings.push({ code: 'reservation_exceeded', reserved: quantity, used: settledQuantity! });
-    if (used != null) {
-      const cap = { unitCap: unitCap!, used, period: monthRange(period!) };
+    if (used !== null) {
+      const cap = { unitCap: row.unitCap!, used, period: monthRange(row.period!) };
       warnings.push({ code: 'unit_cap_exceeded', productSlug, metric, ...cap });
     }
   }
   return {
-    outcome: outcome!,
+    outcome,
     error,
     reservation,
-    isCounted: isCounted === 'true',
+    isCounted: row.isCounted === 'true',
     subject,
-    occurredAtMs: Number(occurredAtMs),
-    limited: total == null ? undefined : { ...subject, declared: declared!, total },
+    occurredAtMs: Number(row.occurredAtMs),
+    limited: total === null ? undefined : { ...subject, declared: row.declared!, total },
     warnings,
   };
 }
@@ -197,19 +196,19 @@ async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
   const repeats = verdicts.filter(({ outcome, isCounted }) => outcome === 'repeated' || !isCounted);
   if (repeats.length === 0) return;
   const periods = repeats.map(({ occurredAtMs }) => monthOf(occurredAtMs));
-  const rows = await run(findOverCap, [
+  const rows = await run<OverCapRow>(findOverCap, [
     textArray(repeats.map(({ subject }) => subject.orgId)),
     textArray(repeats.map(({ subject }) => subject.productId)),
     textArray(repeats.map(({ subject }) => subject.metric)),
     textArray(repeats.map(({ subject }) => String(subject.livemode))),
     textArray(periods),
   ]);
-  for (const [place, unitCap, used] of rows) {
+  for (const { place, unitCap, used } of rows) {
     const { warnings, reservation } = repeats[Number(place)]!;
     if (warnings.some(({ code }) => code === 'unit_cap_exceeded')) continue;
     const { productSlug, metric } = reservation;
     const period = monthRange(periods[Number(place)]!);
-    warnings.push({ code: 'unit_cap_exceeded', productSlug, metric, unitCap: unitCap!, used: used!, period });
+    warnings.push({ code: 'unit_cap_exceeded', productSlug, metric, unitCap, used, period });
   }
 }
 
@@ -217,7 +216,7 @@ async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
 async function addMismatches(run: Run, verdicts: Verdict[]): Promise<void> {
   const deduped = verdicts.filter(({ isCounted }) => !isCounted);
   if (deduped.length === 0) return;
-  const rows = await run(findMismatches, [
+  const rows = await run<MismatchRow>(findMismatches, [
     textArray(deduped.map(({ subject }) => subject.orgId)),
     textArray(deduped.map(({ reservation }) => reservation.idempotencyKey)),
     textArray(deduped.map(({ subject }) => subject.productId)),
@@ -226,7 +225,7 @@ async function addMismatches(run: Run, verdicts: Verdict[]): Promise<void> {
     textArray(deduped.map(({ subject }) => String(subject.livemode))),
     textArray(deduped.map(() => null)),
   ]);
-  for (const [place, isOtherMode] of rows)
+  for (const { place, isOtherMode } of rows)
     deduped[Number(place)]!.warnings.push({
       code: 'duplicate_mismatch',
       index: 0,

@@ -16,9 +16,7 @@ import type { ReservationStatus } from './reservations.js';
  * the same sums, one raises the gate and the other is retried with a new snapshot. Events need no gate: no limit
  * refuses them, and a settlement moves a hold into usage within one commit.
  * Gates are written in primary-key order before the holds, which are written in key order, so no two flushes deadlock.
- * Rows: per subject `limits`, its number, its limits as JSON and when its first hold expires; per request its index,
- * outcome, and the reservation with its key. `retry`: nothing was decided; `limit_reached`: by the sums of the subject and
- * the requests accepted before.
+ * `retry`: nothing was decided; `limit_reached`: by the sums of the subject and the requests accepted before.
  * $1 hashed secret, $2 product slug, $3 metric, per pair · $4 pair, $5 id, $6 idempotency key, $7 quantity, $8 expires at,
  * per request · $9 now
  */
@@ -43,8 +41,8 @@ ${t.withRecursive} pair as materialized (
   cross join lateral ${heldFor(t, 's', '$9::timestamptz')} h
 ), room as materialized (
   select s.number, (extract(epoch from min(s.held_until)) * 1000)::bigint::text as held_until, min(l.quantity - u.used - u.ahead - s.held) filter (where l.enforcement = 'block') as room,
-    json_agg(json_build_array(trim_scale(l.quantity)::text, l.name, l.enforcement, trim_scale(u.used)::text, trim_scale(u.ahead)::text,
-      trim_scale(s.held)::text) order by l.ord)::text as limits
+    json_agg(json_build_object('quantity', trim_scale(l.quantity)::text, 'window', l.name, 'enforcement', l.enforcement,
+      'used', trim_scale(u.used)::text, 'ahead', trim_scale(u.ahead)::text, 'held', trim_scale(s.held)::text) order by l.ord)::text as limits
   from subject s${limitUsage(t, 's', '$9::timestamptz')}
   group by s.number
 ), request as materialized (
@@ -91,9 +89,11 @@ ${t.withRecursive} pair as materialized (
   on conflict (org_id, idempotency_key) do nothing
   returning id
 )
-select 'limits', number::text, limits, held_until, null, null, null, null, null from room
+select number::text as number, limits, held_until as "heldUntilMs", null as place, null as outcome, null as "orgId", null as "productId",
+  null as livemode, null as before, null as metric, null as "knownId", null as "maxQuantity"
+from room
 union all
-select r.place::text,
+select r.number::text, null, null, r.place::text,
   case
     when r.problem is not null then r.problem
     when r.known_id is not null then 'repeated'
@@ -101,19 +101,60 @@ select r.place::text,
     when r.room is not null and d.place is not null and d.taken is null then 'limit_reached'
     else 'retry'
   end,
-  r.number::text, r.org_id::text, r.product_id::text, r.livemode::text, trim_scale(coalesce(d.before, 0))::text, r.usage_metric,
-  case when r.known_id is not null then r.known_id::text else trim_scale(r.max_quantity)::text end
+  r.org_id::text, r.product_id::text, r.livemode::text, trim_scale(coalesce(d.before, 0))::text, r.usage_metric, r.known_id::text,
+  trim_scale(r.max_quantity)::text
 from request r
 left join decided d on d.place = r.place`,
 };
 
+/** A row of `reserve` for a subject with limits. */
+export interface SubjectRow {
+  number: string;
+  /** A list of `LimitRow` as JSON. */
+  limits: string;
+  /** When its first hold expires. */
+  heldUntilMs: string | null;
+  place: null;
+}
+
+/** A row of `reserve` for a request. */
+export interface DecisionRow {
+  /** That of the subject with limits. */
+  number: string | null;
+  /** Index of the request. */
+  place: string;
+  outcome: string;
+  orgId: string;
+  productId: string;
+  livemode: string;
+  before: string;
+  metric: string;
+  /** The earlier reservation with the same idempotency key. */
+  knownId: string | null;
+  maxQuantity: string;
+}
+
 const columns = (
   r: string,
   product: string,
-) => `${r}.id::text, ${product}.slug, ${r}.metric, trim_scale(${r}.quantity)::text, ${r}.idempotency_key,
-  (extract(epoch from ${r}.created_at) * 1000)::bigint::text, (extract(epoch from ${r}.expires_at) * 1000)::bigint::text,
-  (extract(epoch from ${r}.released_at) * 1000)::bigint::text, (extract(epoch from ${r}.settled_at) * 1000)::bigint::text,
-  trim_scale(${r}.settled_quantity)::text, ${r}.livemode::text`;
+) => `${r}.id::text, ${product}.slug as "productSlug", ${r}.metric, trim_scale(${r}.quantity)::text as quantity, ${r}.idempotency_key as "idempotencyKey",
+  (extract(epoch from ${r}.created_at) * 1000)::bigint::text as "createdAtMs", (extract(epoch from ${r}.expires_at) * 1000)::bigint::text as "expiresAtMs",
+  (extract(epoch from ${r}.released_at) * 1000)::bigint::text as "releasedAtMs", (extract(epoch from ${r}.settled_at) * 1000)::bigint::text as "settledAtMs",
+  trim_scale(${r}.settled_quantity)::text as "settledQuantity", ${r}.livemode::text`;
+
+export interface ReservationRow {
+  id: string;
+  productSlug: string;
+  metric: string;
+  quantity: string;
+  idempotencyKey: string;
+  createdAtMs: string;
+  expiresAtMs: string;
+  releasedAtMs: string | null;
+  settledAtMs: string | null;
+  settledQuantity: string | null;
+  livemode: string;
+}
 
 /** Reservations by id and mode. $1 org, $2 id, $3 livemode, per reservation */
 export const findReservations: Template = {
@@ -122,7 +163,7 @@ export const findReservations: Template = {
 ${t.with} d as materialized (
   select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[]) with ordinality as d (org_id, id, livemode, ord)${t.held}
 )
-select (d.ord - 1)::text, ${columns('r', 'p')}
+select (d.ord - 1)::text as place, ${columns('r', 'p')}
 from d
 join lateral (select * from ${t('usage_reservations')} where org_id = d.org_id and id = d.id limit 1) r on r.livemode = d.livemode
 cross join lateral (select slug from ${t('products')} where id = r.product_id limit 1) p`,
@@ -136,7 +177,7 @@ ${t.with} r as materialized (
   order by id desc
   limit $4::int
 )
-select '0', ${columns('r', 'p')}
+select ${columns('r', 'p')}
 from r
 cross join lateral (select slug from ${t('products')} where id = r.product_id limit 1) p
 order by r.id desc`;
@@ -170,8 +211,8 @@ ${t.with} r as materialized (
     where org_id = o.id and livemode = mode.livemode and id >= $1::uuid and ${reservationEnds.open}
   ) r
 )
-select count(*) filter (where expires_at > $2::timestamptz)::text, count(*) filter (where expires_at <= $2::timestamptz)::text,
-  count(*) filter (where expires_at <= $2::timestamptz and expires_at > $3::timestamptz)::text
+select count(*) filter (where expires_at > $2::timestamptz)::text as held, count(*) filter (where expires_at <= $2::timestamptz)::text as expired,
+  count(*) filter (where expires_at <= $2::timestamptz and expires_at > $3::timestamptz)::text as "expiredNow"
 from r`,
 };
 
@@ -179,9 +220,6 @@ from r`,
  * Ends holds and records their usage, in one commit and with the same sums as any other event. Rows are locked in key order:
  * of two settlements, the second one sees the result of the first (`retry`). Expired and released holds are settled too,
  * because usage is a fact, even if the Organization is no longer entitled.
- * Per request: its index, outcome, and the reservation with its settlement; whether its event was new, Organization,
- * product, the product's ceiling, the time of the event, and the entitlement's limits with the total around it; cap, total
- * and month if the month is above its cap; and what was noted for thresholds.
  * $1 hashed secret, $2 reservation, $3 quantity (null: what was held), $4 occurred at (null: now), per request · $5 now
  */
 export const settle: Template = {
@@ -230,11 +268,11 @@ ${t.with} target as materialized (
   select s.*, ${totalAround(t, 's', '$5::timestamptz')} as total
   from (select distinct org_id, product_id, livemode, metric from target where limits is not null) s
 )
-select t.place::text, case when t.problem is not null then t.problem when d.id is not null then 'settled' else 'retry' end,
-  ${columns('f', 't')}, f.is_counted::text, t.org_id::text, t.product_id::text, trim_scale(t.max_quantity)::text,
-  (extract(epoch from coalesce(f.settle_occurred_at, f.settled_at)) * 1000)::bigint::text, t.limits::text,
-  a.total,
-  trim_scale(t.unit_cap)::text, trim_scale(m.quantity)::text, m.period::text, (select count(*) from noted)::text
+select t.place::text, case when t.problem is not null then t.problem when d.id is not null then 'settled' else 'retry' end as outcome,
+  ${columns('f', 't')}, f.is_counted::text as "isCounted", t.org_id::text as "orgId", t.product_id::text as "productId",
+  trim_scale(t.max_quantity)::text as "maxQuantity",
+  (extract(epoch from coalesce(f.settle_occurred_at, f.settled_at)) * 1000)::bigint::text as "occurredAtMs", t.limits::text as declared, a.total,
+  trim_scale(t.unit_cap)::text as "unitCap", trim_scale(m.quantity)::text as used, m.period::text, (select count(*) from noted)::text as noted
 from target t
 left join ended d on d.org_id = t.org_id and d.id = t.id and not t.is_twin
 cross join lateral (
@@ -247,6 +285,28 @@ left join around a on a.org_id = t.org_id and a.product_id = t.product_id and a.
 left join raised m on m.org_id = t.org_id and m.product_id = t.product_id and m.metric = t.metric and m.livemode = t.livemode
   and m.period = date_trunc('month', coalesce(t.asked_at, $5::timestamptz) at time zone 'UTC')::date and m.quantity > t.unit_cap`,
 };
+
+/** A row of `settle`: a request, with the settled reservation if it was found. */
+export interface SettlementRow extends ReservationRow {
+  /** Index of the request. */
+  place: string;
+  outcome: string;
+  /** Whether the event was new. */
+  isCounted: string | null;
+  orgId: string;
+  productId: string;
+  maxQuantity: string | null;
+  occurredAtMs: string | null;
+  /** The entitlement's limits as JSON, and `Limited.total`. */
+  declared: string | null;
+  total: string | null;
+  /** Set with `used` and `period` if the month's total is above the cap. */
+  unitCap: string | null;
+  used: string | null;
+  period: string | null;
+  /** How much was noted for thresholds, the same in all rows. */
+  noted: string;
+}
 
 /** Ends a hold that is not settled, unless it has already ended. $1 hashed secret, $2 id, $3 now */
 export const release: Template = {
@@ -263,5 +323,13 @@ ${t.with} key as materialized (
     and r.settled_at is null and r.released_at is null
   returning r.id
 )
-select k.problem, k.org_id::text, k.livemode::text, (select id from released)::text from key k`,
+select k.problem, k.org_id::text as "orgId", k.livemode::text, (select id from released)::text as "releasedId" from key k`,
 };
+
+export interface ReleaseRow {
+  problem: string | null;
+  orgId: string;
+  livemode: string;
+  /** Null if the hold had ended or does not exist. */
+  releasedId: string | null;
+}

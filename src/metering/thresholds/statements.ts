@@ -205,7 +205,7 @@ ${t.with} taken as (
   on conflict (org_id, product_id, livemode, metric, "window", quantity, threshold) do update set at = excluded.at
   where o.at + make_interval(secs => extract(epoch from o."window"::interval)::float8) <= excluded.at
   returning *
-), told as materialized (
+), message as materialized (
   select r.org_id, r.livemode, 'usage.threshold_reached' as type,
     jsonb_build_object(${useJson('r')}, 'threshold', r.threshold, 'used', trim_scale(r.used), 'windowStart', ${timeJson('r.since')},
       'windowEnd', ${timeJson('r.until')}) as data,
@@ -217,8 +217,8 @@ ${t.with} taken as (
     select f.*, null from first_rolling f
     join renewed using (org_id, product_id, livemode, metric, "window", quantity, threshold)
   ) r
-), ${queueInStatement(t, 'told', '$1::timestamptz')}
-select count(*)::text from taken`,
+), ${queueInStatement(t, 'message', '$1::timestamptz')}
+select count(*)::text as taken from taken`,
 };
 
 /**
@@ -243,11 +243,11 @@ ${t.with} refused as materialized (
   on conflict (org_id, product_id, livemode, metric, "window", quantity, threshold) do update set at = excluded.at
   where o.at + interval '1 minute' <= excluded.at
   returning *
-), told as materialized (
+), message as materialized (
   select r.org_id, r.livemode, 'usage.limit_reached' as type,
     jsonb_build_object(${useJson('r')}, 'used', r.used, 'held', r.held, 'remaining', r.remaining, 'requested', r.requested) as data,
     null as once_key
   from refused r join renewed using (org_id, product_id, livemode, metric, "window", quantity)
-), ${queueInStatement(t, 'told', '$12::timestamptz')}
+), ${queueInStatement(t, 'message', '$12::timestamptz')}
 select count(*)::text from webhook_message`,
 };

@@ -24,7 +24,7 @@ export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock
     const now = new Date(clock.now()).toISOString();
     for (;;) {
       const [row] = await run(evaluate, [now]);
-      if (row![0] === '0') return;
+      if (row!.taken === '0') return;
     }
   }
 
@@ -70,7 +70,7 @@ const MAX_RECENT_REPORTS = 10_000;
 /** Reports refusals to webhooks. This process skips a limit that it reported within the last minute. */
 export function createRefusalTeller() {
   const recentReports = new Map<string, number>();
-  return async function tell(run: Run, refused: readonly RefusedLimit[], nowMs: number): Promise<void> {
+  return async function report(run: Run, refused: readonly RefusedLimit[], nowMs: number): Promise<void> {
     const due = new Map<string, RefusedLimit>();
     for (const one of refused) {
       const { orgId, productId, livemode, metric } = one.subject;
@@ -79,19 +79,19 @@ export function createRefusalTeller() {
       if (Math.abs(nowMs - (recentReports.get(name) ?? -Infinity)) >= MINUTE_MS) due.set(name, one);
     }
     if (due.size === 0) return;
-    const told = [...due.values()];
+    const reported = [...due.values()];
     await run(reportRefused, [
-      textArray(told.map(({ subject }) => subject.orgId)),
-      textArray(told.map(({ subject }) => subject.productId)),
-      textArray(told.map(({ subject }) => String(subject.livemode))),
-      textArray(told.map(({ subject }) => subject.metric)),
-      numericArray(told.map(({ state }) => state.quantity)),
-      textArray(told.map(({ state }) => state.window)),
-      textArray(told.map(({ state }) => state.enforcement)),
-      numericArray(told.map(({ state }) => state.used)),
-      numericArray(told.map(({ state }) => state.held)),
-      numericArray(told.map(({ state }) => remainingOf(state))),
-      numericArray(told.map(({ requested }) => requested)),
+      textArray(reported.map(({ subject }) => subject.orgId)),
+      textArray(reported.map(({ subject }) => subject.productId)),
+      textArray(reported.map(({ subject }) => String(subject.livemode))),
+      textArray(reported.map(({ subject }) => subject.metric)),
+      numericArray(reported.map(({ state }) => state.quantity)),
+      textArray(reported.map(({ state }) => state.window)),
+      textArray(reported.map(({ state }) => state.enforcement)),
+      numericArray(reported.map(({ state }) => state.used)),
+      numericArray(reported.map(({ state }) => state.held)),
+      numericArray(reported.map(({ state }) => remainingOf(state))),
+      numericArray(reported.map(({ requested }) => requested)),
       new Date(nowMs).toISOString(),
     ]);
     for (const name of due.keys()) {

@@ -92,12 +92,12 @@ describe('entitlement.changed', () => {
     const [stored] = await database.db.run(
       {
         name: 'test_exact',
-        text: `select data #>> '{entitlement,limits,0,quantity}' from webhook_messages
+        text: `select data #>> '{entitlement,limits,0,quantity}' as quantity from webhook_messages
 where org_id = $1 and data ->> 'change' = 'granted' limit 1`,
       },
       [id],
     );
-    expect(stored).toEqual(['0.1000000000000000000005']);
+    expect(stored).toEqual({ quantity: '0.1000000000000000000005' });
   });
 });
 

@@ -84,7 +84,7 @@ async function explain(statement: Statement, values: unknown[]): Promise<string>
       [],
     );
   });
-  return rows.map(([line]) => line).join('\n');
+  return rows.map((row) => row['QUERY PLAN']).join('\n');
 }
 
 /** A parameter as an SQL literal; the driver converts values that are not text to arrays. */

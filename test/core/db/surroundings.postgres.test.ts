@@ -78,7 +78,9 @@ it('connections read only committed data, whatever the server’s defaults', asy
     expect(read(await db.orm.execute(show))).toBe('read committed');
     expect(read(await db.orm.transaction((tx) => tx.execute(show)))).toBe('read committed');
     expect(read(await db.transaction((tx) => tx.execute(show)))).toBe('read committed');
-    expect((await db.run({ name: 'test_isolation', text: show }, []))[0]).toEqual(['read committed']);
+    expect((await db.run({ name: 'test_isolation', text: show }, []))[0]).toEqual({
+      isolation: 'read committed',
+    });
   });
 });
 

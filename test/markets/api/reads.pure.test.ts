@@ -3,12 +3,11 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../../../src/config.js';
 import type { Database } from '../../../src/core/db/client.js';
-import { toBookStateJson, toMarketJson, writeSignals } from '../../../src/markets/api/market-json.js';
+import { toBookStateJson, toMarketJson, toSignalsJson } from '../../../src/markets/api/market-json.js';
 import type { Signal } from '../../../src/markets/signals/signal.js';
-import type { z } from 'zod';
 import type { HourFit } from '../../../src/markets/learning/running-day.js';
 import { findStation } from '../../../src/markets/market/stations.js';
-import { writeForecast } from '../../../src/markets/api/forecast-json.js';
+import { toForecastJson } from '../../../src/markets/api/forecast-json.js';
 import { forecastSchema, stationListSchema } from '../../../src/markets/api/forecast-schema.js';
 import { marketListSchema } from '../../../src/markets/api/schema.js';
 import { signalListSchema } from '../../../src/markets/api/signal-schema.js';
@@ -311,8 +310,7 @@ describe('GET /forecast/:station', () => {
       { ...part, model: 'nbm', weight: 0, reason: 'nothing has been learned yet' },
     ];
     const days = makeForecasts(event, [0, 0, 1, 0, 0, 0], { at, models }).get('KNYC');
-    const text = writeForecast({ station: findStation('KNYC')!, days, hours: undefined }, new Map());
-    const [day] = (JSON.parse(`${text}}`) as z.output<typeof forecastSchema>).days;
+    const [day] = toForecastJson({ station: findStation('KNYC')!, days, hours: undefined }, new Map()).days;
     expect(day!.models.map(({ model, weight, reason }) => [model, weight, reason])).toEqual([
       ['main', 0.25, null],
       ['hrrr', 0.75, null],
@@ -358,8 +356,7 @@ describe('GET /forecast/:station', () => {
       },
     }).get('KNYC');
     const station = findStation('KNYC')!;
-    const text = writeForecast({ station, days, hours: undefined }, new Map());
-    const [minimum] = (JSON.parse(`${text}}`) as z.output<typeof forecastSchema>).minima;
+    const [minimum] = toForecastJson({ station, days, hours: undefined }, new Map()).minima;
     expect(minimum).toMatchObject({
       method: 'same_day',
       hourlyMeanF: curveF,
@@ -484,7 +481,7 @@ describe('a signal', () => {
       growth: 0.0009,
       gap: 1e-12,
     };
-    const written = writeSignals(
+    const written = toSignalsJson(
       {
         bankroll: 1_000_000_000n,
         kellyShare: 0.25,
@@ -503,13 +500,12 @@ describe('a signal', () => {
           },
         ],
       },
-      () =>
-        JSON.stringify({
-          ...toMarketJson(market!, makeBooks().get(market!.ticker)!, 'kalshi'),
-          ...toBookStateJson({}, market!.ticker),
-        }),
+      () => ({
+        ...toMarketJson(market!, makeBooks().get(market!.ticker)!, 'kalshi'),
+        ...toBookStateJson({}, market!.ticker),
+      }),
     );
-    const body = JSON.parse(`${written},${JSON.stringify(fresh).slice(1)}`) as Record<string, unknown>;
+    const body = { ...written, ...fresh };
     expect(signalListSchema.parse(body)).toEqual(body);
     expect(body).toMatchObject({
       bankroll: '1000.0000',

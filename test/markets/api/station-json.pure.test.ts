@@ -8,14 +8,14 @@ import { indexAreas } from '../../../src/markets/market/stations.js';
 const unknown = (): IndexState[] =>
   indexAreas.map((area) => ({ area, latest: null, calibration: null, problem: null }));
 
-it('the station list shows the venue’s agreement with first reports, and its index, once known', () => {
+it('the station list shows the venue’s agreement with first reports, and its index, once known', async () => {
   const climate = { crossChecks: new Map() as CrossChecks };
   const index = { states: unknown() as readonly IndexState[] };
   const list = createStationList({ climate, index });
-  const read = () =>
-    stationListSchema.parse(JSON.parse(Buffer.concat(list().parts('identity', '}')).toString()));
+  const readText = async () => (await list().encode('identity', {})).toString();
+  const read = async () => stationListSchema.parse(JSON.parse(await readText()));
   const first = list();
-  expect(read().stations[2]!.crossCheck).toEqual({ maximum: null, minimum: null });
+  expect((await read()).stations[2]!.crossCheck).toEqual({ maximum: null, minimum: null });
   // The same answer until facts change.
   expect(list()).toBe(first);
   const maximum = {
@@ -25,7 +25,7 @@ it('the station list shows the venue’s agreement with first reports, and its i
     disagreements: [{ date: '2026-09-02', venue: 91, report: 90 }],
   };
   climate.crossChecks = new Map([['KMIA', { daily_maximum: maximum }]]);
-  expect(read().stations[2]).toMatchObject({ id: 'KMIA', crossCheck: { maximum, minimum: null } });
+  expect((await read()).stations[2]).toMatchObject({ id: 'KMIA', crossCheck: { maximum, minimum: null } });
   expect(list().version).not.toBe(first.version);
   index.states = unknown().with(0, {
     area: indexAreas[0]!,
@@ -39,7 +39,7 @@ it('the station list shows the venue’s agreement with first reports, and its i
     // The message may contain a host name, which must not be shown.
     problem: 'connect refused by 10.0.0.1',
   });
-  expect(read().areas[0]).toMatchObject({
+  expect((await read()).areas[0]).toMatchObject({
     id: 'INDEX-MIAMI',
     latest: { at: '2026-09-13T17:59:00.000Z', temperatureF: 91.28, status: 'degraded' },
     calibration: {
@@ -47,10 +47,10 @@ it('the station list shows the venue’s agreement with first reports, and its i
       members: [{ station: 'KMIA1M', weight: 0.2, offsetC: -0.4 }],
     },
   });
-  expect(Buffer.concat(list().parts('identity', '}')).toString()).not.toContain('10.0.0.1');
+  expect(await readText()).not.toContain('10.0.0.1');
 });
 
-it('the station list has only static facts in a simulated world', () => {
-  const parts = createStationList({ climate: undefined, index: undefined })().parts('identity', '}');
-  expect(stationListSchema.parse(JSON.parse(Buffer.concat(parts).toString())).areas).toHaveLength(4);
+it('the station list has only static facts in a simulated world', async () => {
+  const bytes = await createStationList({ climate: undefined, index: undefined })().encode('identity', {});
+  expect(stationListSchema.parse(JSON.parse(bytes.toString())).areas).toHaveLength(4);
 });

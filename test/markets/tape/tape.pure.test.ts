@@ -93,10 +93,12 @@ async function bytesOf({ snapshot, atMs }: Shown): Promise<string[]> {
     await reads.signalsFor(123n * DOLLAR),
     ...selection.stations.map(({ id }) => reads.forecast(id)),
   ];
-  return answers.map(({ answer, end, tag }) => {
-    const bytes = Buffer.concat(answer.parts('identity', end)).toString('base64');
-    return `${answer.version} ${tag} ${bytes}`;
-  });
+  return Promise.all(
+    answers.map(async ({ answer, lastFields, tag }) => {
+      const bytes = await answer.encode('identity', lastFields);
+      return `${answer.version} ${tag} ${bytes.toString('base64')}`;
+    }),
+  );
 }
 
 const selection = {

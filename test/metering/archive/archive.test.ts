@@ -255,14 +255,14 @@ describe('deletes nothing', () => {
 
 it('a settled reservation with an archived event is complete, and one with a lost event is reported', async () => {
   const { id } = await used(4);
-  const [event] = (await database.db.run(
+  const [event] = await database.db.run<{ idempotencyKey: string; productId: string; apiKeyId: string }>(
     {
       name: 'test_an_event',
-      text: 'select idempotency_key, product_id::text, api_key_id::text from usage_events where org_id = $1 and livemode order by occurred_at limit 1',
+      text: 'select idempotency_key as "idempotencyKey", product_id::text as "productId", api_key_id::text as "apiKeyId" from usage_events where org_id = $1 and livemode order by occurred_at limit 1',
     },
     [id],
-  )) as [string, string, string][];
-  const [idempotencyKey, productId, apiKeyId] = event!;
+  );
+  const { idempotencyKey, productId, apiKeyId } = event!;
   const at = new Date('2030-01-31T20:30:00Z');
   const reservation = {
     orgId: id,

@@ -46,7 +46,7 @@ async function sender() {
     ...more,
   });
   const read = async () =>
-    (await readUsage(database.db, organization.id)).events.map(([name, quantity]) => [name, quantity]);
+    (await readUsage(database.db, organization.id)).events.map(({ key, quantity }) => [key, quantity]);
   return { organization, product, secret: key.secret, cloudEvent, read };
 }
 

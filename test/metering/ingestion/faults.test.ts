@@ -198,7 +198,7 @@ describe('input that validation accepts', () => {
       Array.from({ length: 160 }, (_, i) => ({ code: 'duplicate_mismatch', index: i + 40 })),
     );
     const { events: recorded, drift } = await readUsage(database.db, organization.id);
-    expect(recorded.map(([name, quantity]) => `${name} ${quantity}`).sort()).toEqual(
+    expect(recorded.map(({ key, quantity }) => `${key} ${quantity}`).sort()).toEqual(
       Array.from({ length: 40 }, (_, i) => `key ${i} ${i}`).sort(),
     );
     expect(drift).toEqual([]);
@@ -219,8 +219,8 @@ describe('input that validation accepts', () => {
       expect(await send(key.secret, [event])).toMatchObject({ status: 202, body: { accepted: 1 } });
       expect(await send(key.secret, [event])).toMatchObject({ body: { deduped: 1, warnings: [] } });
       const { events } = await readUsage(database.db, organization.id);
-      expect(new Date(events[0]![4]!).getTime()).toBe(utc + 123);
-      expect(events[0]![4]).toContain('56.123456');
+      expect(new Date(events[0]!.occurredAt).getTime()).toBe(utc + 123);
+      expect(events[0]!.occurredAt).toContain('56.123456');
     },
   );
 
@@ -249,7 +249,7 @@ describe('input that validation accepts', () => {
     });
     expect(response.status).toBe(status);
     const { events, drift } = await readUsage(database.db, organization.id);
-    expect(events.map(([, quantity]) => quantity)).toEqual(stored === undefined ? [] : [stored]);
+    expect(events.map(({ quantity }) => quantity)).toEqual(stored === undefined ? [] : [stored]);
     expect(drift).toEqual([]);
   });
 

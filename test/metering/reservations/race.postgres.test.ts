@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
 import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
-import type { Database, Run, Template } from '../../../src/core/db/client.js';
+import type { Database, Run, Template, TextRow } from '../../../src/core/db/client.js';
 import { openDatabase } from '../../../src/core/db/open.js';
 import type { AppError } from '../../../src/core/errors.js';
 import { createMetrics } from '../../../src/core/metrics.js';
@@ -162,22 +162,22 @@ async function readHistory(db: Database): Promise<{ changes: Change[] }[]> {
   const rows = await db.run(
     {
       name: 'test_history',
-      text: `select xid::text, id::text, quantity::text, (extract(epoch from expires_at) * 1000)::bigint::text,
-          (extract(epoch from held_at) * 1000)::bigint::text, used::text
+      text: `select xid::text, id::text, quantity::text, (extract(epoch from expires_at) * 1000)::bigint::text as "expiresAtMs",
+          (extract(epoch from held_at) * 1000)::bigint::text as "heldAtMs", used::text
         from test_history order by pg_xact_commit_timestamp(xid::xid), xid`,
     },
     [],
   );
   const commits = new Map<string, Change[]>();
-  for (const [xid, id, quantity, expiresAt, heldAt, used] of rows) {
+  for (const { xid, id, quantity, expiresAtMs, heldAtMs, used } of rows) {
     const changes = commits.get(xid!) ?? [];
     commits.set(xid!, changes);
     changes.push({
       xid: BigInt(xid!),
       id: id!,
       quantity: Number(quantity),
-      expiresAtMs: Number(expiresAt),
-      heldAtMs: heldAt == null ? undefined : Number(heldAt),
+      expiresAtMs: Number(expiresAtMs),
+      heldAtMs: heldAtMs == null ? undefined : Number(heldAtMs),
       used: used == null ? undefined : Number(used),
     });
   }
@@ -205,12 +205,13 @@ interface Attempt {
 function watchSnapshots(db: Database, onAttempt: (attempt: Attempt, key: string) => void): Database {
   const [group] = db.shards.groups;
   const text: Template['text'] = (t) =>
-    `${reserve.text(t)}\nunion all select 'snapshot', pg_current_snapshot()::text, null, null, null, null, null, null, null`;
+    `${reserve.text(t)}\nunion all select 'snapshot', pg_current_snapshot()::text, null, null, null, null, null, null, null, null, null, null`;
   const watched: Template = { name: 'test_reserve', text };
-  const run: Run = async (template, values) => {
-    if (template !== reserve) return group!.run(template, values);
+  const run: Run = async <Row>(template: Template, values: unknown[]) => {
+    if (template !== reserve) return group!.run<Row>(template, values);
     const rows = await group!.run(watched, values);
-    const [xmin, xmax, running] = rows.find(([kind]) => kind === 'snapshot')![1]!.split(':');
+    const isSnapshot = ({ number }: TextRow) => number === 'snapshot';
+    const [xmin, xmax, running] = rows.find(isSnapshot)!.limits!.split(':');
     const open = new Set(running!.split(','));
     const list = (place: number) =>
       String(values[place])
@@ -223,11 +224,11 @@ function watchSnapshots(db: Database, onAttempt: (attempt: Attempt, key: string)
       nowMs: Date.parse(String(values[8])),
       quantities: new Map(list(6).map((quantity, i) => [keys[i]!, Number(quantity)])),
       outcomes: new Map(
-        rows.flatMap(([place, outcome]) => (/^\d+$/.test(place!) ? [[keys[Number(place)]!, outcome!]] : [])),
+        rows.flatMap(({ place, outcome }) => (place == null ? [] : [[keys[Number(place)]!, outcome!]])),
       ),
     };
     for (const key of keys) onAttempt(attempt, key);
-    return rows.filter(([kind]) => kind !== 'snapshot');
+    return rows.filter((row) => !isSnapshot(row)) as Row[];
   };
   const own = { ...group!, run };
   return { ...db, shards: { ...db.shards, groups: [own], locate: () => own } };
@@ -260,17 +261,17 @@ it('simultaneous settlements, releases and expiries neither let too much through
       const [row] = await db.run(
         {
           name: 'test_taken',
-          text: `select (select coalesce(sum(quantity), 0)::text from usage_events where org_id = $1),
+          text: `select (select coalesce(sum(quantity), 0)::text from usage_events where org_id = $1) as used,
             (select coalesce(json_agg(json_build_array(extract(epoch from expires_at) * 1000, quantity)), '[]')::text
-             from usage_reservations where org_id = $1 and settled_at is null and released_at is null)`,
+             from usage_reservations where org_id = $1 and settled_at is null and released_at is null) as holds`,
         },
         [orgId],
       );
-      const holds = JSON.parse(row![1]!) as [number, number][];
+      const holds = JSON.parse(row!.holds!) as [number, number][];
       const held = holds.filter(([expiresAt]) => expiresAt > Date.now());
       most = Math.max(
         most,
-        held.reduce((sum, [, quantity]) => sum + quantity, Number(row![0])),
+        held.reduce((sum, [, quantity]) => sum + quantity, Number(row!.used)),
       );
     }
   };
@@ -320,10 +321,10 @@ it('simultaneous settlements, releases and expiries neither let too much through
       ttlSeconds: 600,
     });
   const [row] = await db.run(
-    { name: 'test_used', text: 'select sum(quantity)::text from usage_events where org_id = $1' },
+    { name: 'test_used', text: 'select sum(quantity)::text as used from usage_events where org_id = $1' },
     [orgId],
   );
-  const left = limit - Number(row![0]);
+  const left = limit - Number(row!.used);
   await expect(rest(left + 1)).rejects.toMatchObject({ code: 'limit_reached' });
-  expect((await rest(left)).limits).toMatchObject([{ used: row![0] }, { used: row![0] }]);
+  expect((await rest(left)).limits).toMatchObject([{ used: row!.used }, { used: row!.used }]);
 }, 120_000);

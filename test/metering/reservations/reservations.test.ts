@@ -102,7 +102,7 @@ describe('a reservation', () => {
     expect([other.status, other.body.code]).toEqual([409, 'idempotency_conflict']);
     expect(await t.limits()).toMatchObject([{ used: 2.25, held: 0, remaining: 7.75 }]);
     const { events, drift } = await readUsage(database.db, t.organization.id);
-    expect(events.map(([key, quantity]) => [key, quantity])).toEqual([['r-1', '2.25']]);
+    expect(events.map(({ key, quantity }) => [key, quantity])).toEqual([['r-1', '2.25']]);
     expect(drift).toEqual([]);
   });
 

@@ -6,7 +6,7 @@ import type { Context } from '../../../core/http/context.js';
 import { AppError } from '../../../core/errors.js';
 import { originOf, readPathId } from '../../../core/http/request.js';
 import { parseInput, text } from '../../../core/http/validate.js';
-import { cutPage } from '../../../core/http/page.js';
+import { cutPage, fromCursor, toCursor } from '../../../core/http/page.js';
 import { toPager } from '../../../core/pages/address.js';
 import {
   fieldError,
@@ -61,7 +61,7 @@ export function membersPages(deps: PageDeps): Router {
     const { search, cursor } = readList(req);
     const after = cursor === undefined ? undefined : decodeCursor(cursor);
     const rows = await listMembers(db.orm, orgId, { after, search, limit: PAGE_SIZE });
-    const { page: members, nextCursor } = cutPage(rows, PAGE_SIZE, (last) => encodeCursor(last.email));
+    const { page: members, nextCursor } = cutPage(rows, PAGE_SIZE, (last) => toCursor(last.email));
     const origins = await readOrigins(db.orm, orgId, members);
     const page = { view: 'accounts/members/list', title: 'Members', section: 'members', notices };
     await renderPage(deps, req, res, page, {
@@ -272,11 +272,8 @@ function readList(req: Request): { search: string | undefined; cursor: string | 
   return { search: checked, cursor };
 }
 
-/** The cursor is the last address seen, so every page of the list costs the same. */
-const encodeCursor = (email: string): string => Buffer.from(email).toString('base64url');
-
 function decodeCursor(cursor: string): string {
-  const email = text(254).safeParse(Buffer.from(cursor, 'base64url').toString());
+  const email = text(254).safeParse(fromCursor(cursor));
   if (email.success) return email.data;
   throw new AppError(
     'invalid_request',

@@ -109,8 +109,6 @@ export const putResponses = (schema: z.ZodType) => ({
 
 export const deletedResponses = { 204: { description: 'Deleted.' } };
 
-export const cursorOf = (key: string): string => Buffer.from(key).toString('base64url');
-
 export function notFoundExample(detail: string, request: ExampleRequest): Example {
   return problemExample('not_found', {
     summary: 'Not found',

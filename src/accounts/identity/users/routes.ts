@@ -7,7 +7,6 @@ import { invalidExample, problemExample } from '../../../core/reference/problem-
 import { emailSchema, userAnswerSchema, userSchema } from '../operator/schema.js';
 import {
   createdAt,
-  cursorOf,
   deletedResponses,
   listParts,
   madeId,
@@ -17,7 +16,7 @@ import {
   putResponses,
 } from '../operator/define-route.js';
 import { changeAsOperator, readEmail, readInput, sendDeleted, sendPut } from '../operator/http.js';
-import { readRange, sendPage } from '../../../core/http/page.js';
+import { readRange, sendPage, toCursor } from '../../../core/http/page.js';
 import { mailAccountNotice } from './notices.js';
 import { listUsers, type User } from './queries.js';
 import {
@@ -53,7 +52,7 @@ export const userRoutes = [
         name: 'firstPage',
         summary: 'The first page, of one',
         request: { query: { limit: '1' } },
-        answer: { users: [max], nextCursor: cursorOf(max.email) },
+        answer: { users: [max], nextCursor: toCursor(max.email) },
       },
     ],
     handler:

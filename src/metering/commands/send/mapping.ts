@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { UsageEvent } from '../../../client/client.js';
-import { openJson } from '../../../core/http/json.js';
 import { CommandError } from '../../../commands/kit/command.js';
 
 export interface SourceRecord {
@@ -168,5 +167,5 @@ const shorten = (text: string): string => (text.length > 60 ? `${text.slice(0, 6
 function toEventJson(event: UsageEvent, digits: string | undefined): string {
   if (digits === undefined) return JSON.stringify(event);
   const { quantity: _rounded, ...rest } = event;
-  return `${openJson(rest)},"quantity":${digits}}`;
+  return `${JSON.stringify(rest).slice(0, -1)},"quantity":${digits}}`;
 }

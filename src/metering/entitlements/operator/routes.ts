@@ -5,7 +5,6 @@ import { json } from '../../../core/reference/define-route.js';
 import { problemExample } from '../../../core/reference/problem-examples.js';
 import {
   createdAt,
-  cursorOf,
   deletedResponses,
   listParts,
   notFoundExample,
@@ -21,7 +20,7 @@ import {
   sendPut,
 } from '../../../accounts/identity/operator/http.js';
 import { getOrganization } from '../../../accounts/identity/organizations/organizations.js';
-import { readRange, sendPage } from '../../../core/http/page.js';
+import { readRange, sendPage, toCursor } from '../../../core/http/page.js';
 import { slugSchema } from '../../../accounts/identity/operator/schema.js';
 import { entitlementSchema, grantAnswerSchema } from './schema.js';
 import { getGrant, putGrant, withdrawGrant } from '../grants.js';
@@ -69,7 +68,7 @@ export const entitlementRoutes = [
         name: 'firstPage',
         summary: 'The first page, of two',
         request: { params: { slug: 'acme' }, query: { limit: '2' } },
-        answer: { entitlements: [apiCalls, archive], nextCursor: cursorOf('archive') },
+        answer: { entitlements: [apiCalls, archive], nextCursor: toCursor('archive') },
       },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
     ],

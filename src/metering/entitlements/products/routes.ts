@@ -7,7 +7,6 @@ import { exampleWorld } from '../../reference/example-world.js';
 import { invalidExample } from '../../../core/reference/problem-examples.js';
 import {
   createdAt,
-  cursorOf,
   listParts,
   madeId,
   notFoundExample,
@@ -21,7 +20,7 @@ import {
   readSlug,
   sendPut,
 } from '../../../accounts/identity/operator/http.js';
-import { readRange, sendPage } from '../../../core/http/page.js';
+import { readRange, sendPage, toCursor } from '../../../core/http/page.js';
 import { slugSchema } from '../../../accounts/identity/operator/schema.js';
 import { productSchema, productAnswerSchema } from '../operator/schema.js';
 import { getProduct, putProduct, toExactNumber } from '../products.js';
@@ -53,7 +52,7 @@ export const productRoutes = [
         name: 'firstPage',
         summary: 'The first page, of two',
         request: { query: { limit: '2' } },
-        answer: { products: [product('apiCalls'), product('archive')], nextCursor: cursorOf('archive') },
+        answer: { products: [product('apiCalls'), product('archive')], nextCursor: toCursor('archive') },
       },
     ],
     handler:

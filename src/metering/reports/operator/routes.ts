@@ -1,11 +1,17 @@
 import type { Request } from 'express';
 import { z } from 'zod';
-import { pageSchema, parseQuery, queryError, readRange, sendPage } from '../../../core/http/page.js';
+import {
+  pageSchema,
+  parseQuery,
+  queryError,
+  readRange,
+  sendPage,
+  toCursor,
+} from '../../../core/http/page.js';
 import { sendCsv } from '../../../core/pages/csv.js';
 import { problemExample } from '../../../core/reference/problem-examples.js';
 import { getProduct } from '../../entitlements/products.js';
 import {
-  cursorOf,
   listParts,
   notFoundExample,
   operatorRoute,
@@ -115,7 +121,7 @@ An event may be reported up to seven days after it occurred: the sums of a month
         name: 'nextPage',
         summary: 'A page after the last row',
         request: {
-          query: { ...january, granularity: 'total', cursor: cursorOf(keyOf(used)) },
+          query: { ...january, granularity: 'total', cursor: toCursor(keyOf(used)) },
         },
         answer: { usage: [], nextCursor: null },
       },

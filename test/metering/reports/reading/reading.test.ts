@@ -142,7 +142,7 @@ describe('GET /api/usage', () => {
       const recorded = await database.db.run(
         {
           name: 'test_recorded_sums',
-          text: `select p.slug, u.metric, u.api_key_id::text, trim_scale(sum(u.quantity))::text, count(*)::text
+          text: `select p.slug, u.metric, u.api_key_id::text as "keyId", trim_scale(sum(u.quantity))::text as quantity, count(*)::text as events
 from usage_events u join products p on p.id = u.product_id where u.org_id = $1 and u.livemode group by 1, 2, 3`,
         },
         [organization.id],
@@ -151,9 +151,9 @@ from usage_events u join products p on p.id = u.product_id where u.org_id = $1 a
       expect(text).not.toContain(test.id);
       const series = body.series as (Series & { metric: string })[];
       expect(series.map((s) => [s.productSlug, s.metric, s.apiKeyId].join(' ')).toSorted()).toEqual(
-        recorded.map((row) => row.slice(0, 3).join(' ')).toSorted(),
+        recorded.map(({ slug, metric, keyId }) => `${slug} ${metric} ${keyId}`).toSorted(),
       );
-      for (const [slug, metric, keyId, quantity, events] of recorded) {
+      for (const { slug, metric, keyId, quantity, events } of recorded) {
         const own = series.find(
           (s) => s.productSlug === slug && s.metric === metric && s.apiKeyId === keyId,
         )!;

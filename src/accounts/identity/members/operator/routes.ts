@@ -6,7 +6,6 @@ import { invalidExample } from '../../../../core/reference/problem-examples.js';
 import { emailSchema, memberAnswerSchema, memberSchema } from '../../operator/schema.js';
 import {
   createdAt,
-  cursorOf,
   deletedResponses,
   listParts,
   notFoundExample,
@@ -23,7 +22,7 @@ import {
   sendPut,
 } from '../../operator/http.js';
 import { getOrganization } from '../../organizations/organizations.js';
-import { readRange, sendPage } from '../../../../core/http/page.js';
+import { readRange, sendPage, toCursor } from '../../../../core/http/page.js';
 import { getMember, putMember, removeMemberByEmail } from '../members.js';
 
 const { users } = exampleWorld;
@@ -49,7 +48,7 @@ export const memberRoutes = [
         name: 'firstPage',
         summary: 'The first page, of one',
         request: { params: { slug: 'acme' }, query: { limit: '1' } },
-        answer: { members: [max], nextCursor: cursorOf(max.email) },
+        answer: { members: [max], nextCursor: toCursor(max.email) },
       },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
     ],

@@ -3,7 +3,6 @@ import { json } from '../../../../core/reference/define-route.js';
 import { exampleWorld } from '../../../reference/example-world.js';
 import {
   createdAt,
-  cursorOf,
   listParts,
   madeId,
   notFoundExample,
@@ -12,7 +11,7 @@ import {
   putResponses,
 } from '../../operator/define-route.js';
 import { changeAsOperator, readInput, readSlug, sendPut } from '../../operator/http.js';
-import { readRange, sendPage } from '../../../../core/http/page.js';
+import { readRange, sendPage, toCursor } from '../../../../core/http/page.js';
 import { organizationSchema, slugSchema } from '../../operator/schema.js';
 import { getOrganization, putOrganization } from '../organizations.js';
 import { listOrganizations, type Organization } from '../queries.js';
@@ -39,7 +38,7 @@ export const organizationRoutes = [
         name: 'firstPage',
         summary: 'The first page, of one',
         request: { query: { limit: '1' } },
-        answer: { organizations: [acme], nextCursor: cursorOf('acme') },
+        answer: { organizations: [acme], nextCursor: toCursor('acme') },
       },
     ],
     handler:
