@@ -5,6 +5,7 @@ import ejs from 'ejs';
 import { Router, type Request, type RequestHandler, type Response } from 'express';
 import helmet from 'helmet';
 import { z } from 'zod';
+import { createRecentMap } from '../core/collections.js';
 import { statusByCode, type ErrorCode } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import { perAddressLimit } from '../core/http/rate-limit.js';
@@ -230,13 +231,12 @@ const MAX_KEPT_PAGES = 100;
 function keepPages(
   make: (page: string, origin: string) => Promise<Compressed>,
 ): (page: string, origin: string) => Promise<Compressed> {
-  const kept = new Map<string, Promise<Compressed>>();
+  const kept = createRecentMap<string, Promise<Compressed>>(MAX_KEPT_PAGES);
   return (page, origin) => {
     const name = `${page} ${origin}`;
     const known = kept.get(name);
     if (known) return known;
     const made = make(page, origin);
-    if (kept.size >= MAX_KEPT_PAGES) kept.clear();
     kept.set(name, made);
     made.catch(() => kept.delete(name));
     return made;
