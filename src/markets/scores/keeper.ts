@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { byService, change, type ChangeDeps } from '../../accounts/audit/audit.js';
 import type { Clock } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
+import { shareRun } from '../../core/steps.js';
 import { queueForTraders } from '../../accounts/webhooks/outbox.js';
 import { targetKey } from '../market/market.js';
 import type { CalibrationStore, SnapshotStore } from '../snapshot/snapshot.js';
@@ -87,7 +88,6 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
   const { db, store, calibration, marketSource, forecastSource, clock, log, past } = options;
   const stopping = new AbortController();
   let isFilled = false;
-  let filling: Promise<void> | undefined;
 
   function present(): RecordInputs | undefined {
     const snapshot = store.current;
@@ -131,6 +131,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
     }
   }
 
+  const filling = shareRun(fill);
   return {
     judge,
     async record() {
@@ -145,7 +146,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
       await judge();
     },
     async backfill() {
-      if (!isFilled) await (filling ??= fill().finally(() => (filling = undefined)));
+      if (!isFilled) await filling.run();
     },
     stop: () => stopping.abort(),
   };
