@@ -13,7 +13,7 @@ export function once<T>(make: () => Promise<T>): () => Promise<T> {
 }
 
 export interface SharedRun<T> {
-  run(): Promise<T>;
+  run: () => Promise<T>;
   readonly running: Promise<T> | undefined;
 }
 
