@@ -11,7 +11,7 @@ import { lockOrganization } from '../identity/organizations/queries.js';
 import type { MarketAccess } from '../organizations/table.js';
 import { queueWebhook } from '../webhooks/outbox.js';
 import type { DataOf, WebhookType } from '../webhooks/types.js';
-import { countKeyChanges, findKey, insertKey, updateKey, type KeyRow } from './queries.js';
+import { countKeyChanges, findKey, insertKey, updateKey, type KeyRow, type KeyState } from './queries.js';
 import { generateSecret, hashSecret } from './bearer-key.js';
 
 export type KeyDeps = Pick<Context, 'db' | 'clock' | 'config'>;
@@ -266,8 +266,6 @@ export const toMessage = ({
   livemode,
   expiresAt: expiresAt?.toISOString() ?? null,
 });
-
-export type KeyState = 'active' | 'grace' | 'expired' | 'revoked';
 
 /** A key with a successor is in its grace period until it expires. */
 export function stateOf(

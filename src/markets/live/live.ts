@@ -11,11 +11,12 @@ import { acceptDifferences } from './book.js';
 import { compareAccounts, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
 import { findLiveAccount, findOrgId, listOrdersNamed, updateLiveAccount } from './queries.js';
 import { dissolveOrderGroup } from './order-group.js';
-import { createLiveStatus, type LiveDifference, type LiveReport } from './report.js';
+import { createLiveStatus, type LiveReport } from './report.js';
 import { sendOrder, withdraw, type SendDeps } from './send.js';
 import type { VenueKey } from './sign.js';
 import { createVenue } from './venue.js';
 import type { Authority } from '../../accounts/audit/audit.js';
+import type { LiveDifference } from './compare.js';
 
 /** Sends orders to the venue and monitors the account there. One Organization owns it. */
 export interface LiveTrading extends LiveExecutor {

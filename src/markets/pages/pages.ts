@@ -10,8 +10,7 @@ import type { TradingContext } from '../config.js';
 import { withPurchases, type Holding } from '../ledger/positions.js';
 import { temperatureKinds } from '../market/market.js';
 import type { Micros } from '../market/money.js';
-import type { Place } from '../market/stations.js';
-import { readSwitch, type TradingSwitch } from '../risk/switches.js';
+import { readSwitch } from '../risk/switches.js';
 import type { SignalReport } from '../signals/signal.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
 import { readPriceHistory } from '../snapshot/price-history.js';
@@ -33,6 +32,8 @@ import { toPriceHistoryView } from './price-history-view.js';
 import { toBest, toCities, toOthers, toTabs } from './overview-view.js';
 import { findPaperCash, listPaperHoldings, listPaperPurchases } from '../ledger/queries.js';
 import { addTicketPages, type MarketsPagesDeps } from './ticket-pages.js';
+import type { Place } from '../market/place.js';
+import type { TradingSwitch } from '../risk/queries.js';
 
 /** Limit for cached accounts per snapshot. The cache spares pages that poll every few seconds a new sizing. */
 const MAX_KEPT = 64;

@@ -12,10 +12,11 @@ import type { TradingContext } from '../config.js';
 import { readPageQuery, toModeTabs } from './addresses.js';
 import type { TradingServices } from '../services/services.js';
 import { findLimits, selectLargestOrders } from '../risk/queries.js';
-import { noLimitsDeclared, toEffectiveLimits, toLimitUse } from '../risk/limits.js';
+import { noLimitsDeclared, toEffectiveLimits } from '../risk/limits.js';
 import { midnightOf, readRiskFacts } from '../risk/facts.js';
 import { readSwitch, setSwitch } from '../risk/switches.js';
 import { RISK_PATH, switchActions, toLimitViews, toSwitchChoices } from './risk-view.js';
+import { toLimitUse } from '../risk/exposure.js';
 
 const notices = Object.fromEntries(
   Object.entries(switchActions).map(([state, { done }]) => [state.replace('_', '-'), done]),

@@ -10,7 +10,6 @@ import type { CalibrationStore } from '../snapshot/snapshot.js';
 import { countReliability, toPitHistogram, toReliability, type ReliabilityCount } from './diagnostics.js';
 import { gateErrorRates, gateRule, gateRuleText, judgedSince } from './gates.js';
 import type { SourceNames } from '../learning/queries.js';
-import type { ForecastRecord } from './records.js';
 import {
   countRecords,
   listCrpsByDay,
@@ -25,6 +24,7 @@ import {
 } from './report-queries.js';
 import type { ScoreSummary, ScoresAnswer } from './schema.js';
 import { outcomeOf, recordedBracket } from './score.js';
+import type { ForecastRecord } from '../learning/table.js';
 
 const MAX_RECORDS = 100;
 

@@ -6,7 +6,6 @@ import { createClimateReader } from '../climate/product.js';
 import { readObserved } from '../climate/queries.js';
 import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
 import type { TradingContext } from '../config.js';
-import { calibratedModel } from '../learning/fits.js';
 import type { WeatherSource } from '../weather/weather.js';
 import type { SourceNames } from '../learning/queries.js';
 import { createBookMemory } from '../execution/books.js';
@@ -45,6 +44,7 @@ import {
   type SourceOptions,
   type Sources,
 } from './sources.js';
+import { calibratedModel } from '../learning/calibrated.js';
 
 export const tradingJobs = (
   { config }: TradingContext,

@@ -16,8 +16,8 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import { createKalshiClient } from '../venue/kalshi-client.js';
 import { createKalshiSource } from '../venue/kalshi.js';
 import { createSimulatedSource } from '../venue/simulated.js';
-import { simulateWeather } from '../venue/simulation/weather.js';
-import type { Selection, SimulatedWorld } from '../venue/simulation/world.js';
+import { simulateWeather, type SimulatedWorld } from '../venue/simulation/weather.js';
+import type { Selection } from '../venue/simulation/world.js';
 import { createKeptBooks, type KeptBooksOptions } from '../venue/socket/kept-books.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
 

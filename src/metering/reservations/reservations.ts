@@ -29,6 +29,7 @@ import {
   release,
   reserve,
 } from './statements.js';
+import type { ReservationStatus } from './table.js';
 
 export interface Reservation {
   id: string;
@@ -44,9 +45,6 @@ export interface Reservation {
   settledAtMs: number | null;
   livemode: boolean;
 }
-
-export const reservationStates = ['held', 'settled', 'released', 'expired'] as const;
-export type ReservationStatus = (typeof reservationStates)[number];
 
 export function stateOf(
   { settledAtMs, releasedAtMs, expiresAtMs }: Reservation,
