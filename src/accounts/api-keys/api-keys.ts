@@ -141,9 +141,9 @@ export async function rotateApiKey(
       values: { name, livemode, scopes, expiresAt, rotatedFromId: id },
       audit: { action: 'api_key.rotated', details: { expiresAt, graceMinutes, previousId: id } },
     });
-    if (expiresAt === null || graceEnd < expiresAt)
-      await updateKey(tx, actor.orgId, id, { expiresAt: graceEnd });
-    const previous = await requireKey(tx, actor.orgId, id);
+    const endsAt = expiresAt !== null && expiresAt <= graceEnd ? expiresAt : graceEnd;
+    if (endsAt !== expiresAt) await updateKey(tx, actor.orgId, id, { expiresAt: endsAt });
+    const previous = { ...old, expiresAt: endsAt, successorId: added.key.id };
     const more = { previous: toMessage(previous) };
     await emitMessage(tx, actor, { type: 'api_key.rotated', key: added.key, more, at: now });
     return { ...added, previous };
