@@ -94,7 +94,8 @@ export function createLiveStatus(organization: string, now: () => number) {
     const [first, ...more] = comparison?.differences ?? [];
     if (first) {
       const others = more.length === 0 ? '' : ` (and ${more.length} more)`;
-      return `${first.kind} ${first.subject}: ${first.ours} here, ${first.venues} at the venue${others}`;
+      const what = first.kind === 'cash' ? 'cash' : `${first.kind} ${first.subject}`;
+      return `${what}: ${first.ours} here, ${first.venues} at the venue${others}`;
     }
     if (agreedAt === null) return failure?.reason ?? NOT_YET;
     if (now() - agreedAt.getTime() <= MAX_AGREEMENT_AGE_MS) return null;
