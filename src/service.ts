@@ -215,7 +215,7 @@ const tryToJudgeGates = ({ scores }: TradingServices, log: Logger): Promise<void
 
 const fillPast = ({ scores, refresher }: TradingServices, log: Logger): Promise<void> =>
   scores
-    .backfill()
+    .fillPast()
     // The results show at once, not only after the next refresh.
     .then(() => refresher.refresh())
     .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));

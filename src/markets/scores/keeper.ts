@@ -57,7 +57,7 @@ export interface ScoreKeeper {
   /** Judges the gates by all scored records, including those of other instances. */
   judge(): Promise<void>;
   /** Fills in a simulated world's past once, then judges the gates. In the real world it only judges them. */
-  backfill(): Promise<void>;
+  fillPast(): Promise<void>;
   stop(): void;
 }
 
@@ -105,7 +105,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
     );
   }
 
-  async function fillPast(past: PastFiller): Promise<void> {
+  async function fillFrom(past: PastFiller): Promise<void> {
     const made = await past.fillIn(
       {
         async useFits(fitsAt) {
@@ -122,7 +122,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
 
   async function fill(): Promise<void> {
     try {
-      if (past) await fillPast(past);
+      if (past) await fillFrom(past);
       else await judge();
       isFilled = true;
     } catch (error) {
@@ -145,7 +145,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
       log.info({ scored }, 'forecasts of days that have settled are scored');
       await judge();
     },
-    async backfill() {
+    async fillPast() {
       if (!isFilled) await filling.run();
     },
     stop: () => stopping.abort(),

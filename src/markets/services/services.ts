@@ -101,7 +101,7 @@ const learningJobs = ({
   // Checks every minute, though a record is due only every five.
   { name: 'record-prices', schedule: '18 * * * * *', run: () => prices.record() },
   { name: 'clean-up-prices', schedule: '0 51 * * * *', run: () => prices.cleanUp() },
-  { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => scores.backfill() },
+  { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => scores.fillPast() },
 ];
 
 /** `seconds` divides a minute. */
