@@ -97,6 +97,12 @@ const floors = [
 export default {
   forbidden: [
     {
+      name: 'no-cycle-between-files',
+      severity: 'error',
+      from: {},
+      to: { circular: true },
+    },
+    {
       name: 'no-cycle-between-folders',
       severity: 'error',
       scope: 'folder',

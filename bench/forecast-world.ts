@@ -2,7 +2,7 @@
 import type { SnapshotInputs, SnapshotRules } from '../src/markets/snapshot/build-snapshot.js';
 import { KnownHistory } from '../src/markets/training/forecast-archive.js';
 import { train } from '../src/markets/training/training.js';
-import { calibratedModel, noFits, type FitBook } from '../src/markets/learning/fits.js';
+import { noFits, type FitBook } from '../src/markets/learning/fits.js';
 import { meanAndVariance } from '../src/markets/weather/weather.js';
 import { createSimulatedWeatherSource, readWeatherOf } from '../src/markets/weather/simulated.js';
 import { createSimulatedSource, readMarketsOf } from '../src/markets/venue/simulated.js';
@@ -12,6 +12,7 @@ import { gateKeys } from '../src/markets/scores/gates.js';
 import { simulateWeather } from '../src/markets/venue/simulation/weather.js';
 import { stationDaysAround, subjectsOf } from '../src/markets/venue/simulation/world.js';
 import type { KnownRun } from '../src/markets/learning/queries.js';
+import { calibratedModel } from '../src/markets/learning/calibrated.js';
 
 export const SEED = 'gauge';
 const DAY_MS = 24 * 60 * 60 * 1000;

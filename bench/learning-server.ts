@@ -16,7 +16,7 @@ const EVERY_MS = 3_000;
 const log = pino({ level: 'silent' });
 const service = await startService(readConfig(process.env), { log, accessLog: log });
 const trading = service.services.trading;
-await trading.scores.backfill();
+await trading.scores.fillPast();
 let isLearning = false;
 process.on('SIGUSR2', () => (isLearning = !isLearning));
 process.on('SIGTERM', () => void service.stop().then(() => process.exit(0)));

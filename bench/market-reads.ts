@@ -7,7 +7,6 @@ import { systemClock } from '../src/core/time.js';
 import { createMetrics } from '../src/core/metrics.js';
 import { createMarketMetrics } from '../src/markets/metrics.js';
 import { createCalibrationStore, createSnapshotStore } from '../src/markets/snapshot/snapshot.js';
-import { calibratedModel } from '../src/markets/learning/fits.js';
 import { createSimulatedWeatherSource } from '../src/markets/weather/simulated.js';
 import { createSimulatedSource } from '../src/markets/venue/simulated.js';
 import { createSnapshotReads } from '../src/markets/api/snapshot-reads.js';
@@ -16,6 +15,7 @@ import { stations } from '../src/markets/market/stations.js';
 import { historyAt, openGates, SEED, trainAnew, weather } from './forecast-world.js';
 import type { Measure, World } from './measures.js';
 import { getRequest, load, startBaseline, startProduct } from './world.js';
+import { calibratedModel } from '../src/markets/learning/calibrated.js';
 
 /** The simulated venue: two days of six brackets in seven cities. */
 const MARKETS = '/markets?status=active';

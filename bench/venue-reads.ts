@@ -10,7 +10,6 @@ import { systemClock } from '../src/core/time.js';
 import { createMetrics } from '../src/core/metrics.js';
 import { createMarketMetrics } from '../src/markets/metrics.js';
 import { createCalibrationStore, createSnapshotStore } from '../src/markets/snapshot/snapshot.js';
-import { calibratedModel } from '../src/markets/learning/fits.js';
 import { createKalshiClient } from '../src/markets/venue/kalshi-client.js';
 import { createKalshiSource } from '../src/markets/venue/kalshi.js';
 import { createSnapshotReads } from '../src/markets/api/snapshot-reads.js';
@@ -19,6 +18,7 @@ import { plentyOfTokens } from '../test/markets/venue-tokens.js';
 import { measureIdle, measureRefreshes, openReader, rate } from './market-reads.js';
 import type { Measure, World } from './measures.js';
 import { startBaseline, startProduct, type Product } from './world.js';
+import { calibratedModel } from '../src/markets/learning/calibrated.js';
 
 const READERS = 1_000;
 const CHANGES_PER_SECOND = 200;

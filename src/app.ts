@@ -12,6 +12,9 @@ import {
   requireWholeAddress,
 } from './core/http/request.js';
 import { jsonHeaders } from './core/http/headers.js';
+import { accountStatuses } from './accounts/errors.js';
+import { commonStatuses, type StatusByCode } from './core/errors.js';
+import { setErrorStatuses } from './core/http/problem.js';
 import { unknownRoute } from './core/http/unknown-route.js';
 import { pageErrorHandler } from './core/pages/error-page.js';
 import { mountRoutes } from './core/reference/define-route.js';
@@ -45,6 +48,15 @@ export function createApp(
   app.set('etag', false);
   app.set('query parser', 'simple');
   app.set('trust proxy', context.config.trustProxy);
+  setErrorStatuses(
+    app,
+    Object.assign(
+      {},
+      commonStatuses,
+      accountStatuses,
+      ...products.map(({ errors }) => errors),
+    ) as StatusByCode,
+  );
   app.engine('ejs', ejs.renderFile);
   app.set('view engine', 'ejs');
   app.set('views', fileURLToPath(new URL('../views', import.meta.url)));

@@ -3,11 +3,12 @@ import type { Registry } from 'prom-client';
 import type { CallDeps } from './accounts/api-keys/key-use.js';
 import type { LimitCalls } from './accounts/api-keys/guards.js';
 import type { ConfigPart, ServiceConfig } from './core/config.js';
+import type { StatusByCode } from './core/errors.js';
 import type { Job } from './core/db/jobs.js';
 import type { Context } from './core/http/context.js';
 import type { Metrics } from './core/metrics.js';
 import type { ReadOwnPart } from './core/reference/own-examples.js';
-import type { ReferencePart } from './core/reference/part.js';
+import type { ReferencePart } from './core/reference/described.js';
 import type { Wording } from './accounts/audit/wording.js';
 import type { CustomerSummary } from './console/customer-summary.js';
 import type { ConsoleDeps, CustomerTab } from './console/page.js';
@@ -31,6 +32,8 @@ export interface Product {
   customerTabs: CustomerTab[];
   customerSummary?: CustomerSummary;
   readOverviewPanel?: ReadOverviewPanel;
+  /** HTTP status of each error code that the product adds. */
+  errors: Partial<StatusByCode>;
   createMetrics: (registers: Registry[]) => Partial<Metrics>;
   /** Default: always on. */
   isOn?: (config: ServiceConfig) => boolean;

@@ -1,6 +1,7 @@
 import { accountsReference } from './accounts/reference.js';
 import { describeWebhooks } from './accounts/webhooks/types.js';
-import { joinReference, type Reference } from './core/reference/part.js';
+import type { Reference } from './core/reference/described.js';
+import { joinReference } from './core/reference/part.js';
 import { introduction, serviceReference } from './mounts/service-reference.js';
 import type { Product } from './product.js';
 

@@ -1,4 +1,4 @@
-import type { ReferencePart } from '../core/reference/part.js';
+import type { ReferencePart } from '../core/reference/described.js';
 import { keyChangeRoutes } from './api-keys/key-change-routes.js';
 import { apiKeyReadRoutes, ownKeyRoute } from './api-keys/routes.js';
 import { memberRoutes } from './identity/members/operator/routes.js';
@@ -6,6 +6,7 @@ import { organizationRoutes } from './identity/organizations/operator/routes.js'
 import { sessionRoutes } from './identity/organizations/routes.js';
 import { signInRoutes } from './identity/sign-in/sign-in-routes.js';
 import { userRoutes } from './identity/users/routes.js';
+import { accountStatuses } from './errors.js';
 import { errorGuide } from './reference/error-guide.js';
 import { deliveryRoutes } from './webhooks/delivery-routes.js';
 import { webhookRoutes } from './webhooks/routes.js';
@@ -49,6 +50,7 @@ changes or the membership ends. Every change from a browser must come from the s
   },
   circumstances,
   credentials,
+  statuses: accountStatuses,
   errors: errorGuide,
   routes: [
     ownKeyRoute,

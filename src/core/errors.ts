@@ -1,5 +1,5 @@
-/** Every error code with its HTTP status. Clients switch on these codes, so a code never changes its meaning. */
-export const statusByCode = {
+/** HTTP statuses of the codes that any part of the service may answer with. */
+export const commonStatuses = {
   invalid_json: 400,
   invalid_request: 400,
   session_cookie_not_allowed: 400,
@@ -12,41 +12,31 @@ export const statusByCode = {
   insufficient_scope: 403,
   forbidden_role: 403,
   cross_site_request: 403,
-  entitlement_required: 403,
-  entitlement_read_only: 403,
-  live_trading_disabled: 403,
   not_found: 404,
-  entitlement_not_found: 404,
-  event_not_found: 404,
-  unknown_station: 404,
-  unknown_market: 404,
   method_not_allowed: 405,
   request_timeout: 408,
   key_not_active: 409,
   key_already_rotated: 409,
   idempotency_conflict: 409,
-  backfill_state: 409,
-  limit_reached: 409,
-  market_closed: 409,
   body_too_large: 413,
   batch_too_large: 413,
   unsupported_media_type: 415,
-  unknown_metric: 422,
-  timestamp_out_of_range: 422,
-  quantity_out_of_range: 422,
-  insufficient_funds: 422,
-  insufficient_position: 422,
-  risk_limit: 422,
-  price_moved: 422,
   rate_limited: 429,
   headers_too_large: 431,
   unavailable: 503,
-  market_data_unavailable: 503,
-  market_data_stale: 503,
   internal: 500,
 } as const;
 
-export type ErrorCode = keyof typeof statusByCode;
+type CommonStatuses = typeof commonStatuses;
+
+/**
+ * Every error code with its HTTP status. Clients switch on these codes, so a code never changes its meaning. Accounts and
+ * each product add theirs with `declare module`.
+ */
+export interface ErrorStatuses extends CommonStatuses {}
+
+export type ErrorCode = keyof ErrorStatuses;
+export type StatusByCode = Readonly<Record<ErrorCode, number>>;
 
 /** An offending place. `pointer` is an RFC 6901 JSON pointer into the request body. */
 export interface ErrorPlace {

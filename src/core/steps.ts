@@ -12,6 +12,22 @@ export function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
+export interface SharedRun<T> {
+  run: () => Promise<T>;
+  readonly running: Promise<T> | undefined;
+}
+
+/** Runs `work` once at a time: a call during a run joins it. */
+export function shareRun<T>(work: () => Promise<T>): SharedRun<T> {
+  let running: Promise<T> | undefined;
+  return {
+    run: () => (running ??= work().finally(() => (running = undefined))),
+    get running() {
+      return running;
+    },
+  };
+}
+
 export function inChunks<T>(items: readonly T[], size: number): T[][] {
   return Array.from({ length: Math.ceil(items.length / size) }, (_, i) =>
     items.slice(i * size, (i + 1) * size),

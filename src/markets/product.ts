@@ -11,6 +11,7 @@ import { auditWording } from './dashboard/audit-wording.js';
 import { sections } from './dashboard/sections.js';
 import { demo } from './demo/demo.js';
 import { seedDemoTrading } from './demo/trading.js';
+import { marketStatuses } from './errors.js';
 import { reconciliationRoutes } from './live/routes.js';
 import { createMarketMetrics } from './metrics.js';
 import { createOwnMarketsReader } from './own-values.js';
@@ -40,6 +41,7 @@ declare module '../product.js' {
 export const markets: Product = {
   name: 'markets',
   config: marketsConfig,
+  errors: marketStatuses,
   createMetrics: createMarketMetrics,
   demo,
   auditWording,
@@ -95,7 +97,7 @@ const tryToJudgeGates = ({ scores }: TradingServices, log: Logger): Promise<void
 
 const fillPast = ({ scores, refresher }: TradingServices, log: Logger): Promise<void> =>
   scores
-    .backfill()
+    .fillPast()
     // The results show at once, not only after the next refresh.
     .then(() => refresher.refresh())
     .then(() => undefined)

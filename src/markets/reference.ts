@@ -1,4 +1,5 @@
-import { callsPerKey, type ReferencePart, type ScopeExamples } from '../core/reference/part.js';
+import type { ReferencePart, ScopeExamples } from '../core/reference/described.js';
+import { callsPerKey } from '../core/reference/part.js';
 import { problemExample } from '../core/reference/problem-examples.js';
 import { forecastRoutes } from './api/forecast-routes.js';
 import { marketRoutes } from './api/market-routes.js';
@@ -8,6 +9,7 @@ import { reconciliationRoutes } from './live/routes.js';
 import { placeOrderRoute } from './orders/order-routes.js';
 import { changeOrderRoutes, tradeRoutes } from './orders/trade-routes.js';
 import { portfolioRoutes } from './portfolio/routes.js';
+import { marketStatuses } from './errors.js';
 import { errorGuide } from './reference/error-guide.js';
 import { tradingControlRoutes } from './risk/operator/routes.js';
 import { scoresRoutes } from './scores/routes.js';
@@ -69,6 +71,7 @@ export const marketsReference: ReferencePart = {
   credentials,
   limits,
   scopes: { 'trading:read': tradingScope, 'trading:write': tradingScope },
+  statuses: marketStatuses,
   errors: errorGuide,
   routes: [
     ...marketRoutes,

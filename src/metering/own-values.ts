@@ -1,6 +1,6 @@
 import type { Context } from '../core/http/context.js';
 import { stamp, type OwnPart, type ReadOwnPart } from '../core/reference/own-examples.js';
-import type { SentRequest } from '../core/reference/problem-examples.js';
+import type { SentRequest } from '../core/reference/described.js';
 import { monthOf, monthRange } from '../core/time.js';
 import { listProductsInEffect } from './entitlements/queries.js';
 import { exampleWorld } from './reference/example-world.js';

@@ -19,6 +19,7 @@ import { productRoutes } from './entitlements/products/routes.js';
 import { findLiveProduct } from './entitlements/queries.js';
 import { createEntitlementReader } from './entitlements/reader.js';
 import { entitlementRoutes } from './entitlements/routes.js';
+import { meteringStatuses } from './errors.js';
 import { createIngestion } from './ingestion/ingestion.js';
 import { usageRoutes } from './ingestion/routes.js';
 import { createMeteringMetrics } from './metrics.js';
@@ -44,6 +45,7 @@ declare module '../product.js' {
 export const metering: Product = {
   name: 'metering',
   config: meteringConfig,
+  errors: meteringStatuses,
   createMetrics: createMeteringMetrics,
   demo,
   auditWording,

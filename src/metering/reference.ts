@@ -1,10 +1,12 @@
-import { callsPerKey, type ReferencePart } from '../core/reference/part.js';
+import type { ReferencePart } from '../core/reference/described.js';
+import { callsPerKey } from '../core/reference/part.js';
 import { backfillRoutes } from './backfills/routes.js';
 import { correctionRoutes, operatorCorrectionRoutes } from './corrections/routes.js';
 import { entitlementRoutes as operatorEntitlementRoutes } from './entitlements/operator/routes.js';
 import { productRoutes } from './entitlements/products/routes.js';
 import { entitlementRoutes } from './entitlements/routes.js';
 import { usageRoutes } from './ingestion/routes.js';
+import { meteringStatuses } from './errors.js';
 import { errorGuide } from './reference/error-guide.js';
 import { customerUsageRoutes } from './reports/operator/routes.js';
 import { usageReadRoutes } from './reports/reading/routes.js';
@@ -44,6 +46,7 @@ export const meteringReference: ReferencePart = {
     'usage:correct': { holder: 'correctorKey', outsider: 'usageKey' },
     'entitlements:read': { holder: 'liveKey', limited: 'readerKey', outsider: 'usageKey' },
   },
+  statuses: meteringStatuses,
   errors: errorGuide,
   routes: [
     ...usageRoutes,

@@ -5,7 +5,8 @@ import ejs from 'ejs';
 import { Router, type Request, type RequestHandler, type Response } from 'express';
 import helmet from 'helmet';
 import { z } from 'zod';
-import { statusByCode, type ErrorCode } from '../core/errors.js';
+import { createRecentMap } from '../core/collections.js';
+import type { ErrorCode } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import { perAddressLimit } from '../core/http/rate-limit.js';
 import { compress, createAssets, sendCompressed, type Compressed } from '../core/http/assets.js';
@@ -15,7 +16,7 @@ import { once } from '../core/steps.js';
 import { conditional, defineRoute, excerpt, mountRoutes } from '../core/reference/define-route.js';
 import type { OpenApiDocument } from '../core/reference/document.js';
 import type { OwnValues } from '../core/reference/own-examples.js';
-import type { Reference } from '../core/reference/part.js';
+import type { Reference } from '../core/reference/described.js';
 import { problemExample } from '../core/reference/problem-examples.js';
 
 interface Documents {
@@ -238,13 +239,12 @@ const MAX_KEPT_PAGES = 100;
 function keepPages(
   make: (page: string, origin: string) => Promise<Compressed>,
 ): (page: string, origin: string) => Promise<Compressed> {
-  const kept = new Map<string, Promise<Compressed>>();
+  const kept = createRecentMap<string, Promise<Compressed>>(MAX_KEPT_PAGES);
   return (page, origin) => {
     const name = `${page} ${origin}`;
     const known = kept.get(name);
     if (known) return known;
     const made = make(page, origin);
-    if (kept.size >= MAX_KEPT_PAGES) kept.clear();
     kept.set(name, made);
     made.catch(() => kept.delete(name));
     return made;
@@ -330,14 +330,13 @@ async function toSent(document: OpenApiDocument): Promise<{ body: Compressed; et
   return { body: await compress(Buffer.from(json)), etag };
 }
 
-function listErrors({ errors }: Reference) {
-  const codes = Object.keys(statusByCode) as ErrorCode[];
+function listErrors({ errors, statuses }: Reference) {
+  const codes = Object.keys(statuses) as ErrorCode[];
   return codes
-    .filter((code) => code in errors)
     .map((code) => ({
       code,
-      status: statusByCode[code],
-      title: STATUS_CODES[statusByCode[code]],
+      status: statuses[code],
+      title: STATUS_CODES[statuses[code]],
       ...errors[code],
     }))
     .toSorted((a, b) => a.status - b.status);

@@ -1,5 +1,5 @@
 import { exampleWorld } from '../core/reference/example-world.js';
-import type { ReferencePart } from '../core/reference/part.js';
+import type { ReferencePart } from '../core/reference/described.js';
 import { auditLogRoutes } from '../dashboard/audit-log/operator/routes.js';
 import { healthRoutes } from '../health/routes.js';
 import { documentationRoutes } from './documentation.js';

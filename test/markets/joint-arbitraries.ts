@@ -1,4 +1,5 @@
-import type { JointProblem, Leg, Limit } from '../../src/markets/sizing/joint.js';
+import type { JointProblem } from '../../src/markets/sizing/joint.js';
+import type { Limit, Leg } from '../../src/markets/sizing/model.js';
 
 /** Seeded numbers from 0 to 1, so that a thousand events are identical on every run. */
 export function randomOf(seed: number): () => number {

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { RouteDescription } from '../../src/core/reference/define-route.js';
 import { exampleWorld } from '../../src/core/reference/example-world.js';
 import type { Circumstance, Credential } from '../../src/core/reference/names.js';
-import type { SentExample } from '../../src/core/reference/problem-examples.js';
+import type { SentExample } from '../../src/core/reference/described.js';
 import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
 import type { MarketAccess } from '../../src/accounts/organizations/table.js';

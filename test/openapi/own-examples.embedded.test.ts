@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { scopes as allScopes } from '../../src/core/scopes.js';
+import { scopes as allScopes } from '../../src/accounts/api-keys/scopes.js';
 import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
 import { signedIn } from '../support/accounts.js';

@@ -1,7 +1,8 @@
 import { get, type IncomingHttpHeaders } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { statusByCode } from '../../src/core/errors.js';
 import { webhookTypes } from '../../src/accounts/webhooks/types.js';
+import { products } from '../../src/products.js';
+import { describeService } from '../../src/reference.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 
@@ -206,7 +207,7 @@ it('has each message of webhooks, and beside them the reference that has their n
 describe('/docs/errors', () => {
   it('has the place that the type of each problem leads to', async () => {
     const html = await (await ask('/docs/errors')).text();
-    for (const [code, status] of Object.entries(statusByCode)) {
+    for (const [code, status] of Object.entries((await describeService(products)).statuses)) {
       expect(html).toContain(`id="${code}"`);
       expect(html).toMatch(new RegExp(`<code>${code}</code></a> <span class="quiet">${status} `));
     }

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { eq } from 'drizzle-orm';
+import { Secret, TOTP } from 'otpauth';
 import type { Database } from '../../src/core/db/client.js';
 import { generateRecoveryCodes, hashRecoveryCode } from '../../src/accounts/identity/second-factor/codes.js';
-import { codeOf, generateSecret, stepAt } from '../../src/accounts/identity/second-factor/totp.js';
+import { generateSecret, STEP_MS } from '../../src/accounts/identity/second-factor/totp.js';
 import { recoveryCodes, secondFactors } from '../../src/tables.js';
 import type { TestClock } from './service.js';
 
@@ -46,4 +47,4 @@ export async function giveSecondFactor(
 export const authenticator =
   (secret: string, clock: TestClock) =>
   (steps = 0): string =>
-    codeOf(secret, stepAt(clock.now()) + steps);
+    TOTP.generate({ secret: Secret.fromBase32(secret), timestamp: clock.now() + steps * STEP_MS });

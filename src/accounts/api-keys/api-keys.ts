@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit, change, byService, type Authority } from '../audit/audit.js';
-import { isOfMarkets, scopes as allScopes, type Scope } from '../../core/scopes.js';
+import { isOfMarkets, scopes as allScopes, type Scope } from './scopes.js';
 import type { Context } from '../../core/http/context.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
@@ -11,7 +11,7 @@ import { lockOrganization } from '../identity/organizations/queries.js';
 import type { MarketAccess } from '../organizations/table.js';
 import { queueWebhook } from '../webhooks/outbox.js';
 import type { DataOf, WebhookType } from '../webhooks/types.js';
-import { countKeyChanges, findKey, insertKey, updateKey, type KeyRow } from './queries.js';
+import { countKeyChanges, findKey, insertKey, updateKey, type KeyRow, type KeyState } from './queries.js';
 import { generateSecret, hashSecret } from './bearer-key.js';
 
 export type KeyDeps = Pick<Context, 'db' | 'clock' | 'config'>;
@@ -141,9 +141,9 @@ export async function rotateApiKey(
       values: { name, livemode, scopes, expiresAt, rotatedFromId: id },
       audit: { action: 'api_key.rotated', details: { expiresAt, graceMinutes, previousId: id } },
     });
-    if (expiresAt === null || graceEnd < expiresAt)
-      await updateKey(tx, actor.orgId, id, { expiresAt: graceEnd });
-    const previous = await requireKey(tx, actor.orgId, id);
+    const endsAt = expiresAt !== null && expiresAt <= graceEnd ? expiresAt : graceEnd;
+    if (endsAt !== expiresAt) await updateKey(tx, actor.orgId, id, { expiresAt: endsAt });
+    const previous = { ...old, expiresAt: endsAt, successorId: added.key.id };
     const more = { previous: toMessage(previous) };
     await emitMessage(tx, actor, { type: 'api_key.rotated', key: added.key, more, at: now });
     return { ...added, previous };
@@ -266,8 +266,6 @@ export const toMessage = ({
   livemode,
   expiresAt: expiresAt?.toISOString() ?? null,
 });
-
-export type KeyState = 'active' | 'grace' | 'expired' | 'revoked';
 
 /** A key with a successor is in its grace period until it expires. */
 export function stateOf(

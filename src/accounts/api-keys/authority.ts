@@ -1,7 +1,7 @@
 import { and, eq } from 'drizzle-orm';
 import type { Authority } from '../audit/audit.js';
 import { invalidKey, keyError, type KeyProblem } from './bearer-key.js';
-import type { Scope } from '../../core/scopes.js';
+import type { Scope } from './scopes.js';
 import { apiKeys } from './table.js';
 
 export interface KeyAuthority extends Authority {

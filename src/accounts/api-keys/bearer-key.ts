@@ -1,7 +1,8 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { Request } from 'express';
+import { createRecentMap } from '../../core/collections.js';
 import { AppError } from '../../core/errors.js';
-import { type Scope, isOfMarkets } from '../../core/scopes.js';
+import { type Scope, isOfMarkets } from './scopes.js';
 import type { Clock } from '../../core/time.js';
 import type { Database, Template } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
@@ -201,11 +202,9 @@ interface KeyState {
 }
 
 export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): KeyReader {
-  const identities = new Map<string, KeyIdentity>();
+  const identities = createRecentMap<string, KeyIdentity>(MAX_IDENTITIES);
   function remember(hashedSecret: string, { orgId, keyId }: Principal): void {
-    if (keyId === '' || identities.has(hashedSecret)) return;
-    if (identities.size >= MAX_IDENTITIES) identities.delete(identities.keys().next().value!);
-    identities.set(hashedSecret, { orgId, keyId });
+    if (keyId !== '' && !identities.get(hashedSecret)) identities.set(hashedSecret, { orgId, keyId });
   }
   const coalescer = createGroupCoalescer<KeyRequest, KeyState>(db.shards, ({ run, parallelReads }) => ({
     async flush(requests) {

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { type Clock, DAY_MS } from '../../core/time.js';
-import type { Scope } from '../../core/scopes.js';
+import type { Scope } from './scopes.js';
 import { intArray, textArray } from '../../core/db/sql.js';
 import type { Orm, Template } from '../../core/db/client.js';
 

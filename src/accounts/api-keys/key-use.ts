@@ -11,7 +11,7 @@ import {
   type MinuteCalls,
   type CallRefusal,
 } from './key-use-queries.js';
-import type { Scope } from '../../core/scopes.js';
+import type { Scope } from './scopes.js';
 
 /** Gathers calls of keys in memory and writes them at least once a minute, which avoids a write per request. */
 export interface KeyUse {

@@ -30,7 +30,7 @@ import {
   type KeyFilter,
   watchKey,
 } from './queries.js';
-import type { Scope } from '../../core/scopes.js';
+import type { Scope } from './scopes.js';
 import { canManage, readId, readUsedScopes, requireKeyDetails, SECTION, showBudget } from './request.js';
 import { GATHERED_MS } from './key-use.js';
 import { listApiKeysSchema } from './schema.js';

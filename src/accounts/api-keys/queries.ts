@@ -19,9 +19,10 @@ import {
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { managingRoles, memberships, users } from '../organizations/table.js';
-import type { KeyState } from './api-keys.js';
 import type { CallRefusal } from './key-use-queries.js';
 import { apiKeyCalls, apiKeyDirectory, apiKeys, apiKeyScopeUse } from './table.js';
+
+export type KeyState = 'active' | 'grace' | 'expired' | 'revoked';
 
 const keySuccessor = alias(apiKeys, 'successor');
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { idField, nextCursorField, timeField } from '../../core/http/fields.js';
 import { text, timeInput } from '../../core/http/validate.js';
 import { organizationFields } from '../identity/organizations/schema.js';
-import { scopes } from '../../core/scopes.js';
+import { scopes } from './scopes.js';
 
 export const MAX_BODY_BYTES = 16 * 1024;
 

@@ -1,8 +1,8 @@
 import { formatCount, formatDuration } from '../../core/pages/format.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
-import { stateOf, type ChangeBudget, type KeyState } from './api-keys.js';
-import type { KeyDetails } from './queries.js';
-import type { Scope } from '../../core/scopes.js';
+import { stateOf, type ChangeBudget } from './api-keys.js';
+import type { KeyDetails, KeyState } from './queries.js';
+import type { Scope } from './scopes.js';
 
 const stateBadges: Record<KeyState, { label: string; tone: 'good' | 'warn' | 'bad' | 'none' }> = {
   active: { label: 'Active', tone: 'good' },

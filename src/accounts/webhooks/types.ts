@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { exactField, idField, timeField } from '../../core/http/fields.js';
 import type { ExactNumber } from '../../core/http/json.js';
-import type { DescribedWebhook } from '../../core/reference/document.js';
+import type { DescribedWebhook } from '../../core/reference/described.js';
 
 interface TypeDescription {
   summary: string;

@@ -2,7 +2,9 @@ import { setTimeout } from 'node:timers/promises';
 import { sql, type SQL } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import type pg from 'pg';
+import { createRecentMap } from '../collections.js';
 import { createCoalescer } from './coalesce.js';
+import { shareRun } from '../steps.js';
 import { textArray, selectRows } from './sql.js';
 import {
   isDatabaseUnavailable,
@@ -82,7 +84,6 @@ export type CitusShards = Shards & { close(): Promise<void> };
 export function createShards(deps: CitusDeps): CitusShards {
   const { whole } = oneShardGroup(deps.db);
   let groups: CitusGroup[] = [];
-  let loading: Promise<void> | undefined;
   let loadedAt = -Infinity;
   const watchers: ShardWatcher[] = [];
   const hashes = createHashes(deps.db);
@@ -109,10 +110,11 @@ export function createShards(deps: CitusDeps): CitusShards {
     for (const group of known.values()) await group.end();
   }
 
+  const loading = shareRun(read);
   const reload = (isUrgent: boolean): Promise<void> => {
     if (!isUrgent && performance.now() - loadedAt < RELOAD_EVERY_MS) return Promise.resolve();
     loadedAt = performance.now();
-    return (loading ??= read().finally(() => (loading = undefined)));
+    return loading.run();
   };
 
   return {
@@ -139,7 +141,7 @@ export function createShards(deps: CitusDeps): CitusShards {
 
 /** Caches the hashes of Organizations, by id and by the secrets of their keys. */
 function createHashes(db: CitusDeps['db']) {
-  const located = new Map<string, number>();
+  const located = createRecentMap<string, number>(MAX_LOCATED);
 
   const directory = createCoalescer<string, number | null>({
     async flush(hashedSecrets) {
@@ -156,7 +158,6 @@ function createHashes(db: CitusDeps['db']) {
   });
 
   function keep(name: string, hash: number): number {
-    if (located.size >= MAX_LOCATED) located.delete(located.keys().next().value!);
     located.set(name, hash);
     return hash;
   }

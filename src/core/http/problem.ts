@@ -1,9 +1,9 @@
 import { STATUS_CODES } from 'node:http';
-import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
+import type { Application, ErrorRequestHandler, RequestHandler, Response } from 'express';
 import { isDatabaseUnavailable } from '../db/client.js';
 import { toJson } from './json.js';
 import { requestIdOf } from './request.js';
-import { AppError, statusByCode, type ErrorCode, type ErrorPlace } from '../errors.js';
+import { AppError, commonStatuses, type ErrorCode, type ErrorPlace, type StatusByCode } from '../errors.js';
 
 /** RFC 9457 problem details with the stable `code` that clients switch on. */
 export interface Problem {
@@ -19,8 +19,7 @@ export interface Problem {
 
 const bearerCodes = new Set<ErrorCode>(['missing_key', 'invalid_key', 'key_expired', 'key_revoked']);
 
-export function toProblem(error: AppError, requestId: string): Problem {
-  const status = statusByCode[error.code];
+export function toProblem(error: AppError, status: number, requestId: string): Problem {
   return {
     type: `/docs/errors#${error.code}`,
     title: STATUS_CODES[status] ?? 'Error',
@@ -33,10 +32,19 @@ export function toProblem(error: AppError, requestId: string): Problem {
   };
 }
 
+const STATUSES = 'error statuses';
+
+/** Tells the app the HTTP status of every error code. */
+export const setErrorStatuses = (app: Application, statuses: StatusByCode): unknown =>
+  app.set(STATUSES, statuses);
+
+export const statusOf = ({ app }: Response, code: ErrorCode): number =>
+  ((app.get(STATUSES) as StatusByCode | undefined) ?? (commonStatuses as StatusByCode))[code];
+
 /** Sets status and headers of an error, whether its body is a problem or a page, and passes the error to the log. */
 export function beginProblem(res: Response, error: AppError): void {
   res.locals.error = error;
-  res.statusCode = statusByCode[error.code];
+  res.statusCode = statusOf(res, error.code);
   res.setHeader('Cache-Control', 'no-store');
   if (bearerCodes.has(error.code)) res.setHeader('WWW-Authenticate', 'Bearer');
   if (error.retryAfterSeconds !== undefined)
@@ -83,5 +91,5 @@ export const problemHandler: ErrorRequestHandler = (thrown, _req, res, next) => 
   }
   beginProblem(res, error);
   res.setHeader('Content-Type', 'application/problem+json; charset=utf-8');
-  res.end(toJson(toProblem(error, requestIdOf(res))));
+  res.end(toJson(toProblem(error, res.statusCode, requestIdOf(res))));
 };

@@ -1,9 +1,10 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { ipKeyGenerator, rateLimit, type AugmentedRequest } from 'express-rate-limit';
+import { createRecentMap } from '../collections.js';
 import type { Clock } from '../time.js';
 import type { Context } from './context.js';
-import { AppError, statusByCode } from '../errors.js';
-import { toAppError } from './problem.js';
+import { AppError } from '../errors.js';
+import { statusOf, toAppError } from './problem.js';
 
 const WINDOW_MS = 60_000;
 const WINDOW_SECONDS = WINDOW_MS / 1000;
@@ -101,7 +102,7 @@ export function unknownKeyGuard(
       try {
         await authenticate(key);
       } catch (error) {
-        if (statusByCode[toAppError(error).code] === 401) {
+        if (statusOf(res, toAppError(error).code) === 401) {
           const { count, resetsAt } = failures.add(address);
           const remaining = MAX_FAILURES - count;
           setHeaders(res, { ...badKeys, remaining, seconds: secondsUntil(resetsAt, clock.now()) });
@@ -140,7 +141,7 @@ interface Counted {
 
 /** Counts per address in windows of a minute, each starting at its first count. */
 function countByAddress(clock: Clock) {
-  const byAddress = new Map<string, Counted>();
+  const byAddress = createRecentMap<string, Counted>(MAX_ADDRESSES);
   function get(address: string): Counted {
     const found = byAddress.get(address);
     return found && found.resetsAt > clock.now() ? found : { count: 0, resetsAt: clock.now() + WINDOW_MS };
@@ -150,11 +151,6 @@ function countByAddress(clock: Clock) {
     add(address: string): Counted {
       const { count, resetsAt } = get(address);
       const counted = { count: count + 1, resetsAt };
-      if (count === 0) {
-        // Entries are in the order in which their windows began, so the first is the oldest.
-        byAddress.delete(address);
-        if (byAddress.size >= MAX_ADDRESSES) byAddress.delete(byAddress.keys().next().value!);
-      }
       byAddress.set(address, counted);
       return counted;
     },

@@ -1,4 +1,5 @@
 import type { createClient } from 'redis';
+import { shareRun } from '../steps.js';
 
 const ANSWER_WITHIN_MS = 100;
 const PROBE_EVERY_MS = 1_000;
@@ -52,12 +53,13 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
   let state: 'unknown' | 'up' | 'down' = 'unknown';
   let isClosed = false;
   let isProbing = false;
-  let unanswered: Promise<unknown> | undefined;
 
   function send(command: string[]): Promise<Reply> {
     if (!client?.isReady) return Promise.reject(new Error('Redis is not connected.'));
     return client.sendCommand<Reply>(command);
   }
+
+  const probing = shareRun(() => send(probe));
 
   function takeDown(cause: unknown): void {
     if (state === 'down' || isClosed) return;
@@ -71,8 +73,7 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
     isProbing = true;
     try {
       // A stalled Redis is probed only once: the outstanding answer also shows that it is back.
-      unanswered ??= send(probe).finally(() => (unanswered = undefined));
-      await inTime(unanswered);
+      await inTime(probing.run());
       if (state !== 'up') {
         await inTime(prepare());
         if (isClosed) return;

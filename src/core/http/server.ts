@@ -5,7 +5,7 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Express } from 'express';
 import type { Logger } from 'pino';
-import { AppError } from '../errors.js';
+import { AppError, commonStatuses } from '../errors.js';
 import {
   createLines,
   limitConnections,
@@ -26,7 +26,7 @@ function answerRefusals(server: Server, { answersOf }: Lines, accessLog?: Logger
     if (refused.has(socket)) return;
     refused.add(socket);
     const requestId = randomUUID();
-    const problem = toProblem(error, requestId);
+    const problem = toProblem(error, commonStatuses[error.code as keyof typeof commonStatuses], requestId);
     const body = JSON.stringify(problem);
     const { status, code } = problem;
     accessLog?.info({ requestId, status, code, ip: (socket as Socket).remoteAddress }, 'request refused');

@@ -2,8 +2,8 @@ import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import { pageHeaders } from '../http/headers.js';
 import { ownReferer, requestIdOf, prefersHtml } from '../http/request.js';
-import { beginProblem, problemHandler, toAppError } from '../http/problem.js';
-import { statusByCode, type ErrorCode } from '../errors.js';
+import { beginProblem, problemHandler, statusOf, toAppError } from '../http/problem.js';
+import type { ErrorCode } from '../errors.js';
 import { toAddress } from './address.js';
 import { pageFrame, renderPage, type PageDeps, type ReadFrame } from './layout.js';
 
@@ -39,7 +39,7 @@ export function pageErrorHandler(deps: PageDeps, readFrame: ReadFrame): ErrorReq
 
 async function showError(deps: PageDeps, thrown: unknown, req: Request, res: Response): Promise<void> {
   const error = toAppError(thrown);
-  const status = statusByCode[error.code];
+  const status = statusOf(res, error.code);
   beginProblem(res, error);
   const title = titles[error.code] ?? STATUS_CODES[status] ?? 'Error';
   const data = {

@@ -1,9 +1,8 @@
 import type { RequestHandler, Router } from 'express';
 import { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
-import type { Scope } from '../scopes.js';
 import type { ResponseHeader } from './headers.js';
-import type { Circumstance, Credential, Limit, Tag } from './names.js';
+import type { Circumstance, Credential, Limit, Scope, Tag } from './names.js';
 
 /** A route as the document describes it, with the texts and schemas that the route itself uses. */
 export interface RouteDescription {

@@ -4,16 +4,7 @@ import { z } from 'zod';
 import { timeField } from '../http/fields.js';
 import { responseHeaders, type ResponseHeader } from './headers.js';
 import { headersOf, statusesOf, toOperation } from './operation.js';
-import type { Reference } from './part.js';
-import type { DescribedRoute } from './problem-examples.js';
-
-export interface DescribedWebhook {
-  type: string;
-  summary: string;
-  description: string;
-  schema: z.ZodObject;
-  example: { type: string; timestamp: string; data: Record<string, unknown> };
-}
+import type { DescribedRoute, DescribedWebhook, Reference } from './described.js';
 
 export type OpenApiDocument = ReturnType<OpenApiGeneratorV31['generateDocument']>;
 

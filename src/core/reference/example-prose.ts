@@ -1,6 +1,5 @@
 import type { z } from 'zod';
-import type { Reference } from './part.js';
-import type { DescribedRoute, SentExample, SentRequest } from './problem-examples.js';
+import type { DescribedRoute, Reference, SentExample, SentRequest } from './described.js';
 
 export type ExampleWords = Pick<Reference, 'credentials' | 'circumstances'>;
 

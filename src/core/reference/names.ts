@@ -35,3 +35,7 @@ export interface Credentials extends Record<
   string
 > {}
 export type Credential = keyof Credentials;
+
+/** What an API key may do. Each part of the service adds its own. */
+export interface Scopes {}
+export type Scope = keyof Scopes;

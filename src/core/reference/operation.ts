@@ -1,6 +1,6 @@
 import type { RouteConfig } from '@asteasolutions/zod-to-openapi';
 import { z } from 'zod';
-import { statusByCode, type ErrorCode } from '../errors.js';
+import type { ErrorCode, StatusByCode } from '../errors.js';
 import {
   asShown,
   bodyFormats,
@@ -9,60 +9,64 @@ import {
   type ExampleWords,
 } from './example-prose.js';
 import { responseHeaders, type ResponseHeader } from './headers.js';
-import type { Reference } from './part.js';
-import type { DescribedRoute, SentExample } from './problem-examples.js';
+import type { DescribedRoute, Reference, SentExample } from './described.js';
 
-const listCodes = () => Object.keys(statusByCode) as [ErrorCode, ...ErrorCode[]];
-
-/** Made on first use, when every product has added its codes. */
-const errorCode = z
-  .lazy(() => z.enum(listCodes()))
-  .meta({
+/** RFC 9457 problem details, the format of every failure. The document names each schema once, so there is one for each service. */
+function createProblemSchema(statuses: StatusByCode): z.ZodObject {
+  const errorCode = z.enum(Object.keys(statuses) as [ErrorCode, ...ErrorCode[]]).meta({
     id: 'ErrorCode',
     description:
       'A stable identifier of the error, for programs to switch on. Each is explained at `/docs/errors#<code>`. New codes may be added.',
   });
+  const errorPlaceSchema = z
+    .object({
+      index: z
+        .int()
+        .min(0)
+        .optional()
+        .meta({ description: 'The index of the list item, from 0, if the place is inside one.' }),
+      pointer: z
+        .string()
+        .meta({ description: 'RFC 6901 JSON pointer into the request body; empty for the body itself.' }),
+      code: errorCode,
+      detail: z.string().meta({ description: 'What is wrong at this place, in plain language.' }),
+    })
+    .meta({ id: 'ErrorPlace', description: 'One offending place of the request body.' });
 
-const errorPlaceSchema = z
-  .object({
-    index: z
-      .int()
-      .min(0)
-      .optional()
-      .meta({ description: 'The index of the list item, from 0, if the place is inside one.' }),
-    pointer: z
-      .string()
-      .meta({ description: 'RFC 6901 JSON pointer into the request body; empty for the body itself.' }),
-    code: errorCode,
-    detail: z.string().meta({ description: 'What is wrong at this place, in plain language.' }),
-  })
-  .meta({ id: 'ErrorPlace', description: 'One offending place of the request body.' });
+  return z
+    .object({
+      type: z.string().meta({
+        format: 'uri-reference',
+        description: 'A link to the explanation of the code.',
+      }),
+      title: z.string().meta({ description: 'The HTTP status text, such as `Forbidden`.' }),
+      status: z.int().min(400).max(599).meta({ description: 'The HTTP status.' }),
+      code: errorCode,
+      detail: z
+        .string()
+        .meta({ description: 'What went wrong this time, in plain language. The wording may change.' }),
+      requestId: z.string().meta({
+        description: 'The `X-Request-Id` of the answer; it finds the request in the log of the service.',
+      }),
+      errors: z.array(errorPlaceSchema).optional().meta({
+        description:
+          'Every offending place, in the order of the body; present where places can be identified.',
+      }),
+      limit: z.record(z.string(), z.unknown()).optional().meta({
+        description:
+          'If a limit leaves no room: the one with the least remaining, in the same form as in other answers.',
+      }),
+    })
+    .meta({ id: 'Problem', description: 'RFC 9457 problem details with a stable `code`.' });
+}
 
-/** RFC 9457 problem details, the format of every failure. */
-const problemSchema = z
-  .object({
-    type: z.string().meta({
-      format: 'uri-reference',
-      description: 'A link to the explanation of the code.',
-    }),
-    title: z.string().meta({ description: 'The HTTP status text, such as `Forbidden`.' }),
-    status: z.int().min(400).max(599).meta({ description: 'The HTTP status.' }),
-    code: errorCode,
-    detail: z
-      .string()
-      .meta({ description: 'What went wrong this time, in plain language. The wording may change.' }),
-    requestId: z.string().meta({
-      description: 'The `X-Request-Id` of the answer; it finds the request in the log of the service.',
-    }),
-    errors: z.array(errorPlaceSchema).optional().meta({
-      description: 'Every offending place, in the order of the body; present where places can be identified.',
-    }),
-    limit: z.record(z.string(), z.unknown()).optional().meta({
-      description:
-        'If a limit leaves no room: the one with the least remaining, in the same form as in other answers.',
-    }),
-  })
-  .meta({ id: 'Problem', description: 'RFC 9457 problem details with a stable `code`.' });
+const problemSchemas = new WeakMap<StatusByCode, z.ZodObject>();
+
+function problemSchemaOf({ statuses }: DescribedRoute): z.ZodObject {
+  const schema = problemSchemas.get(statuses) ?? createProblemSchema(statuses);
+  problemSchemas.set(statuses, schema);
+  return schema;
+}
 
 type ContentObject = NonNullable<NonNullable<RouteConfig['request']>['body']>['content'];
 type ResponseConfig = RouteConfig['responses'][string];
@@ -105,8 +109,8 @@ function requestBody(route: DescribedRoute, body: NonNullable<DescribedRoute['bo
   return { required: !isOptional, content: Object.fromEntries(content) as ContentObject };
 }
 
-export function statusesOf({ responses, errors }: DescribedRoute): number[] {
-  const statuses = [...Object.keys(responses).map(Number), ...errors.map((code) => statusByCode[code])];
+export function statusesOf({ responses, errors, statuses: byCode }: DescribedRoute): number[] {
+  const statuses = [...Object.keys(responses).map(Number), ...errors.map((code) => byCode[code])];
   return [...new Set(statuses)].sort((a, b) => a - b);
 }
 
@@ -139,7 +143,7 @@ function contentOf(
 }
 
 const codesOf = (route: DescribedRoute, status: number): ErrorCode[] =>
-  route.errors.filter((code) => statusByCode[code] === status);
+  route.errors.filter((code) => route.statuses[code] === status);
 
 /** Schema of the body with this status and media type; null for plain text, undefined if there is no such body. */
 export function schemaOf(
@@ -151,7 +155,7 @@ export function schemaOf(
   if (own !== undefined) return own;
   const codes = codesOf(route, status);
   if (codes.length === 0 || mediaType !== problemType) return undefined;
-  return z.intersection(problemSchema, z.object({ code: z.enum(codes) }));
+  return z.intersection(problemSchemaOf(route), z.object({ code: z.enum(codes) }));
 }
 
 export function headersOf(route: DescribedRoute, status: number): ResponseHeader[] {

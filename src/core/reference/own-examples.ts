@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { DAY_MS } from '../time.js';
 import { asShown } from './example-prose.js';
 import { exampleWorld } from './example-world.js';
-import type { SentRequest } from './problem-examples.js';
+import type { SentRequest } from './described.js';
 
 type Fields = Record<string, unknown>;
 

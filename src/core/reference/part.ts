@@ -1,57 +1,11 @@
-import type { ErrorCode } from '../errors.js';
-import type { Scope } from '../scopes.js';
-import type { Example, ExampleRequest, RouteDescription } from './define-route.js';
-import type { DescribedWebhook } from './document.js';
-import { commonGuide, joinGuides, type ErrorGuide, type Guide } from './error-guide.js';
-import { describeRoute, type DescribedRoute } from './problem-examples.js';
-import type { Circumstance, Credential, Limit, Tag } from './names.js';
-
-/** Text of the 429 of a limit. Limits without one have their own examples at their routes. */
-export interface Refusal {
-  summary: string;
-  detail: string;
-  /** Calls before the refused one; default: 1. */
-  calls?: number;
-}
-
-/** Keys of the examples for routes that need a scope. */
-export interface ScopeExamples {
-  holder: Credential;
-  /** Key that uses up the limit; default: the holder. */
-  limited?: Credential;
-  outsider: Credential;
-  /** Further refusals of every route with the scope. */
-  refusals?: (good: ExampleRequest) => Example[];
-}
-
-/** What accounts, a product or the shell adds to the reference. */
-export interface ReferencePart {
-  /** About each group of routes, in Markdown and in reading order. */
-  tags?: Partial<Record<Tag, string>>;
-  routes: readonly RouteDescription[];
-  /** A part may also add sentences to the guide of a code that another part explains. */
-  errors?: ErrorGuide;
-  credentials?: Partial<Record<Credential, string>>;
-  circumstances?: Partial<Record<Circumstance, string>>;
-  limits?: Partial<Record<Limit, Refusal>>;
-  scopes?: Partial<Record<Scope, ScopeExamples>>;
-}
-
-/** All parts of a service, joined. */
-export interface Reference {
-  introduction: string;
-  tags: Record<Tag, string>;
-  routes: DescribedRoute[];
-  webhooks: readonly DescribedWebhook[];
-  errors: Record<ErrorCode, Required<Guide>>;
-  credentials: Record<Credential, string>;
-  circumstances: Record<Circumstance, string>;
-  limits: Partial<Record<Limit, Refusal>>;
-  scopes: Record<Scope, ScopeExamples>;
-}
+import { commonStatuses } from '../errors.js';
+import type { Reference, ReferencePart, Refusal } from './described.js';
+import { commonGuide, joinGuides } from './error-guide.js';
+import { describeRoute } from './problem-examples.js';
 
 const commonPart: ReferencePart = {
   routes: [],
+  statuses: commonStatuses,
   errors: commonGuide,
   circumstances: {
     limit_used_up: 'the limit is used up',
@@ -89,6 +43,7 @@ export function joinReference(
     introduction,
     webhooks,
     tags: join(parts, 'tags'),
+    statuses: join(parts, 'statuses'),
     errors: joinGuides(parts.map(({ errors = {} }) => errors)),
     credentials: join(parts, 'credentials'),
     circumstances: join(parts, 'circumstances'),

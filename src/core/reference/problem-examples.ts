@@ -1,4 +1,4 @@
-import { AppError, type ErrorCode, type ErrorPlace } from '../errors.js';
+import { AppError, type ErrorCode, type ErrorPlace, type AppErrorOptions } from '../errors.js';
 import { toProblem } from '../http/problem.js';
 import { parseInput } from '../http/validate.js';
 import {
@@ -10,8 +10,8 @@ import {
 } from './define-route.js';
 import { asShown } from './example-prose.js';
 import { exampleWorld } from './example-world.js';
+import type { DescribedRoute, Reference, Refusal, ScopeExamples, SentRequest } from './described.js';
 import type { Circumstance, Credential } from './names.js';
-import type { Reference, Refusal, ScopeExamples } from './part.js';
 
 interface ProblemExample {
   summary: string;
@@ -58,39 +58,33 @@ export function problemExample(
             detail: textOf(detail),
           },
         ];
-  const problem = toProblem(
-    new AppError(code, '', { ...(places ? { errors: places } : {}), ...(limit ? { limit } : {}) }),
-    '',
-  );
   const shown = lead === undefined ? detail : `${lead} ${textOf(detail)}`;
   return {
     name: name ?? code.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase()),
     ...rest,
-    status: problem.status,
-    answer: { ...problem, detail: shown, requestId },
+    answer: new ProblemAnswer(code, shown, {
+      ...(places ? { errors: places } : {}),
+      ...(limit ? { limit } : {}),
+    }),
   };
 }
 
-export interface SentRequest extends ExampleRequest {
-  credential: Credential;
-}
-
-export interface SentExample extends Pick<Example, 'name' | 'summary' | 'circumstance'> {
-  request: SentRequest;
-  before?: SentRequest[];
-  response: { status: number; body?: unknown; headers?: Record<string, string> };
-}
-
-export interface DescribedRoute extends Omit<RouteDescription, 'examples'> {
-  /** Every code that a caller may meet, each with at least one of `examples`. */
-  errors: ErrorCode[];
-  examples: SentExample[];
+/** The answer of an example with a problem: `describeRoute` adds its status. */
+class ProblemAnswer {
+  readonly code: ErrorCode;
+  readonly detail: string | Generated;
+  readonly options: Pick<AppErrorOptions, 'errors' | 'limit'>;
+  constructor(code: ErrorCode, detail: string | Generated, options: ProblemAnswer['options']) {
+    this.code = code;
+    this.detail = detail;
+    this.options = options;
+  }
 }
 
 /** Adds the codes and examples that follow from the route's body, credential, limit and use of the database. */
 export function describeRoute(
   route: RouteDescription,
-  { limits, scopes }: Pick<Reference, 'limits' | 'scopes'>,
+  { limits, scopes, statuses }: Pick<Reference, 'limits' | 'scopes' | 'statuses'>,
 ): DescribedRoute {
   const { errors = [], examples } = route;
   const scope = route.scope ? scopes[route.scope] : undefined;
@@ -108,6 +102,12 @@ export function describeRoute(
   });
   const lowest = Math.min(...Object.keys(route.responses).map(Number));
   const names = new Set(examples.map(({ name }) => name));
+  const bodyOf = (answer: unknown, request: ExampleRequest): unknown => {
+    if (answer instanceof SchemaAnswer) return answerOfSchema(route, request);
+    if (!(answer instanceof ProblemAnswer)) return answer;
+    const { code, detail, options } = answer;
+    return { ...toProblem(new AppError(code, '', options), statuses[code], ''), detail, requestId };
+  };
   const ownCodes = [...errors, ...examples.flatMap(codesOf)];
   const codes = [
     ...ownCodes.filter((code) => code === 'invalid_request'),
@@ -117,6 +117,7 @@ export function describeRoute(
   ];
   return {
     ...route,
+    statuses,
     errors: [...new Set(codes)],
     examples: [...examples, ...derived.filter(({ name }) => !names.has(name))].map(
       ({ request, before, status = lowest, answer, answerHeaders, ...rest }) => ({
@@ -124,8 +125,8 @@ export function describeRoute(
         request: send(request),
         ...(before ? { before: before.map(send) } : {}),
         response: {
-          status,
-          body: answer instanceof SchemaAnswer ? answerOfSchema(route, request) : answer,
+          status: answer instanceof ProblemAnswer ? statuses[answer.code] : status,
+          body: bodyOf(answer, request),
           ...(answerHeaders ? { headers: answerHeaders } : {}),
         },
       }),
@@ -146,7 +147,7 @@ function usualCredential({ credential }: RouteDescription, scope: ScopeExamples 
 /** None for a success and for a page. */
 function codesOf({ status = 200, answer }: Example): ErrorCode[] {
   const { code } = (answer ?? {}) as { code?: ErrorCode };
-  return status >= 400 && code !== undefined ? [code] : [];
+  return (status >= 400 || answer instanceof ProblemAnswer) && code !== undefined ? [code] : [];
 }
 
 const usesDatabase = ({ usesDatabase: uses, credential }: RouteDescription): boolean =>
@@ -199,7 +200,7 @@ function inputProblems(route: RouteDescription, good: ExampleRequest): Example[]
 function answerOfSchema(route: RouteDescription, request: ExampleRequest): object {
   const refusal = refusalOf(route, request);
   if (!refusal) throw new Error(`${route.path} accepts the input of an example that it is to refuse.`);
-  return { ...toProblem(refusal, ''), requestId };
+  return { ...toProblem(refusal, 400, ''), requestId };
 }
 
 function refusalOf({ query, body }: RouteDescription, request: ExampleRequest): AppError | undefined {

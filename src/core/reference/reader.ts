@@ -4,8 +4,7 @@ import type { OpenApiDocument } from './document.js';
 import { addressOf, asShown, bodyFormats, mediaTypeOf } from './example-prose.js';
 import type { Tag } from './names.js';
 import { ownAnswer, ownRequest, type OwnValues } from './own-examples.js';
-import type { Reference } from './part.js';
-import type { DescribedRoute, SentExample, SentRequest } from './problem-examples.js';
+import type { DescribedRoute, Reference, SentExample, SentRequest } from './described.js';
 
 export interface ShownFor extends Pick<Reference, 'circumstances'> {
   origin: string;

@@ -5,7 +5,8 @@ import { biasOf, lineOf } from '../learning/day-ahead.js';
 import type { Fit } from '../learning/fits.js';
 import { signOf, type HourFit } from '../learning/running-day.js';
 import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../market/market.js';
-import type { Place, Station } from '../market/stations.js';
+import type { Station } from '../market/stations.js';
+import type { Place } from '../market/place.js';
 
 /** `hours` are those of the area of the station's city. */
 export interface ForecastToWrite {

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { Clock } from '../../core/time.js';
+import { createRecentMap, type RecentMap } from '../../core/collections.js';
 import { AppError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
 import { createCachedAnswer, type CachedAnswer, type Sent } from '../../core/http/cached-answer.js';
@@ -49,8 +50,8 @@ interface Answer {
 interface Made {
   refreshed: Snapshot;
   source: object;
-  answers: Map<string, Answer>;
-  bankrolls: Map<Micros, Promise<SignalReport>>;
+  answers: RecentMap<string, Answer>;
+  bankrolls: RecentMap<Micros, Promise<SignalReport>>;
 }
 
 interface Present {
@@ -112,7 +113,6 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
       let sizing = bankrolls.get(bankroll);
       if (!sizing) {
         sizing = sizeFor(refreshed, bankroll);
-        if (bankrolls.size >= MAX_BANKROLLS) bankrolls.delete(bankrolls.keys().next().value!);
         bankrolls.set(bankroll, sizing);
       }
       const report = await sizing;
@@ -160,8 +160,6 @@ function createAnswers(store: SnapshotStore) {
     const now = performance.now();
     if (known && (known.snapshot === snapshot || now - known.madeAt < ANSWER_MS)) return known.answer;
     const answer = createCachedAnswer({ ...write(snapshot), ...source });
-    answers.delete(key);
-    if (answers.size >= MAX_ANSWERS) answers.delete(answers.keys().next().value!);
     answers.set(key, { snapshot, madeAt: now, answer });
     return answer;
   }
@@ -205,7 +203,12 @@ function pageOf(
 function begin(refreshed: Snapshot): Made {
   const { asOf, sources } = refreshed;
   const source = { asOf: asOf.toISOString(), sources: sources.map(toSourceJson) };
-  return { refreshed, source, answers: new Map(), bankrolls: new Map() };
+  return {
+    refreshed,
+    source,
+    answers: createRecentMap(MAX_ANSWERS),
+    bankrolls: createRecentMap(MAX_BANKROLLS),
+  };
 }
 
 /** The fields of a market in `/markets`, made once per state of the market and its book. */

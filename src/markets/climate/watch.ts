@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { DAY_MS, HOUR_MS, MINUTE_MS, type Clock } from '../../core/time.js';
 import type { Database, Orm } from '../../core/db/client.js';
-import { inParallel } from '../../core/steps.js';
+import { inParallel, shareRun } from '../../core/steps.js';
 import { deleteDaysBefore } from '../learning/queries.js';
 import type { MarketEvent } from '../market/event.js';
 import { addDays, climateDayAt, climateDayOf, dateOf } from '../market/climate-day.js';
@@ -72,7 +72,6 @@ export function createClimateWatch({
   const stopping = new AbortController();
   const keeper = createReportKeeper({ reader, orm, clock, log });
   let crossChecks: CrossChecks = new Map();
-  let running: Promise<void> | undefined;
 
   async function pass(): Promise<void> {
     const { signal } = stopping;
@@ -93,13 +92,13 @@ export function createClimateWatch({
     return new Map(reported.map((day) => [keyOf(day), day.isFinal]));
   }
 
+  const passes = shareRun(() =>
+    pass().catch((error: unknown) => {
+      if (!stopping.signal.aborted) throw error;
+    }),
+  );
   return {
-    run: () =>
-      (running ??= pass()
-        .catch((error: unknown) => {
-          if (!stopping.signal.aborted) throw error;
-        })
-        .finally(() => (running = undefined))),
+    run: passes.run,
     get crossChecks() {
       return crossChecks;
     },
@@ -108,7 +107,7 @@ export function createClimateWatch({
     },
     async stop() {
       stopping.abort();
-      await running;
+      await passes.running;
       await lease.release().catch((error: unknown) => {
         log.warn({ err: error }, 'the lease of the climate reports could not be given back: it expires');
       });

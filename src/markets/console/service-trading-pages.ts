@@ -6,13 +6,13 @@ import { addForm, newForm, type FormState } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { AppError } from '../../core/errors.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
-import { changeAsOperator, sourceOf } from '../../accounts/identity/operator/http.js';
+import { sourceOf } from '../../accounts/identity/operator/http.js';
 import { byOperator } from '../../accounts/identity/session/authority.js';
 import { confirmDanger, requireConfirmation } from '../../accounts/identity/session/operator.js';
 import { FREE_FORECASTS } from '../config.js';
 import { switchSchema } from '../risk/operator/schema.js';
 import { findServiceSwitch } from '../risk/queries.js';
-import { isOpened, readServiceSwitch, setServiceSwitch } from '../risk/switches.js';
+import { changeSwitch, isOpened, readServiceSwitch, setServiceSwitch } from '../risk/switches.js';
 import { CONSOLE } from '../../console/page.js';
 import type { MarketConsoleDeps } from './page.js';
 
@@ -47,12 +47,12 @@ export function serviceTradingPages(deps: MarketConsoleDeps): Router {
   addForm(router, '/trading/switch', {
     async act(req, res, fields) {
       const { state, reason = null } = parseInput(switchSchema, filledIn(fields));
-      await changeAsOperator(deps, req, res, async (tx, source) => {
+      const source = sourceOf(req, res, deps.clock);
+      await changeSwitch(deps, byOperator(res), async (tx) => {
         const current = await findServiceSwitch(tx, { isLocked: true });
         if (current && isOpened(current.state, state)) await confirmDanger(tx, res, source);
         await setServiceSwitch(tx, { state, reason }, source);
       });
-      deps.live?.reviewWaiting();
       res.redirect(303, toAddress(TRADING, { done: 'switch' }));
     },
     show,

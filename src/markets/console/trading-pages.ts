@@ -5,7 +5,8 @@ import { toAddress } from '../../core/pages/address.js';
 import { addForm, newForm, type FormFields, type FormState } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/layout.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
-import { changeAsOperator } from '../../accounts/identity/operator/http.js';
+import { changeAsOperator, sourceOf } from '../../accounts/identity/operator/http.js';
+import { byOperator } from '../../accounts/identity/session/authority.js';
 import { confirmDanger } from '../../accounts/identity/session/operator.js';
 import type { Source } from '../../accounts/identity/source.js';
 import { getLockedOrganization } from '../../accounts/identity/organizations/organizations.js';
@@ -13,7 +14,7 @@ import { isRaised, noLimitsDeclared, type DeclaredLimits } from '../risk/limits.
 import { limitsJson, putLimits, readDeclared, withdrawLimits } from '../risk/operator/limits.js';
 import { limitsSchema, switchSchema } from '../risk/operator/schema.js';
 import { findLimits } from '../risk/queries.js';
-import { isOpened, readSwitch, setSwitch } from '../risk/switches.js';
+import { changeSwitch, isOpened, readSwitch, setSwitch } from '../risk/switches.js';
 import { addressOf, readCustomer, renderCustomer } from '../../console/page.js';
 import type { MarketConsoleDeps } from './page.js';
 
@@ -92,13 +93,13 @@ export function customerTradingPages(deps: MarketConsoleDeps): Router {
     async act(req, res, fields) {
       const { slug } = await readCustomer(deps, req);
       const { state, reason = null } = parseInput(switchSchema, filledIn(fields));
-      await changeAsOperator(deps, req, res, async (tx, source) => {
+      const source = sourceOf(req, res, deps.clock);
+      await changeSwitch(deps, byOperator(res), async (tx) => {
         const { id } = await getLockedOrganization(tx, slug);
         const { operator } = await readSwitch(tx, id);
         if (isOpened(operator.state, state)) await confirmDanger(tx, res, source);
         await setSwitch(tx, id, 'operator', { state, reason }, source);
       });
-      deps.live?.reviewWaiting();
       res.redirect(303, toAddress(`${addressOf(slug)}/trading`, { done: 'switch' }));
     },
     show: show('switch'),

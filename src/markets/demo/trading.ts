@@ -12,13 +12,14 @@ import type { OrderInput } from '../ledger/order-input.js';
 import type { Orders } from '../orders/order.js';
 import { CENT } from '../market/money.js';
 import { pastParts, type Recalled } from '../past/past.js';
-import { judgeGates, type JudgedRecord } from '../scores/gates.js';
+import { judgeGates } from '../scores/gates.js';
 import { scoreBrackets } from '../scores/score.js';
 import { createTradingServices, type TradingServices } from '../services/services.js';
 import type { Settlement } from '../settlement/settlement.js';
 import type { Signal } from '../signals/signal.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { DemoData } from '../../demo/demo.js';
+import type { JudgedRecord } from '../scores/queries.js';
 
 /** Seconds; longer than the lease of the settlement. */
 const LEASE_TRIES = 90;

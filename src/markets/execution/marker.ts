@@ -1,5 +1,6 @@
 import type { Context } from '../../core/http/context.js';
 import { createLease } from '../../core/db/jobs.js';
+import { shareRun } from '../../core/steps.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { matchOrder, type OrderBook, type Side } from '../market/book.js';
 import { DOLLAR, type Micros } from '../market/money.js';
@@ -33,7 +34,6 @@ interface MarkerDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
 export function createMarker({ db: { orm }, clock, log, markets, books }: MarkerDeps) {
   const stopping = new AbortController();
   const lease = createLease(orm, 'execution-marks', { lengthSeconds: LEASE_SECONDS });
-  let running: Promise<number> | undefined;
 
   async function listDue(nowMs: number): Promise<DueMark[]> {
     const span = { from: new Date(nowMs - MAX_AGE_MS), until: new Date(nowMs - WAIT_MS), limit: AT_ONCE };
@@ -68,13 +68,14 @@ export function createMarker({ db: { orm }, clock, log, markets, books }: Marker
     return marks.length;
   }
 
+  const marking = shareRun(markDue);
   return {
     /** @returns the number of marked fills */
-    mark: (): Promise<number> => (running ??= markDue().finally(() => (running = undefined))),
+    mark: marking.run,
     async stop(): Promise<void> {
       stopping.abort();
       books.stop();
-      await running?.catch(() => undefined);
+      await marking.running?.catch(() => undefined);
       await lease.release().catch((error: unknown) => {
         log.warn({ err: error }, 'the lease of the marks of fills could not be given back: it expires');
       });

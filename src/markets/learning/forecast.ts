@@ -1,10 +1,10 @@
 import type { DistributionShape, TemperatureDistribution } from '../market/distribution.js';
 import type { MarketEvent } from '../market/event.js';
 import type { TemperatureKind } from '../market/market.js';
-import type { Place } from '../market/stations.js';
 import type { ObservedExtreme, WeatherData } from '../weather/weather.js';
 import type { Fit, FitBook } from './fits.js';
 import type { RunningDay } from './running-day.js';
+import type { Place } from '../market/place.js';
 
 /**
  * How a distribution was made. `same_day`: from days that had reached the same point. `emos_pooled`: corrected by a fit

@@ -1,27 +1,7 @@
-import type { TemperatureKind } from '../market/market.js';
 import type { Corrected, Ensemble } from './day-forecast.js';
 import { EARLIER_RUN, MAIN_MODEL } from '../weather/weather.js';
 import { type ModelPart } from './forecast.js';
-
-export interface Mix {
-  id: string;
-  kind: TemperatureKind;
-  /** Lead of the first model's runs, see `fitLeadOf`. */
-  leadHours: number;
-  /** Per model: its mean squared error relative to the first model's on the same dates. */
-  skill: Readonly<Record<string, Known>>;
-  correlation: Readonly<Record<string, Known>>;
-  firstDate: string;
-  lastDate: string;
-  knownThrough: Date;
-  trainedAt: Date;
-}
-
-interface Known {
-  value: number;
-  /** Effective number of dates; a date counts half after each `HALF_LIFE_DAYS`. */
-  dates: number;
-}
+import type { Known, Mix } from './fits.js';
 
 export interface ModelError {
   /** Identifies the day or hour at its place, the same for all models. */

@@ -19,8 +19,7 @@ import type { DistributionShape } from '../market/distribution.js';
 import type { DailyKind, TemperatureKind } from '../market/market.js';
 import { MAIN_MODEL } from '../weather/weather.js';
 import { type ForecastMethod } from './forecast.js';
-import type { Fit } from './fits.js';
-import type { Mix } from './mix.js';
+import type { Fit, Mix } from './fits.js';
 
 /** `hour` is the local hour of hourly targets; days store a meaningless 0, so that it can be part of keys. */
 const targetColumns = {
@@ -143,6 +142,8 @@ export const forecastRecords = pgTable(
     hourCheck('forecast_records_hour', t),
   ],
 );
+
+export type ForecastRecord = typeof forecastRecords.$inferSelect;
 
 /** Each ensemble run for one temperature as first received. Written once. */
 export const ensembleRuns = pgTable(

@@ -5,8 +5,7 @@ import type { Source } from '../../accounts/identity/source.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
 import type { Micros } from '../market/money.js';
-import { keyOf } from './compare.js';
-import type { AccountComparison } from './reconcile.js';
+import { keyOf, type LiveDifference, type AccountComparison } from './compare.js';
 import {
   addCash,
   insertAccount,
@@ -16,7 +15,6 @@ import {
   readFingerprint,
   updateLiveAccount,
 } from './queries.js';
-import type { LiveDifference } from './report.js';
 import type { ShardTransfer } from './wire.js';
 
 /** Maximum number of accepted order differences; the oldest are dropped, a day after they could last be reported. */

@@ -1,5 +1,5 @@
+import type { z } from 'zod';
 import { CENT, DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
-import type { ForeignPosition, LiveDifference } from './report.js';
 import type { ShardTransfer, VenueFillAnswer, VenueOrder, VenuePosition, VenueSettlement } from './wire.js';
 import {
   formatContracts,
@@ -10,17 +10,28 @@ import {
   valueOf,
 } from '../market/contracts.js';
 import type { LiveOrderRow } from './queries.js';
+import type { VenueCash, ShardBalance } from './venue.js';
+import type { differenceSchema } from './schema.js';
+
+export interface AccountComparison extends Comparison {
+  fingerprint: string;
+  cashStep: Micros;
+  otherShards: readonly ShardBalance[];
+}
+
+/** A difference between the venue and this service. Values are strings because they may be a count, an amount or a state. */
+export type LiveDifference = z.infer<typeof differenceSchema>;
+
+/** Contracts at the venue that are not ours: positive for YES, negative for NO. */
+export interface ForeignPosition {
+  ticker: string;
+  contracts: string;
+}
 
 export type OurOrder = Pick<
   LiveOrderRow,
   'clientOrderId' | 'venueOrderId' | 'status' | 'contracts' | 'filledContracts' | 'reserved'
 >;
-
-export interface VenueCash {
-  amount: Micros;
-  /** Resolution: the true amount may be higher by less than this. One millionth of a dollar if the venue reports exactly, else one cent. */
-  step: Micros;
-}
 
 export interface Ours {
   cash: Micros;

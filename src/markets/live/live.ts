@@ -5,16 +5,18 @@ import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-cl
 import type { VenueBudget } from '../venue/venue-budget.js';
 import type { LiveExecutor, LiveOrder, RestingOrder, VenueOutcome } from '../orders/order.js';
 import { recordOutcome } from '../orders/record-outcome.js';
+import { shareRun } from '../../core/steps.js';
 import { createLease } from '../../core/db/jobs.js';
 import { acceptDifferences } from './book.js';
 import { compareAccounts, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
 import { findLiveAccount, findOrgId, listOrdersNamed, updateLiveAccount } from './queries.js';
 import { dissolveOrderGroup } from './order-group.js';
-import { createLiveStatus, type LiveDifference, type LiveReport } from './report.js';
+import { createLiveStatus, type LiveReport } from './report.js';
 import { sendOrder, withdraw, type SendDeps } from './send.js';
 import type { VenueKey } from './sign.js';
 import { createVenue } from './venue.js';
 import type { Authority } from '../../accounts/audit/audit.js';
+import type { LiveDifference } from './compare.js';
 
 /** Sends orders to the venue and monitors the account there. One Organization owns it. */
 export interface LiveTrading extends LiveExecutor {
@@ -132,7 +134,7 @@ export function createLiveTrading(
       stopping.abort();
       const { restingOrders } = status.report;
       if (restingOrders > 0) log.warn({ restingOrders }, 'live orders stay in the book at the venue');
-      await Promise.allSettled([watch.running, watch.watching, settled()]);
+      await Promise.all([watch.settled(), settled()]);
       // If the database is unreachable, the lease expires.
       await lease.release().catch(() => undefined);
     },
@@ -175,8 +177,6 @@ function createReviews() {
 /** Runs reconciliations one at a time, and shares the problems that close live trading between the instances. */
 function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
   const { db, status, now, log } = deps;
-  let running: Promise<void> | undefined;
-  let watching: Promise<void> | undefined;
   let unsharedProblem: string | undefined;
   let owner: string | undefined;
 
@@ -217,25 +217,22 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
   /** Failures are only logged here; the reconciliation makes the same requests and reports them. */
   async function watchOnce(): Promise<void> {
     try {
-      if (owner !== undefined && running === undefined) await watchResting(deps, owner, stopping);
+      if (owner !== undefined && reconciling.running === undefined) await watchResting(deps, owner, stopping);
     } catch (error) {
       if (!stopping.aborted)
         log.warn({ err: error }, 'orders in the book at the venue could not be looked up');
     }
   }
 
+  const reconciling = shareRun(once);
+  const watching = shareRun(watchOnce);
   return {
     get owner() {
       return owner;
     },
-    get running() {
-      return running;
-    },
-    get watching() {
-      return watching;
-    },
-    watchResting: (): Promise<void> => (watching ??= watchOnce().finally(() => (watching = undefined))),
-    reconcile: (): Promise<void> => (running ??= once().finally(() => (running = undefined))),
+    settled: () => Promise.allSettled([reconciling.running, watching.running]),
+    watchResting: watching.run,
+    reconcile: reconciling.run,
     close(orgId: string, problem: string): void {
       log.error({ problem }, 'live trading is closed: the venue said something that is not understood');
       status.setProblem(problem);

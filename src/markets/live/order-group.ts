@@ -1,8 +1,15 @@
+import type { Logger } from 'pino';
+import type { Database } from '../../core/db/client.js';
 import { readOrderGroup } from './answer.js';
 import { findLiveAccount, updateLiveAccount } from './queries.js';
-import type { ReconcileDeps } from './reconcile.js';
+import type { Venue } from './venue.js';
 
-type GroupDeps = Pick<ReconcileDeps, 'db' | 'venue' | 'now' | 'log'>;
+interface GroupDeps {
+  db: Pick<Database, 'orm'>;
+  venue: Venue;
+  now: () => number;
+  log: Logger;
+}
 
 /** The venue's order group for the account. An order is sent without one if it cannot be read. */
 async function findOrderGroup({ db, log }: GroupDeps, orgId: string): Promise<string | undefined> {

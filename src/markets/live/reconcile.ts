@@ -5,9 +5,9 @@ import { findAccount, listHoldings } from '../ledger/queries.js';
 import type { Database, Orm } from '../../core/db/client.js';
 import type { Lease } from '../../core/db/jobs.js';
 import { parseCount, parseHundredths, subtractCounts } from '../market/contracts.js';
-import { BALANCE_STEP, type Micros } from '../market/money.js';
+import { BALANCE_STEP } from '../market/money.js';
 import { bookRounding, bookTransfers, openLiveAccount } from './book.js';
-import { compareWithVenue, type Comparison, type OurOrder } from './compare.js';
+import { compareWithVenue, type OurOrder, type AccountComparison } from './compare.js';
 import {
   countFillsSinceAdjustment,
   findLiveAccount,
@@ -23,7 +23,7 @@ import {
 import { ensureOrderGroup } from './order-group.js';
 import { recoverOrders, type RecoverDeps } from './order-status.js';
 import type { LiveStatus } from './report.js';
-import type { ShardBalance, Venue } from './venue.js';
+import type { Venue } from './venue.js';
 import type { ShardTransfer } from './wire.js';
 
 const COMPARED_MS = DAY_MS;
@@ -39,12 +39,6 @@ const MAX_PENDING = 200;
 const MAX_RESTING = 1_000;
 /** Each lookup takes a few reads; the remaining orders follow a few seconds later. */
 const MAX_LOOKED_UP = 50;
-
-export interface AccountComparison extends Comparison {
-  fingerprint: string;
-  cashStep: Micros;
-  otherShards: readonly ShardBalance[];
-}
 
 interface ComparisonDeps {
   db: Database;

@@ -1,10 +1,8 @@
-import type { z } from 'zod';
 import { AppError } from '../../core/errors.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { formatDollars, type Micros } from '../market/money.js';
-import type { AccountComparison } from './reconcile.js';
-import type { differenceSchema } from './schema.js';
 import type { ShardBalance } from './venue.js';
+import type { ForeignPosition, LiveDifference, AccountComparison } from './compare.js';
 
 export const reportJson = ({ foreign, otherShards, ...report }: LiveReport) => ({
   ...report,
@@ -32,9 +30,6 @@ export const offJson = (organization: string) => ({
   foreign: { orders: [], fills: [], positions: [] },
 });
 
-/** A difference between the venue and this service. Values are strings because they may be a count, an amount or a state. */
-export type LiveDifference = z.infer<typeof differenceSchema>;
-
 interface ForeignOrder {
   venueOrderId: string;
   clientOrderId: string;
@@ -52,12 +47,6 @@ interface ForeignFill {
   contracts: string;
   yesPrice: Micros;
   filledAt: Date | null;
-}
-
-/** Contracts at the venue that are not ours: positive for YES, negative for NO. */
-export interface ForeignPosition {
-  ticker: string;
-  contracts: string;
 }
 
 export interface LiveReport {
@@ -105,7 +94,8 @@ export function createLiveStatus(organization: string, now: () => number) {
     const [first, ...more] = comparison?.differences ?? [];
     if (first) {
       const others = more.length === 0 ? '' : ` (and ${more.length} more)`;
-      return `${first.kind} ${first.subject}: ${first.ours} here, ${first.venues} at the venue${others}`;
+      const what = first.kind === 'cash' ? 'cash' : `${first.kind} ${first.subject}`;
+      return `${what}: ${first.ours} here, ${first.venues} at the venue${others}`;
     }
     if (agreedAt === null) return failure?.reason ?? NOT_YET;
     if (now() - agreedAt.getTime() <= MAX_AGREEMENT_AGE_MS) return null;

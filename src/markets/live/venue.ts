@@ -11,7 +11,6 @@ import { inChunks } from '../../core/steps.js';
 import { formatContracts } from '../market/contracts.js';
 import { WEATHER_SHARD } from '../market/market.js';
 import { CENT, parseDollars, type Micros } from '../market/money.js';
-import type { VenueCash } from './compare.js';
 import { signRequest, type VenueKey } from './sign.js';
 import {
   balanceSchema,
@@ -28,6 +27,12 @@ import {
   type VenueSettlement,
   type WireOrder,
 } from './wire.js';
+
+export interface VenueCash {
+  amount: Micros;
+  /** Resolution: the true amount may be higher by less than this. One millionth of a dollar if the venue reports exactly, else one cent. */
+  step: Micros;
+}
 
 export interface VenueAnswer {
   status: number;

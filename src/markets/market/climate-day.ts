@@ -1,6 +1,6 @@
 import { createRecall } from '../../core/collections.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
-import type { Place } from './stations.js';
+import type { Place } from './place.js';
 
 /** Days in the inclusive range, `YYYY-MM-DD`. Empty if `to` is before `from`. */
 export function daysBetween(from: string, to: string): string[] {

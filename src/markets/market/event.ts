@@ -4,7 +4,8 @@ import { dateFrom } from './climate-day.js';
 import { isPlaced, targetOf, type ListedMarket, type Market, type TemperatureKind } from './market.js';
 import { DOLLAR } from './money.js';
 import type { SettledDay } from './source.js';
-import { findSeries, type Place } from './stations.js';
+import { findSeries } from './stations.js';
+import type { Place } from './place.js';
 
 const months = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
 

@@ -1,11 +1,10 @@
 import { toHundredths, valueOf } from './contracts.js';
 import type { Market } from './market.js';
 import { BALANCE_STEP, DOLLAR, floorTo, type Micros } from './money.js';
-import type { MarketData } from './source.js';
 
 /** Fee rule of the event if it has one, otherwise of the series. Undefined if unknown; no orders are taken then. */
 export function feeRuleOf(
-  { feeRules }: Pick<MarketData, 'feeRules'>,
+  { feeRules }: { feeRules: ReadonlyMap<string, FeeRule> },
   { eventTicker, seriesTicker }: Pick<Market, 'eventTicker' | 'seriesTicker'>,
 ): FeeRule | undefined {
   const rule = feeRules.get(eventTicker) ?? feeRules.get(seriesTicker);

@@ -2,7 +2,8 @@ import { bracketLabel, parseBracket, type Bracket } from './brackets.js';
 import { readEventTicker, type NamedEvent } from './event.js';
 import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from './market.js';
 import { sourceOn, type SettlementSource } from './rules.js';
-import { findAreaOfSeries, findSeries, type Place } from './stations.js';
+import { findAreaOfSeries, findSeries } from './stations.js';
+import type { Place } from './place.js';
 
 export interface MarketName {
   ticker: string;

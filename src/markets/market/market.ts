@@ -2,7 +2,7 @@ import type { Micros } from './money.js';
 import { bracketLabel, type Bracket } from './brackets.js';
 import { climateDayOf, hourOf } from './climate-day.js';
 import type { SettlementSource } from './rules.js';
-import type { Place } from './stations.js';
+import type { Place } from './place.js';
 
 /** The venue's states. A market pays only once `finalized`; before that its result may change. */
 export const marketStatuses = [

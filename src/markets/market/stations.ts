@@ -1,5 +1,6 @@
 import { AppError } from '../../core/errors.js';
 import type { DailyKind, TemperatureKind } from './market.js';
+import type { Place } from './place.js';
 
 /**
  * Case-insensitive.
@@ -89,19 +90,6 @@ const stationRows: readonly Row[] = [
   ['KEWR', 'Newark', 'Newark', 'Newark Liberty International Airport', 40.6825, -74.16944, 'America/New_York', -5, 'OKX', 'KXHIGHTEWR', 'KXLOWTEWR'],
   ['KSDF', 'Louisville', 'Louisville', 'Louisville Muhammad Ali International Airport', 38.17406, -85.7365, 'America/Kentucky/Louisville', -5, 'LMK', 'KXHIGHTSDF', 'KXLOWTSDF'],
 ];
-
-export interface Place {
-  /** ICAO id of a station, or `INDEX-MIAMI` for an area. */
-  id: string;
-  city: string;
-  name: string;
-  latitude: number;
-  longitude: number;
-  /** IANA name, for venue times given by the local clock. */
-  timeZone: string;
-  /** Local standard time minus UTC. Applies all year: climate days ignore summer time. */
-  standardOffsetHours: number;
-}
 
 /** How many compared days had the station's report in the winning bracket. */
 type Evidence = { matched: number; compared: number } | 'rules text only';

@@ -1,5 +1,6 @@
 import { createLease, type Lease } from '../../core/db/jobs.js';
 import { AppError } from '../../core/errors.js';
+import { shareRun } from '../../core/steps.js';
 import { MINUTE_MS } from '../../core/time.js';
 import type { TradingContext } from '../config.js';
 import { findPosition, lockAccount } from '../ledger/queries.js';
@@ -62,7 +63,6 @@ export function createResting(context: TradingContext, { markets, snapshots, liv
   const shown = new Map<string, ShownBook>();
   const readPrints = createPrintReader(context, markets, stopping.signal);
   const mayWork = createWorkGuard(context, snapshots, lease);
-  let running: Promise<void> | undefined;
 
   async function advanceMarket(
     { orgId, ticker }: Omit<RestingMarket, 'since'>,
@@ -112,8 +112,9 @@ export function createResting(context: TradingContext, { markets, snapshots, liv
     }
   }
 
+  const passes = shareRun(once);
   return {
-    pass: () => (running ??= once().finally(() => (running = undefined))),
+    pass: passes.run,
     async advance(orgId, ticker) {
       const orders = await listResting(db.orm, { orgId, mode: 'paper' }, ticker);
       if (orders.length === 0) return;
@@ -124,7 +125,7 @@ export function createResting(context: TradingContext, { markets, snapshots, liv
     },
     async stop() {
       stopping.abort();
-      await running?.catch(() => undefined);
+      await passes.running?.catch(() => undefined);
       // If the database is unreachable, the lease expires.
       await lease.release().catch(() => undefined);
     },

@@ -2,9 +2,10 @@ import { AppError } from '../../core/errors.js';
 import type { MarketEvent } from '../market/event.js';
 import { spanOf, temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { climateDayAt } from '../market/climate-day.js';
-import { findPlace, type Place } from '../market/stations.js';
+import { findPlace } from '../market/stations.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { Tab } from './addresses.js';
+import type { Place } from '../market/place.js';
 
 /** Parsed address: the overview, or with a station the events of one city. */
 export type Asked = { q: string } & (

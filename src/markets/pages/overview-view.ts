@@ -12,7 +12,6 @@ import {
   type UnplacedMarket,
 } from '../market/market.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
-import type { Place } from '../market/stations.js';
 import type { SignalReport } from '../signals/signal.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import {
@@ -29,6 +28,7 @@ import { kindLabels, kindNames } from './labels.js';
 import { formatClimateDay, whenOf } from './market-view.js';
 import { expectedOf } from './probabilities.js';
 import { bestSignals, currentSignals, sentence, signalsOff, toSignalView } from './signals-view.js';
+import type { Place } from '../market/place.js';
 
 const OTHERS_PAGE = 200;
 

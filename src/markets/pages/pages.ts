@@ -1,4 +1,5 @@
 import type { Request, Response, Router } from 'express';
+import { createRecentMap, type RecentMap } from '../../core/collections.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { readQuery, requireOnce } from '../../core/pages/form.js';
 import { inSlices } from '../../core/steps.js';
@@ -9,8 +10,7 @@ import type { TradingContext } from '../config.js';
 import { withPurchases, type Holding } from '../ledger/positions.js';
 import { temperatureKinds } from '../market/market.js';
 import type { Micros } from '../market/money.js';
-import type { Place } from '../market/stations.js';
-import { readSwitch, type TradingSwitch } from '../risk/switches.js';
+import { readSwitch } from '../risk/switches.js';
 import type { SignalReport } from '../signals/signal.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
 import { readPriceHistory } from '../snapshot/price-history.js';
@@ -32,10 +32,12 @@ import { toPriceHistoryView } from './price-history-view.js';
 import { toBest, toCities, toOthers, toTabs } from './overview-view.js';
 import { findPaperCash, listPaperHoldings, listPaperPurchases } from '../ledger/queries.js';
 import { addTicketPages, type MarketsPagesDeps } from './ticket-pages.js';
+import type { Place } from '../market/place.js';
+import type { TradingSwitch } from '../risk/queries.js';
 
 /** Limit for cached accounts per snapshot. The cache spares pages that poll every few seconds a new sizing. */
 const MAX_KEPT = 64;
-const kept = new WeakMap<SignalReport, Map<string, Promise<SignalReport>>>();
+const kept = new WeakMap<SignalReport, RecentMap<string, Promise<SignalReport>>>();
 
 /**
  * The signals for a paper account in its current state. Holdings, including those from purchases that may still fill,
@@ -50,7 +52,7 @@ export async function signalsFor(
 ): Promise<SignalReport> {
   if (cash === undefined || (holdings.size === 0 && cash === signals.bankroll)) return signals;
   // Recomputed with each refresh, not with each book change in between.
-  const ofSnapshot = kept.get(signals) ?? new Map<string, Promise<SignalReport>>();
+  const ofSnapshot = kept.get(signals) ?? createRecentMap<string, Promise<SignalReport>>(MAX_KEPT);
   kept.set(signals, ofSnapshot);
   const key = JSON.stringify([
     String(cash),
@@ -61,7 +63,6 @@ export async function signalsFor(
   const making = inSlices(
     makeSignalsInSteps({ data, events, forecasts, gates, account: { cash, holdings }, at: now }),
   );
-  if (ofSnapshot.size >= MAX_KEPT) ofSnapshot.delete(ofSnapshot.keys().next().value!);
   ofSnapshot.set(key, making);
   making.catch(() => ofSnapshot.delete(key));
   return making;

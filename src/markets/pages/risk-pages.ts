@@ -1,7 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import { isManager, managingRoles } from '../../accounts/organizations/table.js';
 import { byMember } from '../../accounts/identity/session/authority.js';
-import { change } from '../../accounts/audit/audit.js';
 import { requireRole, sessionOf, personSource } from '../../accounts/identity/session/session.js';
 import { parseInput } from '../../core/http/validate.js';
 import { switchSchema } from '../risk/operator/schema.js';
@@ -12,10 +11,11 @@ import type { TradingContext } from '../config.js';
 import { readPageQuery, toModeTabs } from './addresses.js';
 import type { TradingServices } from '../services/services.js';
 import { findLimits, selectLargestOrders } from '../risk/queries.js';
-import { noLimitsDeclared, toEffectiveLimits, toLimitUse } from '../risk/limits.js';
+import { noLimitsDeclared, toEffectiveLimits } from '../risk/limits.js';
 import { midnightOf, readRiskFacts } from '../risk/facts.js';
-import { readSwitch, setSwitch } from '../risk/switches.js';
+import { changeSwitch, readSwitch, setSwitch } from '../risk/switches.js';
 import { RISK_PATH, switchActions, toLimitViews, toSwitchChoices } from './risk-view.js';
+import { toLimitUse } from '../risk/exposure.js';
 
 const notices = Object.fromEntries(
   Object.entries(switchActions).map(([state, { done }]) => [state.replace('_', '-'), done]),
@@ -75,10 +75,9 @@ export function riskPages(
         };
         const { state, reason } = parseInput(switchSchema, input);
         const source = personSource(req, res, clock);
-        await change(deps, byMember(res), (tx) =>
+        await changeSwitch({ db, clock, live }, byMember(res), (tx) =>
           setSwitch(tx, orgId, 'own', { state, reason: reason ?? null }, source),
         );
-        live?.reviewWaiting();
         res.redirect(303, toAddress(RISK_PATH, { done: state.replace('_', '-') }));
       },
       show: showSwitch,

@@ -4,9 +4,10 @@ import { nameMarket } from '../market/market-name.js';
 import { findMarketView, toMarketView } from './labels.js';
 import type { Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import type { DeclaredLimits, LimitUse, RiskLimits } from '../risk/limits.js';
+import type { DeclaredLimits, RiskLimits } from '../risk/limits.js';
 import type { SwitchState } from '../ledger/risk-table.js';
-import type { TradingSwitch } from '../risk/switches.js';
+import type { LimitUse } from '../risk/exposure.js';
+import type { TradingSwitch } from '../risk/queries.js';
 
 export const RISK_PATH = '/dashboard/portfolio/risk';
 

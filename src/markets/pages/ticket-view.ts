@@ -9,7 +9,6 @@ import type { OrderRefusal } from '../orders/order.js';
 import type { Action } from '../ledger/order-input.js';
 import type { Holding } from '../ledger/positions.js';
 import { addressOfEvent, overviewAddress, streamAddress, ticketAddress, trimZeros } from './addresses.js';
-import type { TradingSwitch } from '../risk/switches.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { Freshness } from './freshness.js';
 import { toBookLevels } from './ladder.js';
@@ -19,6 +18,7 @@ import { nameOf } from './overview-view.js';
 import type { Review } from './review.js';
 import { bestPrice, priceLimits, ticketFields } from './ticket-form.js';
 import { isCount, perContract } from '../market/contracts.js';
+import type { TradingSwitch } from '../risk/queries.js';
 
 export interface TicketFacts {
   snapshot: Snapshot;

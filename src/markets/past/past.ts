@@ -4,7 +4,7 @@ import { inChunks } from '../../core/steps.js';
 import { HOURS_WINDOW_DAYS, type Archive } from '../training/forecast-archive.js';
 import { insertFits, insertHourFits } from '../training/queries.js';
 import { readCoverage } from '../training/coverage.js';
-import { calibratedModel, type FitBook } from '../learning/fits.js';
+import type { FitBook } from '../learning/fits.js';
 import { createSimulatedWeatherSource, readWeatherOf } from '../weather/simulated.js';
 import { dateOf, daysBetween } from '../market/climate-day.js';
 import { groupEvents } from '../market/event.js';
@@ -17,14 +17,11 @@ import { recordsDue, targetOfRecord, type Climates, type NewRecord } from '../sc
 import { scoreRecord, type ScorableRecord } from '../scores/score.js';
 import { createSimulatedSource, readMarketsOf } from '../venue/simulated.js';
 import { createPace } from '../venue/simulation/random.js';
-import {
-  leadingStations,
-  type Selection,
-  type SimulatedWorld,
-  type SimulatedSubject,
-} from '../venue/simulation/world.js';
+import { leadingStations, type Selection, type SimulatedSubject } from '../venue/simulation/world.js';
 import { learnPast, pastSnapshotTimes, type LearnedPast, type SnapshotTime } from './learned-past.js';
 import type { SourceNames } from '../learning/queries.js';
+import type { SimulatedWorld } from '../venue/simulation/weather.js';
+import { calibratedModel } from '../learning/calibrated.js';
 
 /** The records that live code would have made at a past time, from data known by then. */
 function makeRecords(

@@ -6,9 +6,16 @@ import { endsOf } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
 import { formatDollars, type Micros } from '../market/money.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
-import { dayLossOf, positionAfter, toLeg, worstCaseLoss, type CandidateOrder, type Leg } from './exposure.js';
+import {
+  dayLossOf,
+  positionAfter,
+  toLeg,
+  worstCaseLoss,
+  type CandidateOrder,
+  type Leg,
+  type RiskInput,
+} from './exposure.js';
 import { switchOwners, type Permissions, type SwitchOwner } from './facts.js';
-import type { RiskInput } from './gate.js';
 
 /** Reasons for refusing an order, in the order they are checked. The detail of a `risk_limit` error starts with this name. */
 const riskChecks = [

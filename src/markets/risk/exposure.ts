@@ -1,12 +1,28 @@
 import { quoteSale } from '../ledger/valuation.js';
-import { otherSide, type Side } from '../market/book.js';
+import { otherSide, type Side, type OrderBook } from '../market/book.js';
 import { isCount, subtractCounts, sumCounts, valueOf } from '../market/contracts.js';
-import type { EventEnds } from '../market/event.js';
+import { type EventEnds, endsOf } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { HeldPosition, PendingOrder, RiskFacts } from './facts.js';
-import type { RiskInput } from './gate.js';
+import type { ListedMarket } from '../market/market.js';
+import type { OrderInput } from '../ledger/order-input.js';
+import type { LargestOrders } from './queries.js';
+
+/** Inputs of the risk gate. Read under the account row's lock, so nothing changes before the order is written. */
+export interface RiskInput {
+  order: OrderInput;
+  market: ListedMarket;
+  /** Without liquidity that the Organization's paper orders have taken. */
+  book: OrderBook;
+  snapshot: Snapshot;
+  /** Highest cost at the limit price, fee included; less for an order that closes pairs, 0 for a sale. */
+  worstCost: Micros;
+  /** Cash minus reservations of pending orders. */
+  available: Micros;
+  at: Date;
+}
 
 export interface CandidateOrder {
   input: RiskInput;
@@ -128,4 +144,40 @@ const highest = (amounts: readonly Micros[]): Micros =>
 function profitOf({ ticker, side, contracts, cost }: Leg, paying: ReadonlySet<string>): Micros {
   const pays = paying.has(ticker) === (side === 'yes');
   return (pays ? valueOf(DOLLAR, contracts) : 0n) - cost;
+}
+
+export type LimitUse = ReturnType<typeof toLimitUse>;
+
+/** Uses the gate's own computations, so that the page and a refusal never disagree. */
+export function toLimitUse(
+  facts: RiskFacts,
+  { largestOrder, dearestOrder }: LargestOrders,
+  snapshot: Snapshot | undefined,
+) {
+  const { positions, pending } = facts;
+  const events = new Set([...positions, ...pending].map(({ eventTicker }) => eventTicker));
+  const losses = [...events].map((eventTicker) => {
+    const held = positions.filter((one) => one.eventTicker === eventTicker);
+    const out = pending.filter((one) => one.eventTicker === eventTicker).map(toLeg);
+    const event = snapshot?.events.find((one) => one.eventTicker === eventTicker);
+    const tickers = [...held, ...out].map(({ ticker }) => ticker);
+    return { eventTicker, loss: worstCaseLoss(endsOf(eventTicker, event, tickers), held, out) };
+  });
+  return {
+    largestOrder,
+    dearestOrder,
+    largestPosition: positions.toSorted((a, b) => b.contracts - a.contracts)[0],
+    worstEvent: losses.toSorted((a, b) => (a.loss < b.loss ? 1 : -1))[0],
+    dayLoss: dayLossOrUndefined(facts, snapshot),
+    openOrders: pending.length,
+  };
+}
+
+/** Negative for a profit; undefined while it cannot be computed, and buying is refused. */
+function dayLossOrUndefined(facts: RiskFacts, snapshot: Snapshot | undefined): Micros | undefined {
+  try {
+    return snapshot && dayLossOf(facts, snapshot);
+  } catch {
+    return undefined;
+  }
 }

@@ -1,9 +1,4 @@
 import { AppError } from '../../core/errors.js';
-import type { OrderBook } from '../market/book.js';
-import type { ListedMarket } from '../market/market.js';
-import type { Micros } from '../market/money.js';
-import type { OrderInput } from '../ledger/order-input.js';
-import type { Snapshot } from '../snapshot/snapshot.js';
 import {
   checkAccess,
   checkData,
@@ -13,7 +8,7 @@ import {
   refuse,
   type RiskRefusal,
 } from './checks.js';
-import { toCandidate } from './exposure.js';
+import { toCandidate, type RiskInput } from './exposure.js';
 import { readRiskFacts, type RiskFacts } from './facts.js';
 
 /** First refusal, or undefined. Fails closed: a value that is unknown or cannot be computed is a refusal. */
@@ -31,20 +26,6 @@ export function assessRisk(input: RiskInput, facts: RiskFacts): RiskRefusal | un
     const detail = 'something that the order must be checked against is missing or cannot be computed.';
     return { ...refuse('unknown_state', detail), cause };
   }
-}
-
-/** Inputs of the risk gate. Read under the account row's lock, so nothing changes before the order is written. */
-export interface RiskInput {
-  order: OrderInput;
-  market: ListedMarket;
-  /** Without liquidity that the Organization's paper orders have taken. */
-  book: OrderBook;
-  snapshot: Snapshot;
-  /** Highest cost at the limit price, fee included; less for an order that closes pairs, 0 for a sale. */
-  worstCost: Micros;
-  /** Cash minus reservations of pending orders. */
-  available: Micros;
-  at: Date;
 }
 
 /** Undefined if the facts are missing or inconsistent. */

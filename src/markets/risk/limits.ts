@@ -1,46 +1,5 @@
 import type { riskLimits } from '../ledger/risk-table.js';
-import { endsOf } from '../market/event.js';
-import { CENT, DOLLAR, type Micros } from '../market/money.js';
-import type { Snapshot } from '../snapshot/snapshot.js';
-import { dayLossOf, toLeg, worstCaseLoss } from './exposure.js';
-import type { RiskFacts } from './facts.js';
-import type { LargestOrders } from './queries.js';
-
-export type LimitUse = ReturnType<typeof toLimitUse>;
-
-/** Uses the gate's own computations, so that the page and a refusal never disagree. */
-export function toLimitUse(
-  facts: RiskFacts,
-  { largestOrder, dearestOrder }: LargestOrders,
-  snapshot: Snapshot | undefined,
-) {
-  const { positions, pending } = facts;
-  const events = new Set([...positions, ...pending].map(({ eventTicker }) => eventTicker));
-  const losses = [...events].map((eventTicker) => {
-    const held = positions.filter((one) => one.eventTicker === eventTicker);
-    const out = pending.filter((one) => one.eventTicker === eventTicker).map(toLeg);
-    const event = snapshot?.events.find((one) => one.eventTicker === eventTicker);
-    const tickers = [...held, ...out].map(({ ticker }) => ticker);
-    return { eventTicker, loss: worstCaseLoss(endsOf(eventTicker, event, tickers), held, out) };
-  });
-  return {
-    largestOrder,
-    dearestOrder,
-    largestPosition: positions.toSorted((a, b) => b.contracts - a.contracts)[0],
-    worstEvent: losses.toSorted((a, b) => (a.loss < b.loss ? 1 : -1))[0],
-    dayLoss: dayLossOrUndefined(facts, snapshot),
-    openOrders: pending.length,
-  };
-}
-
-/** Negative for a profit; undefined while it cannot be computed, and buying is refused. */
-function dayLossOrUndefined(facts: RiskFacts, snapshot: Snapshot | undefined): Micros | undefined {
-  try {
-    return snapshot && dayLossOf(facts, snapshot);
-  } catch {
-    return undefined;
-  }
-}
+import { CENT, DOLLAR } from '../market/money.js';
 
 /** Null means the service's default. */
 export type DeclaredLimits = Omit<typeof riskLimits.$inferSelect, 'orgId' | 'updatedAt'>;

@@ -3,9 +3,25 @@ import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
 import { users } from '../../accounts/organizations/table.js';
 import type { TradeMode } from '../ledger/orders-table.js';
-import { riskLimits, serviceSwitch, tradingSwitches } from '../ledger/risk-table.js';
+import { riskLimits, serviceSwitch, tradingSwitches, type SwitchState } from '../ledger/risk-table.js';
 import type { DeclaredLimits } from './limits.js';
-import type { SwitchPart, TradingSwitch } from './switches.js';
+
+export interface SwitchInput {
+  state: SwitchState;
+  reason: string | null;
+}
+
+export interface SwitchPart extends SwitchInput {
+  changedAt: Date | null;
+}
+
+export interface TradingSwitch {
+  state: SwitchState;
+  service: SwitchPart;
+  operator: SwitchPart;
+  /** `by`: the member who set it; null if it was never set or their account is gone. */
+  own: SwitchPart & { by: { id: string; name: string } | null };
+}
 
 export interface LimitsRow extends DeclaredLimits {
   updatedAt: Date;

@@ -1,32 +1,40 @@
 import type { Orm, Tx } from '../../core/db/client.js';
-import { recordAudit, recordOperatorAudit } from '../../accounts/audit/audit.js';
+import {
+  change,
+  recordAudit,
+  recordOperatorAudit,
+  type Authority,
+  type ChangeDeps,
+} from '../../accounts/audit/audit.js';
 import { AppError } from '../../core/errors.js';
 import { findDifference, type Source } from '../../accounts/identity/source.js';
 import { queueForBothModes, queueForTraders } from '../../accounts/webhooks/outbox.js';
 import { switchOwners, type SwitchOwner } from './facts.js';
-import { findServiceSwitch, findSwitches, saveServiceSwitch, saveSwitch } from './queries.js';
+import {
+  findServiceSwitch,
+  findSwitches,
+  saveServiceSwitch,
+  saveSwitch,
+  type TradingSwitch,
+  type SwitchPart,
+  type SwitchInput,
+} from './queries.js';
 import type { SwitchState } from '../ledger/risk-table.js';
 
-/** Live orders waiting to be sent on this instance. Reviewed after a switch is committed. */
-export interface WaitingOrders {
-  reviewWaiting(): void;
+interface SwitchDeps extends ChangeDeps {
+  /** Live orders waiting to be sent on this instance. */
+  live: { reviewWaiting(): void } | undefined;
 }
 
-export interface SwitchInput {
-  state: SwitchState;
-  reason: string | null;
-}
-
-export interface SwitchPart extends SwitchInput {
-  changedAt: Date | null;
-}
-
-export interface TradingSwitch {
-  state: SwitchState;
-  service: SwitchPart;
-  operator: SwitchPart;
-  /** `by`: the member who set it; null if it was never set or their account is gone. */
-  own: SwitchPart & { by: { id: string; name: string } | null };
+/** Commits a change of switches, then reviews the waiting orders. */
+export async function changeSwitch<T>(
+  deps: SwitchDeps,
+  by: Authority,
+  work: (tx: Tx) => Promise<T>,
+): Promise<T> {
+  const changed = await change(deps, by, work);
+  deps.live?.reviewWaiting();
+  return changed;
 }
 
 const strictness: Record<SwitchState, number> = { open: 0, reduce_only: 1, halt: 2 };

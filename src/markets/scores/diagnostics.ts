@@ -2,9 +2,9 @@ import { binomialRange } from '../../core/statistics/distributions.js';
 import { groupBy } from '../../core/collections.js';
 import { chiSquareTail, pitHistogram } from '../learning/pit.js';
 import { bracketPays } from '../market/brackets.js';
-import type { ForecastRecord } from './records.js';
 import type { ReliabilityBin } from '../../core/charts/diagonal.js';
 import { recordedBracket } from './score.js';
+import type { ForecastRecord } from '../learning/table.js';
 
 const PIT_BINS = 10;
 const MIN_PIT_DAYS = 20;

@@ -9,8 +9,7 @@ import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
 import { type Gate, type GateBook, type GateKey, leadsOf } from '../signals/signal.js';
 import { blockBootstrap } from './bootstrap.js';
-import { listJudgedRecords } from './queries.js';
-import type { ForecastRecord } from './records.js';
+import { listJudgedRecords, type JudgedRecord } from './queries.js';
 
 /** See docs/decisions/030-gates-that-cannot-be-lucky.md. */
 export const gateRule = Object.freeze({
@@ -63,11 +62,6 @@ export const gateRuleText =
   `At least ${gateRule.minimumDays} days must have settled, and a forecast that has been behind over the last ${gateRule.windowDays} closes its gate. While a gate is closed, its signals are withheld.`;
 
 export const judgedSince = (at: Date): string => dateOf(at.getTime() - gateRule.windowDays * DAY_MS);
-
-export type JudgedRecord = Pick<
-  ForecastRecord,
-  'kind' | 'station' | 'date' | 'leadHours' | 'method' | 'advantage' | 'worstAdvantage' | 'settledAt'
->;
 
 /**
  * Judges the gate of every kind, station and lead by the records of one pair of sources. Records that settled after

@@ -1,7 +1,9 @@
 import { probabilityWithin, type TemperatureDistribution } from '../market/distribution.js';
 import { normalCdf, normalDensity } from '../../core/statistics/distributions.js';
 import type { DegreeRange } from '../market/brackets.js';
-import type { AtMost } from './score.js';
+
+/** Probability of a reported temperature of at most this, in °F. */
+export type AtMost = (degrees: number) => number;
 
 export interface Share extends DegreeRange {
   probability: number;

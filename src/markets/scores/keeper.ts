@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { byService, change, type ChangeDeps } from '../../accounts/audit/audit.js';
 import type { Clock } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
+import { shareRun } from '../../core/steps.js';
 import { queueForTraders } from '../../accounts/webhooks/outbox.js';
 import { targetKey } from '../market/market.js';
 import type { CalibrationStore, SnapshotStore } from '../snapshot/snapshot.js';
@@ -56,7 +57,7 @@ export interface ScoreKeeper {
   /** Judges the gates by all scored records, including those of other instances. */
   judge(): Promise<void>;
   /** Fills in a simulated world's past once, then judges the gates. In the real world it only judges them. */
-  backfill(): Promise<void>;
+  fillPast(): Promise<void>;
   stop(): void;
 }
 
@@ -87,7 +88,6 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
   const { db, store, calibration, marketSource, forecastSource, clock, log, past } = options;
   const stopping = new AbortController();
   let isFilled = false;
-  let filling: Promise<void> | undefined;
 
   function present(): RecordInputs | undefined {
     const snapshot = store.current;
@@ -105,7 +105,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
     );
   }
 
-  async function fillPast(past: PastFiller): Promise<void> {
+  async function fillFrom(past: PastFiller): Promise<void> {
     const made = await past.fillIn(
       {
         async useFits(fitsAt) {
@@ -122,7 +122,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
 
   async function fill(): Promise<void> {
     try {
-      if (past) await fillPast(past);
+      if (past) await fillFrom(past);
       else await judge();
       isFilled = true;
     } catch (error) {
@@ -131,6 +131,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
     }
   }
 
+  const filling = shareRun(fill);
   return {
     judge,
     async record() {
@@ -144,8 +145,8 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
       log.info({ scored }, 'forecasts of days that have settled are scored');
       await judge();
     },
-    async backfill() {
-      if (!isFilled) await (filling ??= fill().finally(() => (filling = undefined)));
+    async fillPast() {
+      if (!isFilled) await filling.run();
     },
     stop: () => stopping.abort(),
   };

@@ -3,12 +3,16 @@ import { intArray, textArray, insertRows, selectRows } from '../../core/db/sql.j
 import type { Orm, Tx } from '../../core/db/client.js';
 import type { ForecastMethod } from '../learning/forecast.js';
 import type { SourceNames } from '../learning/queries.js';
-import { forecastRecords } from '../learning/table.js';
+import { forecastRecords, type ForecastRecord } from '../learning/table.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import type { GateBook } from '../signals/signal.js';
-import type { JudgedRecord } from './gates.js';
-import type { ForecastRecord, NewRecord } from './records.js';
+import type { NewRecord } from './records.js';
 import type { Scores } from './score.js';
+
+export type JudgedRecord = Pick<
+  ForecastRecord,
+  'kind' | 'station' | 'date' | 'leadHours' | 'method' | 'advantage' | 'worstAdvantage' | 'settledAt'
+>;
 
 export const ofSources = ({ marketSource, forecastSource }: SourceNames) =>
   and(eq(forecastRecords.marketSource, marketSource), eq(forecastRecords.forecastSource, forecastSource));

@@ -4,7 +4,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { meanAndVariance } from '../weather/weather.js';
 import { forecastOf, type DayForecast, type StationForecast } from '../learning/forecast.js';
 import { readReports, toTarget } from '../learning/queries.js';
-import type { forecastRecords } from '../learning/table.js';
+import type { forecastRecords, ForecastRecord } from '../learning/table.js';
 import type { MarketEvent } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
 import { dateOf } from '../market/climate-day.js';
@@ -19,7 +19,6 @@ export const RECORD_WINDOW_MS = 5 * MINUTE_MS;
 export const PAST_DAYS = 75;
 const MAX_AGE_MS = MINUTE_MS;
 
-export type ForecastRecord = typeof forecastRecords.$inferSelect;
 export type NewRecord = typeof forecastRecords.$inferInsert & ScorableRecord & Pick<ForecastRecord, 'hour'>;
 
 export const targetOfRecord = ({

@@ -1,11 +1,10 @@
 import { and, desc, eq, gte, isNotNull, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
-import { forecastRecords } from '../learning/table.js';
+import { forecastRecords, type ForecastRecord } from '../learning/table.js';
 import type { TemperatureKind } from '../market/market.js';
 import type { DatedPit, ForecastOutcome } from './diagnostics.js';
 import { ofSources } from './queries.js';
-import type { ForecastRecord } from './records.js';
 import type { SourceNames } from '../learning/queries.js';
 import type { CrpsPoint } from '../../core/charts/series.js';
 

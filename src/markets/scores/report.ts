@@ -9,7 +9,6 @@ import type { CalibrationStore } from '../snapshot/snapshot.js';
 import { countReliability, toPitHistogram, toReliability, type ReliabilityCount } from './diagnostics.js';
 import { gateErrorRates, gateRule, gateRuleText, judgedSince } from './gates.js';
 import type { SourceNames } from '../learning/queries.js';
-import type { ForecastRecord } from './records.js';
 import {
   countRecords,
   listCrpsByDay,
@@ -24,6 +23,7 @@ import {
 } from './report-queries.js';
 import type { ScoreSummary, ScoresAnswer } from './schema.js';
 import { outcomeOf, recordedBracket } from './score.js';
+import type { ForecastRecord } from '../learning/table.js';
 
 const MAX_RECORDS = 100;
 

@@ -1,4 +1,4 @@
-import type { BracketCost, ModelScore } from '../learning/table.js';
+import type { BracketCost, ModelScore, ForecastRecord } from '../learning/table.js';
 import { asksOf, isCrossed, quoteOrder, type OrderBook, type Side } from '../market/book.js';
 import {
   bracketOf,
@@ -13,11 +13,7 @@ import { probabilityOf, probabilityWithin, type TemperatureDistribution } from '
 import type { FeeRule } from '../market/fees.js';
 import type { TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
-import { atMostOfMarket } from './implied.js';
-import type { ForecastRecord } from './records.js';
-
-/** Probability of a reported temperature of at most this, in °F. */
-export type AtMost = (degrees: number) => number;
+import { atMostOfMarket, type AtMost } from './implied.js';
 
 /** Probabilities below this do not visibly change the score. */
 const NEGLIGIBLE = 1e-8;

@@ -6,7 +6,6 @@ import { createClimateReader } from '../climate/product.js';
 import { readObserved } from '../climate/queries.js';
 import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
 import type { TradingContext } from '../config.js';
-import { calibratedModel } from '../learning/fits.js';
 import type { WeatherSource } from '../weather/weather.js';
 import type { SourceNames } from '../learning/queries.js';
 import { createBookMemory } from '../execution/books.js';
@@ -45,6 +44,7 @@ import {
   type SourceOptions,
   type Sources,
 } from './sources.js';
+import { calibratedModel } from '../learning/calibrated.js';
 
 export const tradingJobs = (
   { config }: TradingContext,
@@ -101,7 +101,7 @@ const learningJobs = ({
   // Checks every minute, though a record is due only every five.
   { name: 'record-prices', schedule: '18 * * * * *', run: () => prices.record() },
   { name: 'clean-up-prices', schedule: '0 51 * * * *', run: () => prices.cleanUp() },
-  { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => scores.backfill() },
+  { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => scores.fillPast() },
 ];
 
 /** `seconds` divides a minute. */

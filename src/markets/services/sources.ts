@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { shareRun } from '../../core/steps.js';
 import { MINUTE_MS, type Clock } from '../../core/time.js';
 import type { TradingConfig } from '../config.js';
 import { createHttpModelSource } from '../weather/http-model.js';
@@ -15,8 +16,8 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import { createKalshiClient } from '../venue/kalshi-client.js';
 import { createKalshiSource } from '../venue/kalshi.js';
 import { createSimulatedSource } from '../venue/simulated.js';
-import { simulateWeather } from '../venue/simulation/weather.js';
-import type { Selection, SimulatedWorld } from '../venue/simulation/world.js';
+import { simulateWeather, type SimulatedWorld } from '../venue/simulation/weather.js';
+import type { Selection } from '../venue/simulation/world.js';
 import { createKeptBooks, type KeptBooksOptions } from '../venue/socket/kept-books.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
 
@@ -26,8 +27,6 @@ const MAX_HELD = 200;
 /** Markets with positions or resting orders as of the last lookup. Each call starts a new lookup in the background. */
 export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger, 'warn'> }) {
   let tickers: readonly string[] = [];
-  let asking: Promise<void> | undefined;
-
   async function ask(): Promise<void> {
     try {
       const found = [
@@ -38,14 +37,13 @@ export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger,
     } catch (error) {
       // A failed lookup only affects the order in which books are read.
       log.warn({ err: error }, 'what is held could not be looked up: books are read in the order of before');
-    } finally {
-      asking = undefined;
     }
   }
 
+  const asking = shareRun(ask);
   return {
     current(): readonly string[] {
-      asking ??= ask();
+      void asking.run();
       return tickers;
     },
   };

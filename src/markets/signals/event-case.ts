@@ -1,6 +1,6 @@
 import { inSentence } from '../../core/pages/format.js';
 import { HOUR_MS } from '../../core/time.js';
-import { forecastOf, type DayForecast } from '../learning/forecast.js';
+import { forecastOf, type DayForecast, type StationForecast } from '../learning/forecast.js';
 import { isCrossed, type OrderBook } from '../market/book.js';
 import { areOutcomesKnown, outcomeProbabilities, outcomesOf, type Bracket } from '../market/brackets.js';
 import type { MarketEvent } from '../market/event.js';
@@ -16,8 +16,17 @@ import {
   nothingBought,
   type EventSignals,
   type SignalReport,
+  type GateBook,
 } from './signal.js';
-import type { SignalInput } from './signals.js';
+import type { Micros } from '../market/money.js';
+
+export interface Situation {
+  data: MarketData;
+  events: readonly MarketEvent[];
+  forecasts: ReadonlyMap<string, StationForecast>;
+  gates: GateBook;
+  at: Date;
+}
 
 interface Present {
   data: MarketData;
@@ -122,7 +131,10 @@ export interface EventCase {
   withheld: string | undefined;
 }
 
-export function buildCase(event: MarketEvent, input: SignalInput): EventCase {
+export function buildCase(
+  event: MarketEvent,
+  input: Situation & { account?: { cash: Micros } | undefined },
+): EventCase {
   const { markets } = event;
   const day = forecastOf(input.forecasts, event);
   const { end } = spanOf(event.station, event);

@@ -3,7 +3,7 @@ import type { ForecastMethod } from '../learning/forecast.js';
 import type { Side } from '../market/book.js';
 import type { Market, TemperatureKind } from '../market/market.js';
 import type { Micros } from '../market/money.js';
-import type { SizedPurchase } from '../sizing/event.js';
+import type { SizedPurchase } from '../sizing/model.js';
 
 /** A quarter of full Kelly: an error in the probability costs far more growth than a smaller stake. */
 export const KELLY_SHARE = 0.25;

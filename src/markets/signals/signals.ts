@@ -1,20 +1,17 @@
 import { formatPrice } from '../../core/pages/format.js';
 import { allAtOnce, type Steps } from '../../core/steps.js';
 import type { RunningDay } from '../learning/running-day.js';
-import type { DayForecast, StationForecast } from '../learning/forecast.js';
+import type { DayForecast } from '../learning/forecast.js';
 import { asksOf, bidsOf, type Side } from '../market/book.js';
 import { valueOf } from '../market/contracts.js';
 import { bracketLabel } from '../market/brackets.js';
-import type { MarketEvent } from '../market/event.js';
 import { chargeFill, feeRuleOf, newOrderAccount } from '../market/fees.js';
 import { isOnTick, type Market } from '../market/market.js';
 import { CENT, DOLLAR, formatDollars, type Micros } from '../market/money.js';
 import { TIME_TO_LIVE_MS, type MarketData } from '../market/source.js';
-import type { SizedPurchase } from '../sizing/event.js';
 import { sizeEvents, worthOf, type EventSizes, type Money, type SignalAccount } from './sizes.js';
-import { buildCase, type EventCase } from './event-case.js';
+import { buildCase, type EventCase, type Situation } from './event-case.js';
 import {
-  type GateBook,
   DAY_CAP,
   EVENT_CAP,
   KELLY_SHARE,
@@ -26,6 +23,7 @@ import {
   type SignalReport,
   type Suppressed,
 } from './signal.js';
+import type { SizedPurchase } from '../sizing/model.js';
 
 interface SignalParts {
   purchase: SizedPurchase;
@@ -157,14 +155,6 @@ const limitNames = {
   cash: 'the cash that is left',
   depth: 'what is in the book',
 } as const;
-
-interface Situation {
-  data: MarketData;
-  events: readonly MarketEvent[];
-  forecasts: ReadonlyMap<string, StationForecast>;
-  gates: GateBook;
-  at: Date;
-}
 
 /** Sizes for a hypothetical account with the bankroll in cash and no holdings, or for a real account. */
 export type SignalInput = Situation &

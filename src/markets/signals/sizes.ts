@@ -6,10 +6,11 @@ import type { MarketEvent } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
 import { BALANCE_STEP, shareOf, type Micros } from '../market/money.js';
 import type { MarketData } from '../market/source.js';
-import { sizeEvent, type SizedEvent, type SizedPurchase } from '../sizing/event.js';
+import { sizeEvent, type SizedEvent } from '../sizing/event.js';
 import { paidFor } from '../sizing/fund.js';
 import type { EventCase } from './event-case.js';
 import { DAY_CAP, EVENT_CAP, KELLY_SHARE, MARKET_CAP } from './signal.js';
+import type { SizedPurchase } from '../sizing/model.js';
 
 export interface SignalAccount {
   cash: Micros;

@@ -1,8 +1,7 @@
 import { applyFill } from '../ledger/positions.js';
 import { consume } from '../market/book.js';
-import type { EventToSize, MarketToSize } from './event.js';
-import { exceededHeadroom, reachOf, toFund, toHeadroom, type Fund, type Headroom } from './fund.js';
-import { findOptimum, isWon, type Optimum } from './joint.js';
+import { exceededHeadroom, reachOf, toFund, toHeadroom } from './fund.js';
+import { findOptimum, isWon } from './joint.js';
 import {
   MAX_GAP,
   inDollars,
@@ -13,6 +12,7 @@ import {
   type Offer,
   type RefusedOffer,
 } from './offers.js';
+import type { EventToSize, MarketToSize, Fund, Headroom, Optimum } from './model.js';
 
 /** Least gain of a purchase, above rounding error. */
 const NO_GROWTH = 1e-13;

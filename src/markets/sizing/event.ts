@@ -1,12 +1,10 @@
-import type { Holding } from '../ledger/positions.js';
-import type { OrderBook, Side } from '../market/book.js';
-import type { Payout } from '../market/brackets.js';
+import type { Side } from '../market/book.js';
 import { valueOf } from '../market/contracts.js';
-import type { FeeRule } from '../market/fees.js';
 import { DOLLAR, shareOf, type Micros } from '../market/money.js';
 import { exactGrowth, sizeCandidates } from './candidate-order.js';
-import { isWon, type Optimum } from './joint.js';
+import { isWon } from './joint.js';
 import { reasonAgainst, stakeOf, type Offer, type RefusedOffer } from './offers.js';
+import type { SizedPurchase, EventToSize, Optimum } from './model.js';
 
 function toPurchase(
   offer: Offer,
@@ -51,59 +49,6 @@ function worstCaseOf(offers: readonly Offer[], contracts: readonly number[], out
     if (loss > worst) worst = loss;
   }
   return worst;
-}
-
-export interface MarketToSize {
-  ticker: string;
-  probability: number;
-  /** Outcomes in which YES pays; defaults to the market's own index, as for mutually exclusive brackets. */
-  pays?: Payout;
-  /** Undefined if nothing may be bought here (closed, no book or a crossed one); holdings still count. */
-  book: OrderBook | undefined;
-  feeRule: FeeRule | undefined;
-  held: Holding | undefined;
-  /** Net cash paid into this market, fees included; negative after profits. Defaults to the cost of the held contracts. */
-  spent?: Micros | undefined;
-}
-
-export interface EventToSize {
-  /** From cold to warm. */
-  markets: readonly MarketToSize[];
-  /** Probability of each outcome, summing to one; exactly one occurs. Defaults to one outcome per market. */
-  outcomes?: readonly number[];
-  /** Basis of Kelly shares: cash and holdings elsewhere, excluding holdings in this event. */
-  bankroll: Micros;
-  cash: Micros;
-  /** Share of the Kelly fraction, above 0 and at most 1. */
-  kellyShare: number;
-  /** Most that may be staked on one market and on the whole event, including holdings. */
-  marketRoom: Micros;
-  eventRoom: Micros;
-}
-
-export interface SizedPurchase {
-  ticker: string;
-  side: Side;
-  price: Micros;
-  depth: number;
-  probability: number;
-  contracts: number;
-  limitPrice: Micros;
-  /** Contracts that close a pair with a held opposite side; the venue pays a dollar for each at once. */
-  closing: number;
-  averagePrice: Micros;
-  fee: Micros;
-  stake: Micros;
-  /** `stake` per contract in dollars: the probability above which the purchase pays by itself. */
-  breakEven: number;
-  /** Expected payout less `stake`. Negative for a hedge. */
-  expectedValue: Micros;
-  /** Share of the bankroll that the event's joint optimum puts here, in full and at `kellyShare`. */
-  fullKelly: number;
-  fractionalKelly: number;
-  /** Bought although it costs more than it is worth by itself, because it reduces the risk of the other purchases. */
-  isHedge: boolean;
-  limitedBy: 'market' | 'event' | 'cash' | 'depth' | null;
 }
 
 export interface SizedEvent {

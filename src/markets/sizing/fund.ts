@@ -3,17 +3,8 @@ import { isPaid } from '../market/brackets.js';
 import { partOf, valueOf } from '../market/contracts.js';
 import { allInCost, isSupported, type FeeRule } from '../market/fees.js';
 import { BALANCE_STEP, DOLLAR, ceilTo, shareOf, type Micros } from '../market/money.js';
-import type { EventToSize } from './event.js';
-import type { Limit } from './joint.js';
 import { inDollars, openStakeOf, outcomesOf, payoutOf, stakeOf, type Offer } from './offers.js';
-
-/** Remaining budgets for cash, the event and each market. Negative where holdings exceed a cap. */
-export interface Headroom {
-  cash: Micros;
-  fund: Micros;
-  event: Micros;
-  markets: Micros[];
-}
+import type { EventToSize, Fund, Headroom, Limit } from './model.js';
 
 /** Spending is limited to the fund, so that a sure gain is not bought with the rest of the bankroll. */
 export const toHeadroom = ({ cash, eventRoom, marketRoom }: EventToSize, fund: Fund): Headroom => ({
@@ -89,22 +80,6 @@ function receivedFor(offer: Offer, contracts: number): Micros {
 
 const freedBy = (paid: Micros, closable: number, contracts: number): Micros =>
   closable === 0 ? 0n : partOf(paid, Math.min(closable, contracts), closable);
-
-/**
- * The part of the bankroll at stake, as a purse: the Kelly share of everything, from which holdings in the event were
- * bought. A purchase turns the purse's cash into contracts and leaves the optimum unchanged, so nothing is bought twice.
- */
-export interface Fund {
-  whole: Micros;
-  cash: Micros;
-  /** Possible outcomes have at least one in a million, so that no bet relies on the last digits of a tail. */
-  probabilities: number[];
-  /** Dollars in each outcome without further purchases. */
-  wealth: number[];
-  spent: Micros[];
-  paid: Micros[];
-  totalPaid: Micros;
-}
 
 export function toFund(event: EventToSize): Fund {
   const { markets, bankroll, kellyShare } = event;

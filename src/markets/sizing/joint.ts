@@ -2,10 +2,10 @@ import type { Side } from '../market/book.js';
 import { isPaid, type Payout } from '../market/brackets.js';
 import { climb, type Guess } from './active-set.js';
 import { optimalityGap, rowsAt, type ConcaveProblem } from './concave.js';
-import type { SizedPurchase } from './event.js';
-import { toLimits, type Fund, type Headroom } from './fund.js';
+import { toLimits } from './fund.js';
 import { approach } from './interior-point.js';
 import { inDollars, type Offer } from './offers.js';
+import type { Fund, Headroom, Optimum, Limit, Leg } from './model.js';
 
 interface Maximum {
   x: Float64Array;
@@ -49,13 +49,6 @@ function maximise(problem: ConcaveProblem): Maximum {
 function* guesses(problem: ConcaveProblem, nothing: Guess): Generator<Guess> {
   yield nothing;
   yield* approach(problem, NEAR_GAPS);
-}
-
-export interface Optimum {
-  contracts: number[];
-  shares: number[];
-  limitedBy: SizedPurchase['limitedBy'][];
-  gap: number;
 }
 
 /** Relative and absolute tolerance for rounding. */
@@ -112,23 +105,6 @@ const split =
       return own.reduce((sum, value) => sum + value, 0);
     });
   };
-
-export interface Leg {
-  /** Outcomes in which YES pays a dollar; NO pays in all others. */
-  pays: Payout;
-  side: Side;
-  /** Dollars per contract, fee included. */
-  cost: number;
-  /** Available contracts, above 0; finite only together with the limits. */
-  contracts: number;
-}
-
-/** Σ weight·contracts over all legs is at most `room`. */
-export interface Limit {
-  room: number;
-  /** One per leg; a negative weight frees room. */
-  weights: readonly number[];
-}
 
 export interface JointProblem {
   probabilities: readonly number[];

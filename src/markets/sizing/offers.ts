@@ -11,9 +11,7 @@ import type { Payout } from '../market/brackets.js';
 import { subtractCounts, sumCounts } from '../market/contracts.js';
 import { isSupported, allInCost, type FeeRule } from '../market/fees.js';
 import { DOLLAR, type Micros } from '../market/money.js';
-import type { EventToSize, MarketToSize } from './event.js';
-import type { Fund, Headroom } from './fund.js';
-import type { Leg, Optimum } from './joint.js';
+import type { EventToSize, MarketToSize, Fund, Headroom, Optimum, Leg } from './model.js';
 
 export const payoutOf = (markets: EventToSize['markets'], index: number): Payout =>
   markets[index]!.pays ?? { from: index, to: index };

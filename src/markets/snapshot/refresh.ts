@@ -8,7 +8,7 @@ import type { WeatherData, WeatherSource } from '../weather/weather.js';
 import type { ForecastModel } from '../learning/forecast.js';
 import type { MarketData, MarketSource } from '../market/source.js';
 import type { Micros } from '../market/money.js';
-import { inSlices } from '../../core/steps.js';
+import { inSlices, shareRun } from '../../core/steps.js';
 import { createSourcePart, type SourcePart } from './source-part.js';
 
 export interface RefreshDeps {
@@ -41,7 +41,6 @@ export function createRefresher(deps: RefreshDeps): Refresher {
   const markets = createSourcePart('markets', deps.markets, partDeps);
   const weather = createSourcePart('forecasts', deps.weather, partDeps);
   const maker = createSnapshotMaker(deps, { markets, weather }, stopping.signal);
-  let running: Promise<void> | undefined;
   let isSwapAhead = false;
   let asking: Promise<void> | undefined;
 
@@ -63,12 +62,13 @@ export function createRefresher(deps: RefreshDeps): Refresher {
     if (!isSwapAhead) await maker.swap();
   }
 
+  const refreshes = shareRun(once);
   return {
-    refresh: () => (running ??= once().finally(() => (running = undefined))),
+    refresh: refreshes.run,
     async stop() {
       stopping.abort();
       maker.stop();
-      await running;
+      await refreshes.running;
       await asking;
       await maker.swapping;
     },

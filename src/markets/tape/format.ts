@@ -2,8 +2,9 @@ import type { FileHandle } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { PrintsRead } from '../market/source.js';
-import { findPlace, type Place } from '../market/stations.js';
+import { findPlace } from '../market/stations.js';
 import type { SnapshotInputs, SnapshotRules } from '../snapshot/build-snapshot.js';
+import type { Place } from '../market/place.js';
 
 export type TapeHeader = Omit<SnapshotRules, 'model'>;
 

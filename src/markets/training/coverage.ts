@@ -4,7 +4,8 @@ import { textArray, selectRows } from '../../core/db/sql.js';
 import { MAIN_MODEL } from '../weather/weather.js';
 import type { TemperatureKind } from '../market/market.js';
 import { climateDayOf } from '../market/climate-day.js';
-import { findPlace, placesOf, type Place } from '../market/stations.js';
+import { findPlace, placesOf } from '../market/stations.js';
+import type { Place } from '../market/place.js';
 
 /** Climate days, both ends included. */
 export interface DateRange {

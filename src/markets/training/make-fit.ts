@@ -7,23 +7,15 @@ import {
   type AheadCase,
   type AheadFit,
 } from '../learning/day-ahead.js';
-import {
-  MAX_LEAD_HOURS,
-  POSSIBLE_DEVIATION_F,
-  aheadRow,
-  findFit,
-  fitLeadOf,
-  type Fit,
-  type FitBook,
-  type FitOf,
-} from '../learning/fits.js';
+import { MAX_LEAD_HOURS, findFit, fitLeadOf, type Fit, type FitBook, type FitOf } from '../learning/fits.js';
 import { rawDeviation } from '../learning/day-forecast.js';
 import { MIN_MEMBERS } from '../weather/weather.js';
 import { crpsOfNormal } from '../learning/pit.js';
 import { spanOf, type TemperatureKind } from '../market/market.js';
-import type { Place } from '../market/stations.js';
 import type { KnownHistory } from './forecast-archive.js';
 import type { KnownRun } from '../learning/queries.js';
+import type { Place } from '../market/place.js';
+import { POSSIBLE_DEVIATION_F, aheadRow } from '../learning/calibrated.js';
 
 export interface TrainingCase extends KnownRun {
   temperatureF: number;

@@ -1,11 +1,10 @@
 import { and, desc, eq, getTableColumns, gt, isNotNull, lte, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { insertRows } from '../../core/db/sql.js';
-import type { Fit } from '../learning/fits.js';
+import type { Fit, Mix } from '../learning/fits.js';
 import type { SourceNames } from '../learning/queries.js';
 import { signOf, type HourFit } from '../learning/running-day.js';
 import { MAIN_MODEL } from '../weather/weather.js';
-import type { Mix } from '../learning/mix.js';
 import { forecastFits, forecastMixes, sameDayFits } from '../learning/table.js';
 import type { TrainedHourFit } from './train-hours.js';
 import type { TrainedFit } from './training.js';

@@ -5,7 +5,6 @@ import type { Database } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { inSlices } from '../../core/steps.js';
 import { forecastFits, forecastMixes, sameDayFits } from '../learning/table.js';
-import { LONGEST_AGE_DAYS } from '../learning/fits.js';
 import { EARLIER_RUN, MAIN_MODEL, type DayEnsemble, hoursOf, type KnownHour } from '../weather/weather.js';
 import { dateOf } from '../market/climate-day.js';
 import { dailyKinds, targetKey } from '../market/market.js';
@@ -34,6 +33,7 @@ import {
   type Training,
 } from './training.js';
 import { type SourceNames } from '../learning/queries.js';
+import { LONGEST_AGE_DAYS } from '../learning/calibrated.js';
 
 /**
  * Records the contents of snapshots. Runs stay the same for hours and reports for good, so only items missing from the last

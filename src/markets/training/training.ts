@@ -1,17 +1,16 @@
 import { DAY_MS } from '../../core/time.js';
 import { targetKey, temperatureKinds, type DailyKind } from '../market/market.js';
-import { placesOf, type Place } from '../market/stations.js';
+import { placesOf } from '../market/stations.js';
 import { groupBy } from '../../core/collections.js';
 import { allAtOnce, type Steps } from '../../core/steps.js';
 import {
-  aheadRow,
   findMix,
-  LONGEST_AGE_DAYS,
   MAX_LEAD_HOURS,
   LEAD_STEP_HOURS,
   type Fit,
   type FitBook,
   type MissingFit,
+  type Mix,
 } from '../learning/fits.js';
 import {
   casesOf,
@@ -26,9 +25,11 @@ import {
 import { trainHoursInSteps, type TrainedHourFit } from './train-hours.js';
 import { lineOf } from '../learning/day-ahead.js';
 import { EARLIER_RUN, MAIN_MODEL } from '../weather/weather.js';
-import { learnMix, type Mix, type ModelError } from '../learning/mix.js';
+import { learnMix, type ModelError } from '../learning/mix.js';
 import type { KnownHistory } from './forecast-archive.js';
 import type { KnownRun } from '../learning/queries.js';
+import type { Place } from '../market/place.js';
+import { LONGEST_AGE_DAYS, aheadRow } from '../learning/calibrated.js';
 
 /** Over all stations. 30 errors determine the deviation to an eighth; ridges shrink terms with few errors. */
 const MIN_POOLED_DAYS = 30;

@@ -4,13 +4,9 @@ import { isSameBook, type OrderBook } from '../market/book.js';
 import type { ListedMarket } from '../market/market.js';
 import type { MarketData } from '../market/source.js';
 import { UnexpectedAnswerError, type KalshiClient } from './kalshi-client.js';
-import {
-  kalshiOrderBookSchema,
-  kalshiOrderBooksSchema,
-  toOrderBook,
-  type KalshiOrderBook,
-} from './kalshi-market.js';
+import { toOrderBook } from './kalshi-market.js';
 import type { KalshiChanges } from './socket/changes.js';
+import { type KalshiOrderBook, kalshiOrderBookSchema, kalshiOrderBooksSchema } from './kalshi-schema.js';
 
 /** A full book is used for this long; after that the listing's best prices are more accurate. */
 const WHOLE_BOOK_MS = 30_000;

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { z } from 'zod';
-import { readRetryAfter } from '../../core/time.js';
-import { kalshiMarketsPageSchema } from './kalshi-market.js';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import { HOUR_MS, readRetryAfter, type Clock } from '../../core/time.js';
 import { createVenueBudget, type VenueBudget } from './venue-budget.js';
+import { kalshiMarketsPageSchema } from './kalshi-schema.js';
 
 /**
  * Clock skew of the answering server in milliseconds, positive if ahead: the smallest difference consistent with the
@@ -185,3 +186,52 @@ export async function readLimited(response: Response, path: string): Promise<str
   }
   return Buffer.concat(chunks).toString('utf8');
 }
+
+const bucketSchema = z.object({ refill_rate: z.number().positive(), bucket_capacity: z.number().positive() });
+const limitsSchema = z.object({ read: bucketSchema, write: bucketSchema });
+const costsSchema = z.object({
+  default_cost: z.number().positive(),
+  endpoint_costs: z.array(z.object({ method: z.string(), path: z.string(), cost: z.number().min(0) })),
+});
+
+const FRESH_MS = HOUR_MS;
+
+/**
+ * Reads the key's account limits hourly and applies them to the budget. Without a key the smallest tier applies; if the
+ * read fails, the last known limits stay.
+ */
+export function createLimitReader({
+  client,
+  budget,
+  clock,
+  log,
+}: {
+  client: KalshiClient;
+  budget: VenueBudget;
+  clock: Clock;
+  log: Pick<Logger, 'warn'>;
+}): (signal: AbortSignal) => Promise<void> {
+  let readAt = -Infinity;
+  return async (signal) => {
+    if (!client.isSigned || clock.now() - readAt < FRESH_MS) return;
+    readAt = clock.now();
+    try {
+      const { read, write } = await client.get('/account/limits', [], limitsSchema, signal);
+      const costs = await client.get('/account/endpoint_costs', [], costsSchema, signal);
+      budget.setLimits({
+        read: toBucket(read),
+        write: toBucket(write),
+        defaultCost: costs.default_cost,
+        costs: costs.endpoint_costs,
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      log.warn({ err: error }, 'the venue does not say what this key may ask: the known limits stay');
+    }
+  };
+}
+
+const toBucket = ({ refill_rate, bucket_capacity }: z.infer<typeof bucketSchema>) => ({
+  refillPerSecond: refill_rate,
+  capacity: bucket_capacity,
+});

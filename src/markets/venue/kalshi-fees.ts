@@ -5,7 +5,7 @@ import { feeTypes, type FeeRule } from '../market/fees.js';
 import type { NoteBook } from '../market/source.js';
 import { stations } from '../market/stations.js';
 import { UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
-import { kalshiSeriesListSchema, kalshiSeriesSchema, time, type KalshiSeries } from './kalshi-market.js';
+import { time, kalshiSeriesSchema, type KalshiSeries, kalshiSeriesListSchema } from './kalshi-schema.js';
 
 /** The venue's category name; must match exactly. */
 const CATEGORY = 'Climate and Weather';

@@ -4,10 +4,11 @@ import { climateDayOf, daysBetween } from '../market/climate-day.js';
 import { dailySeriesOf, stations, type KnownSeries } from '../market/stations.js';
 import { groupEvents, writeEventTicker, finalOutcomes } from '../market/event.js';
 import { readMarketPages, type KalshiClient } from './kalshi-client.js';
-import { kalshiCutoffSchema, shareTemperatures } from './kalshi-market.js';
+import { shareTemperatures } from './kalshi-market.js';
 import { dailyKinds, isPlaced, type ListedMarket, type Market } from '../market/market.js';
 import { MAX_EARLY_MS } from './place-market.js';
 import type { MarketHistory, SettledDay } from '../market/source.js';
+import { kalshiCutoffSchema } from './kalshi-schema.js';
 
 /** Events before this day may have their series' former name. */
 const RENAMED_BEFORE = '2025-01-01';

@@ -5,7 +5,7 @@ import { parseCount } from '../market/contracts.js';
 import { parseDollars } from '../market/money.js';
 import { PRINTS_SPAN_MS, type Print } from '../market/source.js';
 import { UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
-import { count, dollars, time } from './kalshi-market.js';
+import { dollars, count, time } from './kalshi-schema.js';
 
 /** A listed trade (OpenAPI 3.32). */
 export const kalshiTradeSchema = z.object({

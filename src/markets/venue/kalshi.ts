@@ -8,20 +8,21 @@ import { createNoteBook, type MarketSource, type NoteBook, type VenueNote } from
 import { places } from '../market/stations.js';
 import { createBookReader } from './kalshi-books.js';
 import { createCatalogue, createKalshiFees } from './kalshi-fees.js';
-import { UnexpectedAnswerError, readMarketPages, type KalshiClient, type Query } from './kalshi-client.js';
-import { createKalshiHistory } from './kalshi-history.js';
 import {
-  kalshiExchangeStatusSchema,
-  kalshiMarketsPageSchema,
-  readMarket,
-  shareTemperatures,
-  toTopOfBook,
-} from './kalshi-market.js';
+  UnexpectedAnswerError,
+  readMarketPages,
+  type KalshiClient,
+  type Query,
+  createLimitReader,
+} from './kalshi-client.js';
+import { createKalshiHistory } from './kalshi-history.js';
+import { readMarket, shareTemperatures, toTopOfBook } from './kalshi-market.js';
 import { readKalshiPrints } from './kalshi-prints.js';
 import { createKalshiPauses } from './kalshi-pauses.js';
 import { createKalshiChanges } from './socket/changes.js';
 import type { KeptBooks } from './socket/kept-books.js';
-import { createLimitReader, type VenueBudget } from './venue-budget.js';
+import type { VenueBudget } from './venue-budget.js';
+import { kalshiMarketsPageSchema, kalshiExchangeStatusSchema } from './kalshi-schema.js';
 
 interface Known {
   text: string;

@@ -8,12 +8,12 @@ import {
   findStationOfCity,
   findStationOfPlace,
   findStationOfReport,
-  type Place,
 } from '../market/stations.js';
 import { readEventTicker } from '../market/event.js';
-import type { KalshiMarket } from './kalshi-market.js';
 import type { MarketKind, TemperatureKind } from '../market/market.js';
 import type { NoteKind } from '../market/source.js';
+import type { Place } from '../market/place.js';
+import type { KalshiMarket } from './kalshi-schema.js';
 
 /** The market contradicts itself, so it is left out. */
 export class ContradictionError extends Error {

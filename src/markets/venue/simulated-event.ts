@@ -6,10 +6,12 @@ import { writeEventTicker } from '../market/event.js';
 import type { ListedMarket, Market, MarketStatus, TemperatureKind } from '../market/market.js';
 import { CENT, DOLLAR, type Micros } from '../market/money.js';
 import type { Print } from '../market/source.js';
-import { dailySeriesOf, indexAreas, isStation, type Place, type Station } from '../market/stations.js';
+import { dailySeriesOf, indexAreas, isStation, type Station } from '../market/stations.js';
 import { believe } from './simulation/crowd.js';
 import { nextGaussian, uniform, uniformsOf } from './simulation/random.js';
-import { HOUR_OPENS_BEFORE_MS, type SimulatedWorld, type SimulatedSubject } from './simulation/world.js';
+import { HOUR_OPENS_BEFORE_MS, type SimulatedSubject } from './simulation/world.js';
+import type { Place } from '../market/place.js';
+import type { SimulatedWorld } from './simulation/weather.js';
 
 const BOOK_MS = 15_000;
 const LEVELS = 5;

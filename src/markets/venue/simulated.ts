@@ -47,9 +47,9 @@ import {
   subjectsAround,
   subjectsOn,
   type Selection,
-  type SimulatedWorld,
   type SimulatedSubject,
 } from './simulation/world.js';
+import type { SimulatedWorld } from './simulation/weather.js';
 
 const RAIN_SERIES = 'KXRAIN';
 const RAINY = 0.3;

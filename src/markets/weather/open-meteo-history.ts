@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { type Clock, DAY_MS, HOUR_MS } from '../../core/time.js';
 import { addDays, daysBetween } from '../market/climate-day.js';
 import { spanOf, type Target } from '../market/market.js';
-import type { Place } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import type { DayEnsemble } from './weather.js';
 import {
@@ -16,6 +15,7 @@ import {
 } from './open-meteo-places.js';
 import { readOpenMeteo } from './open-meteo-request.js';
 import { WeatherUnavailableError } from './read-json.js';
+import type { Place } from '../market/place.js';
 
 interface ArchivedModel {
   model?: string;

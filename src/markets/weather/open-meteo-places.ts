@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { HOUR_MS } from '../../core/time.js';
 import { climateDayOf, hourOf } from '../market/climate-day.js';
 import type { Target } from '../market/market.js';
-import { isStation, places, type Place } from '../market/stations.js';
+import { isStation, places } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import type { Place } from '../market/place.js';
 
 /** Grid points are at most a quarter of a degree apart. */
 const NEAR_DEGREES = 0.5;

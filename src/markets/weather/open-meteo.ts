@@ -4,7 +4,7 @@ import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { addDays, climateDayAt, climateDayOf, clockAt } from '../market/climate-day.js';
 import type { Target } from '../market/market.js';
 import type { VenueNote } from '../market/source.js';
-import { isStation, type Place } from '../market/stations.js';
+import { isStation } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import {
   createObserver,
@@ -25,6 +25,7 @@ import {
 } from './open-meteo-places.js';
 import { readOpenMeteo } from './open-meteo-request.js';
 import { createPoll, lastForecasts } from './read-json.js';
+import type { Place } from '../market/place.js';
 
 interface OnlineModel {
   /** As in `DayEnsemble`; omitted for the first model. */

@@ -4,7 +4,7 @@ import { targetOf } from '../market/market.js';
 import { isStation } from '../market/stations.js';
 import { firstRunAt, firstSeenAt, newestRunAt, runsOf } from '../venue/simulation/ensemble.js';
 import { createPace } from '../venue/simulation/random.js';
-import type { SimulatedWeather } from '../venue/simulation/weather.js';
+import type { SimulatedWeather, SimulatedWorld } from '../venue/simulation/weather.js';
 import {
   type KnownHour,
   EARLIER_MS,
@@ -21,7 +21,6 @@ import {
   subjectsAround,
   subjectsOn,
   type Selection,
-  type SimulatedWorld,
   type StationDay,
   type SimulatedSubject,
 } from '../venue/simulation/world.js';

@@ -1,3 +1,4 @@
+import { createRecentMap } from '../../core/collections.js';
 import { compareDecimals, subtractDecimals } from '../../core/decimal.js';
 import { parseJson } from '../../core/http/body.js';
 import { exact, toJson } from '../../core/http/json.js';
@@ -11,7 +12,7 @@ import { entitlementCheckSchema, MAX_SLUGS } from './schema.js';
 const MAX_REMEMBERED = 500;
 const MAX_REMEMBERED_LENGTH = 4_096;
 /** Parsed check bodies, at most 500 of 4 KB each. Entries never go stale, because they depend on the body alone. */
-const remembered = new Map<string, Check>();
+const remembered = createRecentMap<string, Check>(MAX_REMEMBERED);
 
 interface Check {
   slugs: string[];
@@ -27,10 +28,7 @@ export function parseCheck(text: string): Check {
   let check = remembered.get(text);
   if (check === undefined) {
     check = validate(parseJson(text), text);
-    if (text.length <= MAX_REMEMBERED_LENGTH) {
-      if (remembered.size >= MAX_REMEMBERED) remembered.delete(remembered.keys().next().value!);
-      remembered.set(text, check);
-    }
+    if (text.length <= MAX_REMEMBERED_LENGTH) remembered.set(text, check);
   }
   return check;
 }

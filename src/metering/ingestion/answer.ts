@@ -6,10 +6,10 @@ import { formatCount } from '../../core/pages/format.js';
 import { declaredLimitJson, type LimitState } from '../entitlements/limits.js';
 import type { UsageLimit } from '../entitlements/table.js';
 import { firstRemembered, type Batch, type PointerOf } from './batch.js';
-import type { BatchOutcome } from './flush.js';
 import { monthRange } from '../../core/time.js';
 import { brokenProductRule, firstBroken } from './rules.js';
 import type { usageAnswerSchema } from './schema.js';
+import type { BatchOutcome } from './outcome.js';
 
 export type UsageWarning =
   | {

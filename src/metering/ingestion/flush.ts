@@ -1,51 +1,11 @@
 import { isDecimalAbove } from '../../core/decimal.js';
 import { intArray, numericArray, textArray } from '../../core/db/sql.js';
 import type { Run } from '../../core/db/client.js';
-import type { LimitState } from '../entitlements/limits.js';
 import { latestTimes, leaveOut, totalsOf, type Batch } from './batch.js';
-import { createHeadroom, type Headroom, type Limited, type LimitedUse } from './headroom.js';
+import { createHeadroom, type Headroom, type LimitedUse } from './headroom.js';
 import { examineRepeats, findAbove, findRepeats, hasCeilingProblem } from './repeats.js';
 import { ingest, type IngestRow } from './statements.js';
-
-export interface PairVerdict {
-  problem: string | null;
-  orgId: string | null;
-  productId: string | null;
-  isLive: boolean;
-  usageMetric: string | null;
-  maxQuantity: string | null;
-  /** Set if the entitlement has limits and events are recorded for it. */
-  limited: Pick<Limited, 'declared' | 'total'> | undefined;
-}
-
-export interface OverCap {
-  slug: string;
-  metric: string;
-  /** Exact decimals. */
-  unitCap: string;
-  used: string;
-  /** First day of the month. */
-  period: string;
-}
-
-export interface OverLimit {
-  slug: string;
-  metric: string;
-  state: LimitState;
-}
-
-export interface BatchOutcome {
-  /** Per pair of the batch; undefined if there was nothing to report. */
-  verdicts: (PairVerdict | undefined)[];
-  /** Indexes of submitted events that turned out to be repeats. */
-  repeats: number[];
-  /** Repeats that differ from the first event with their key. */
-  mismatches: { index: number; isOtherMode: boolean }[];
-  overCap: OverCap[];
-  /** Exceeded limits whose current window contains an event of the batch. */
-  overLimit: OverLimit[];
-  aboveCeiling: ReadonlyMap<number, string>;
-}
+import type { FlushPlan, BatchOutcome, OverCap, PairVerdict, FlushPair } from './outcome.js';
 
 /**
  * Records the batches and returns each one's outcome after the commit. One statement decides all batches. A batch with a
@@ -176,33 +136,6 @@ function findOwnOverCap(batch: Batch, numbers: number[], overCap: Map<number, Ov
   return numbers.flatMap((n, pair) =>
     (overCap.get(n) ?? []).filter(({ period }) => own.has(`${pair} ${period}`)),
   );
-}
-
-interface FlushPair {
-  hashedSecret: string;
-  slug: string;
-  metric: string;
-  /** The batch number for a batch with several pairs, negative if the batch is lenient; 0 for a pair shared by batches. */
-  group: number;
-  /** The largest quantity among its events, an exact decimal. */
-  largest: string;
-}
-
-interface Source {
-  batch: number;
-  event: number;
-}
-
-export interface FlushPlan {
-  pairs: FlushPair[];
-  /** Per batch and pair of the batch: the index in `pairs`. */
-  pairNumbers: number[][];
-  /** Per recordable event. */
-  eventPairs: number[];
-  keys: string[];
-  quantities: string[];
-  times: string[];
-  sources: Source[];
 }
 
 function planFlush(batches: Batch[]): FlushPlan {

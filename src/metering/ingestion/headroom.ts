@@ -1,3 +1,4 @@
+import { createRecentMap } from '../../core/collections.js';
 import type { Names, Run } from '../../core/db/client.js';
 import { addDecimals, compareDecimals, subtractDecimals } from '../../core/decimal.js';
 import { MINUTE_MS, monthOf } from '../../core/time.js';
@@ -64,7 +65,7 @@ const KEPT_MS = MINUTE_MS;
  * reductions are added back to the total, or they would hide an equal amount of later usage.
  */
 export function createHeadroom() {
-  const known = new Map<string, Known>();
+  const known = createRecentMap<string, Known>(MAX_KNOWN);
 
   function mayBeExceeded(subject: Limited, nowMs: number): boolean {
     const before = known.get(nameOf(subject));
@@ -89,7 +90,6 @@ export function createHeadroom() {
     if (least === undefined) return;
     const upTo = addDecimals(subject.total, least);
     known.set(name, { declared: subject.declared, month: monthOf(nowMs), atMs: nowMs, upTo });
-    if (known.size > MAX_KNOWN) known.delete(known.keys().next().value!);
   }
 
   return {

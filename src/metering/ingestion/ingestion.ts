@@ -5,9 +5,10 @@ import { ShardGroupGoneError } from '../../core/db/shards.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import type { Batch } from './batch.js';
-import { recordBatches, type BatchOutcome } from './flush.js';
+import { recordBatches } from './flush.js';
 import { createHeadroom } from './headroom.js';
 import type { Thresholds } from '../thresholds/thresholds.js';
+import type { BatchOutcome } from './outcome.js';
 
 export type Ingestion = ReturnType<typeof createIngestion>;
 

@@ -3,8 +3,8 @@ import type { Run } from '../../core/db/client.js';
 import { isDecimalAbove } from '../../core/decimal.js';
 import { monthOf } from '../../core/time.js';
 import type { Batch } from './batch.js';
-import type { BatchOutcome, FlushPlan, OverCap, PairVerdict } from './flush.js';
 import { findMismatches, findOverCap, type MismatchRow, type OverCapRow } from './statements.js';
+import type { FlushPlan, BatchOutcome, OverCap, PairVerdict } from './outcome.js';
 
 const isAboveCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
   verdict?.problem === 'quantity_out_of_range';

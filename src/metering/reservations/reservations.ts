@@ -33,6 +33,7 @@ import {
   type ReservationRow,
   type SubjectRow,
 } from './statements.js';
+import type { ReservationStatus } from './table.js';
 
 export interface Reservation {
   id: string;
@@ -48,9 +49,6 @@ export interface Reservation {
   settledAtMs: number | null;
   livemode: boolean;
 }
-
-export const reservationStates = ['held', 'settled', 'released', 'expired'] as const;
-export type ReservationStatus = (typeof reservationStates)[number];
 
 export function stateOf(
   { settledAtMs, releasedAtMs, expiresAtMs }: Reservation,

@@ -15,7 +15,7 @@ import { toExactNumber } from '../entitlements/products.js';
 import { warningJson } from '../ingestion/answer.js';
 import { isInWindow, toStorableTime } from '../ingestion/batch.js';
 import { examples } from './examples.js';
-import { reservationStates, stateOf, type Reservation, type Reservations } from './reservations.js';
+import { stateOf, type Reservation, type Reservations } from './reservations.js';
 import {
   DEFAULT_TTL_SECONDS,
   foundSchema,
@@ -27,6 +27,7 @@ import {
   settleSchema,
 } from './schema.js';
 import type { SettleWarning, Settlements } from './settlements.js';
+import { reservationStates } from './table.js';
 
 interface ReservationDeps extends CallDeps {
   clock: Clock;

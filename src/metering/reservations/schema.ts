@@ -3,7 +3,8 @@ import { exactField, idField, nextCursorField, timeField } from '../../core/http
 import { text } from '../../core/http/validate.js';
 import { limitSchema } from '../entitlements/limits.js';
 import { usageEventSchema, warningSchema } from '../ingestion/schema.js';
-import { MAX_TTL_SECONDS, reservationStates } from './reservations.js';
+import { MAX_TTL_SECONDS } from './reservations.js';
+import { reservationStates } from './table.js';
 
 export const DEFAULT_TTL_SECONDS = 300;
 

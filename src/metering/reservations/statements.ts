@@ -5,7 +5,7 @@ import { effectiveCap } from '../entitlements/table.js';
 import { totalAround } from '../ingestion/headroom.js';
 import { addToSums, joinPair, whenPairIsBad } from '../ingestion/statements.js';
 import { reservationEnds } from '../ingestion/table.js';
-import type { ReservationStatus } from './reservations.js';
+import type { ReservationStatus } from './table.js';
 
 /**
  * Holds what has room: one round trip and one commit for everything that waits.

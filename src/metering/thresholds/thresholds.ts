@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
+import { createRecentMap } from '../../core/collections.js';
 import { numericArray, textArray, selectRow } from '../../core/db/sql.js';
 import type { Run, ShardGroup } from '../../core/db/client.js';
 import { describeOutage } from '../../core/db/outage.js';
@@ -69,7 +70,7 @@ const MAX_RECENT_REPORTS = 10_000;
 
 /** Reports refusals to webhooks. This process skips a limit that it reported within the last minute. */
 export function createRefusalTeller() {
-  const recentReports = new Map<string, number>();
+  const recentReports = createRecentMap<string, number>(MAX_RECENT_REPORTS);
   return async function report(run: Run, refused: readonly RefusedLimit[], nowMs: number): Promise<void> {
     const due = new Map<string, RefusedLimit>();
     for (const one of refused) {
@@ -94,9 +95,6 @@ export function createRefusalTeller() {
       numericArray(reported.map(({ requested }) => requested)),
       new Date(nowMs).toISOString(),
     ]);
-    for (const name of due.keys()) {
-      if (recentReports.size >= MAX_RECENT_REPORTS) recentReports.delete(recentReports.keys().next().value!);
-      recentReports.set(name, nowMs);
-    }
+    for (const name of due.keys()) recentReports.set(name, nowMs);
   };
 }

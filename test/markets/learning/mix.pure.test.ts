@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { calibratedModel, noFits, type FitBook } from '../../../src/markets/learning/fits.js';
+import { noFits, type FitBook, type Mix } from '../../../src/markets/learning/fits.js';
 import type { DayEnsemble } from '../../../src/markets/weather/weather.js';
 import type { DayForecast } from '../../../src/markets/learning/forecast.js';
-import { learnMix, pairOf, type Mix, type ModelError } from '../../../src/markets/learning/mix.js';
+import { learnMix, pairOf, type ModelError } from '../../../src/markets/learning/mix.js';
 import { makeEvent } from '../../fixtures/events.js';
 import { dateAfter, first, learn, makePast, together, type Past, type Truth } from '../forecast-past.js';
+import { calibratedModel } from '../../../src/markets/learning/calibrated.js';
 
 const HOUR_MS = 3_600_000;
 const days = 45;

@@ -182,7 +182,7 @@ describe('a difference', () => {
     await account.live.reconcile();
     await expect(account.place()).rejects.toMatchObject({
       code: 'unavailable',
-      message: 'Live trading is closed: cash cash: 995.2864 here, 1045.2864 at the venue.',
+      message: 'Live trading is closed: cash: 995.2864 here, 1045.2864 at the venue.',
     });
     expect(await read()).toMatchObject({
       state: 'closed',

@@ -3,19 +3,14 @@ import { gunzipSync } from 'node:zlib';
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
 import { groupEvents } from '../../../src/markets/market/event.js';
-import {
-  kalshiOrderBookSchema,
-  kalshiSeriesSchema,
-  readMarket,
-  shareTemperatures,
-  toOrderBook,
-} from '../../../src/markets/venue/kalshi-market.js';
+import { readMarket, shareTemperatures, toOrderBook } from '../../../src/markets/venue/kalshi-market.js';
 import { isPlaced, type ListedMarket } from '../../../src/markets/market/market.js';
 import { createNoteBook } from '../../../src/markets/market/source.js';
 import { DOLLAR } from '../../../src/markets/market/money.js';
 import { bracketPays, isWholeLadder, parseBracket } from '../../../src/markets/market/brackets.js';
 import { sourceOn } from '../../../src/markets/market/rules.js';
 import { findSeries } from '../../../src/markets/market/stations.js';
+import { kalshiOrderBookSchema, kalshiSeriesSchema } from '../../../src/markets/venue/kalshi-schema.js';
 
 type Json = Record<string, unknown>;
 

@@ -9,7 +9,6 @@ import {
   forecastRecords,
 } from '../../../src/markets/learning/table.js';
 import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
-import { calibratedModel } from '../../../src/markets/learning/fits.js';
 import { groupEvents } from '../../../src/markets/market/event.js';
 import { createSimulatedSource } from '../../../src/markets/venue/simulated.js';
 import { createPast, pastParts } from '../../../src/markets/past/past.js';
@@ -20,6 +19,7 @@ import { climateDayOf } from '../../../src/markets/market/climate-day.js';
 import { findStation, stations } from '../../../src/markets/market/stations.js';
 import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { calibratedModel } from '../../../src/markets/learning/calibrated.js';
 
 const names = { marketSource: 'simulated', forecastSource: 'simulated' };
 const world = { seed: 'gauge', weather: simulateWeather('gauge') };

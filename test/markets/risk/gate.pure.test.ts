@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
-import { assessRisk, type RiskInput } from '../../../src/markets/risk/gate.js';
+import { assessRisk } from '../../../src/markets/risk/gate.js';
 import type { RiskFacts } from '../../../src/markets/risk/facts.js';
 import { defaultLimits } from '../../../src/markets/risk/limits.js';
 import type { Market } from '../../../src/markets/market/market.js';
 import type { MarketData } from '../../../src/markets/market/source.js';
 import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
 import { snapshotOf, pending, market, at, held, markets, inputOf, factsOf } from '../../fixtures/risk.js';
+import type { RiskInput } from '../../../src/markets/risk/exposure.js';
 
 const detailOf = (input: RiskInput, facts: RiskFacts = factsOf()) => assessRisk(input, facts)?.detail;
 const limits = (values: Partial<RiskFacts['limits']>) => factsOf({ limits: { ...defaultLimits, ...values } });

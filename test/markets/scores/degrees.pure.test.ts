@@ -6,10 +6,9 @@ import {
   atMostOfMembers,
   degreeCrps,
   scoreRecord,
-  type AtMost,
   type ScorableRecord,
 } from '../../../src/markets/scores/score.js';
-import { atMostOfMarket, fitNormal, type Share } from '../../../src/markets/scores/implied.js';
+import { atMostOfMarket, fitNormal, type Share, type AtMost } from '../../../src/markets/scores/implied.js';
 import type { Bracket } from '../../../src/markets/market/brackets.js';
 
 const degree = (d: number): Bracket => ({ kind: 'between', floor: d, cap: d });

@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { blockBootstrap } from '../../../src/markets/scores/bootstrap.js';
-import {
-  gateErrorRates,
-  gateRule,
-  judgeGates,
-  type JudgedRecord,
-} from '../../../src/markets/scores/gates.js';
+import { gateErrorRates, gateRule, judgeGates } from '../../../src/markets/scores/gates.js';
 import { gateAt, type Gate } from '../../../src/markets/signals/signal.js';
 import { costOf } from '../../fixtures/scores-page.js';
 import {
@@ -21,6 +16,7 @@ import {
   tooSure,
   type Season,
 } from '../gate-seasons.js';
+import type { JudgedRecord } from '../../../src/markets/scores/queries.js';
 
 /** Simulations of 28 gates, checked twice a month. Full tables: docs/decisions/030-gates-that-cannot-be-lucky.md. */
 const simulations = Number(process.env.GATE_YEARS ?? 1);

@@ -421,7 +421,7 @@ describe('the keeper', () => {
     await database.db.orm.delete(forecastRecords);
     const ending = await startTestService(database.db);
     ending.clock.set('2026-11-21T12:00:00Z');
-    const filling = ending.trading.scores.backfill();
+    const filling = ending.trading.scores.fillPast();
     await ending.stop();
     await filling;
     expect(await database.db.orm.$count(forecastRecords)).toBeLessThan(100);

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { BALANCE_STEP, DOLLAR } from '../../../src/markets/market/money.js';
-import { sizeEvent, type EventToSize, type SizedEvent } from '../../../src/markets/sizing/event.js';
+import { sizeEvent, type SizedEvent } from '../../../src/markets/sizing/event.js';
 import { paidFor } from '../../../src/markets/sizing/fund.js';
 import { randomOf } from '../joint-arbitraries.js';
 import { buyAll, dollars, profitIf, quoteOf, randomEvent, toEvent, toMarket } from '../../fixtures/sizing.js';
+import type { EventToSize } from '../../../src/markets/sizing/model.js';
 
 const paidOf = ({ markets }: EventToSize) => markets.map(({ held, feeRule }) => paidFor(held, feeRule));
 const bought = ({ purchases }: SizedEvent) =>

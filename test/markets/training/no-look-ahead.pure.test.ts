@@ -8,11 +8,12 @@ import {
   trainStationInSteps,
   withStation,
 } from '../../../src/markets/training/training.js';
-import { calibratedModel, noFits } from '../../../src/markets/learning/fits.js';
+import { noFits } from '../../../src/markets/learning/fits.js';
 import type { DayEnsemble, ObservedExtreme } from '../../../src/markets/weather/weather.js';
 import { findStation } from '../../../src/markets/market/stations.js';
 import { dateAfter, first, makePast, together, type Past } from '../forecast-past.js';
 import { makeEvent, makeHour } from '../../fixtures/events.js';
+import { calibratedModel } from '../../../src/markets/learning/calibrated.js';
 
 interface World extends Past {
   ensembles: DayEnsemble[];

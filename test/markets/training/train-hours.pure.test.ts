@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { allAtOnce } from '../../../src/core/steps.js';
 import { KnownHistory } from '../../../src/markets/training/forecast-archive.js';
 import { problemOf, trainHoursInSteps } from '../../../src/markets/training/train-hours.js';
-import { calibratedModel } from '../../../src/markets/learning/fits.js';
 import type { DayEnsemble, ObservedExtreme } from '../../../src/markets/weather/weather.js';
 import type { HourFit } from '../../../src/markets/learning/running-day.js';
 import { stations } from '../../../src/markets/market/stations.js';
@@ -16,6 +15,7 @@ import {
   runningTogether,
   type RunningPast,
 } from '../forecast-past.js';
+import { calibratedModel } from '../../../src/markets/learning/calibrated.js';
 
 const HOUR_MS = 3_600_000;
 const days = 32;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { KnownHistory } from '../../../src/markets/training/forecast-archive.js';
 import { train } from '../../../src/markets/training/training.js';
 import { lineOf, predictAhead } from '../../../src/markets/learning/day-ahead.js';
-import { calibratedModel, noFits, type FitBook } from '../../../src/markets/learning/fits.js';
+import { noFits, type FitBook } from '../../../src/markets/learning/fits.js';
 import { pitHistogram, type PitValue } from '../../../src/markets/learning/pit.js';
 import { rawEnsemble } from '../learning/raw-ensemble.js';
 import { gaussian } from '../../../src/markets/venue/simulation/random.js';
@@ -10,6 +10,7 @@ import { leadingStations } from '../../../src/markets/venue/simulation/world.js'
 import { dateAfter, first, makePast, together, type Past } from '../forecast-past.js';
 import type { KnownRun } from '../../../src/markets/learning/queries.js';
 import { pitOfMaximum } from '../learning/pit-of.js';
+import { calibratedModel } from '../../../src/markets/learning/calibrated.js';
 
 /** Biased, overconfident members: their mean is off by 2.5 °F, but they deviate by 1.2 °F. */
 const planted = leadingStations.map(({ id }, i) => ({

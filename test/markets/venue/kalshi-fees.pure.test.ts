@@ -5,8 +5,8 @@ import { feeRuleOf } from '../../../src/markets/market/fees.js';
 import { UnexpectedAnswerError, type KalshiClient } from '../../../src/markets/venue/kalshi-client.js';
 import { createNoteBook } from '../../../src/markets/market/source.js';
 import { createKalshiFees } from '../../../src/markets/venue/kalshi-fees.js';
-import type { KalshiSeries } from '../../../src/markets/venue/kalshi-market.js';
 import { createKalshiPauses, weeklyPause } from '../../../src/markets/venue/kalshi-pauses.js';
+import type { KalshiSeries } from '../../../src/markets/venue/kalshi-schema.js';
 
 const start = Date.parse('2026-10-07T12:00:00Z');
 const MINUTE = 60_000;

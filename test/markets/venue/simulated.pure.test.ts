@@ -3,7 +3,6 @@ import { isCrossed } from '../../../src/markets/market/book.js';
 import { isPlaced, type ListedMarket, type Market } from '../../../src/markets/market/market.js';
 import { groupEvents } from '../../../src/markets/market/event.js';
 import { placeMarket } from '../../../src/markets/venue/place-market.js';
-import type { KalshiMarket } from '../../../src/markets/venue/kalshi-market.js';
 import { createSimulatedSource } from '../../../src/markets/venue/simulated.js';
 import type { MarketData } from '../../../src/markets/market/source.js';
 import { DOLLAR } from '../../../src/markets/market/money.js';
@@ -17,6 +16,7 @@ import { findPlace, findStation } from '../../../src/markets/market/stations.js'
 import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
 import { dailySubject, hourSubject, leadingStations } from '../../../src/markets/venue/simulation/world.js';
 import { climateDayOf } from '../../../src/markets/market/climate-day.js';
+import type { KalshiMarket } from '../../../src/markets/venue/kalshi-schema.js';
 
 const signal = new AbortController().signal;
 

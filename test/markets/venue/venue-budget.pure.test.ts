@@ -3,12 +3,8 @@ import { createServer, type Server } from 'node:http';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { createKalshiClient } from '../../../src/markets/venue/kalshi-client.js';
-import {
-  basicLimits,
-  createLimitReader,
-  createVenueBudget,
-} from '../../../src/markets/venue/venue-budget.js';
+import { createKalshiClient, createLimitReader } from '../../../src/markets/venue/kalshi-client.js';
+import { basicLimits, createVenueBudget } from '../../../src/markets/venue/venue-budget.js';
 
 const never = new AbortController().signal;
 setMaxListeners(0, never);

@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import * as venueSchemas from '../../../src/markets/live/wire.js';
 import { kalshiTradesPageSchema, kalshiTradeSchema } from '../../../src/markets/venue/kalshi-prints.js';
-import * as kalshiSchemas from '../../../src/markets/venue/kalshi-market.js';
+import * as kalshiSchemas from '../../../src/markets/venue/kalshi-schema.js';
 import { marketStatuses } from '../../../src/markets/market/market.js';
 
 /** The venue's published document, if present next to the project. */

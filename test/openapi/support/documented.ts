@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { Beginning, Excerpt, Generated } from '../../../src/core/reference/define-route.js';
 import { responseHeaders, type ResponseHeader } from '../../../src/core/reference/headers.js';
 import { headersOf, isAlwaysSent, schemaOf } from '../../../src/core/reference/operation.js';
-import type { DescribedRoute } from '../../../src/core/reference/problem-examples.js';
+import type { DescribedRoute } from '../../../src/core/reference/described.js';
 import type { Answer } from './send-example.js';
 
 const uuidOf = (version: 4 | 7) =>

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { Generated, Repeated, type RouteDescription } from '../../../src/core/reference/define-route.js';
 import type { Credential } from '../../../src/core/reference/names.js';
-import type { SentRequest } from '../../../src/core/reference/problem-examples.js';
+import type { SentRequest } from '../../../src/core/reference/described.js';
 import { exampleWorld } from './example-rows.js';
 
 export interface Answer {

@@ -6,10 +6,10 @@ import type { GateBook } from '../../signals/signal.js';
 import { buildSnapshot, type SnapshotInputs } from '../../snapshot/build-snapshot.js';
 import type { Snapshot } from '../../snapshot/snapshot.js';
 import { readTape, TapeError } from '../../tape/reader.js';
-import { calibratedModel } from '../../learning/fits.js';
 import type { TapeHeader } from '../../tape/format.js';
 import type { MarkableFill } from '../../execution/marker.js';
 import { createLookBack, type FillMark } from './look-back.js';
+import { calibratedModel } from '../../learning/calibrated.js';
 
 /** Only what was known at that time. */
 export interface PointInTime {

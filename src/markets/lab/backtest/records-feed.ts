@@ -2,7 +2,7 @@ import { v7 as newId } from 'uuid';
 import { groupBy } from '../../../core/collections.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../core/time.js';
 import { train } from '../../training/training.js';
-import { noFits, type FitBook, calibratedModel } from '../../learning/fits.js';
+import { noFits, type FitBook } from '../../learning/fits.js';
 import {
   type DayEnsemble,
   hourlyTemperatures,
@@ -26,6 +26,7 @@ import {
 } from './records.js';
 import type { KnownRun } from '../../learning/queries.js';
 import { KnownHistory } from '../../training/forecast-archive.js';
+import { calibratedModel } from '../../learning/calibrated.js';
 
 /** The venue's result is final on the morning after the day. */
 const FINAL_AFTER_MS = 9 * HOUR_MS;

@@ -1,5 +1,5 @@
 import { DAY_MS, HOUR_MS } from '../../../core/time.js';
-import { calibratedModel, noFits } from '../../learning/fits.js';
+import { noFits } from '../../learning/fits.js';
 import { createSimulatedWeatherSource, readWeatherOf } from '../../weather/simulated.js';
 import { groupEvents, type MarketEvent } from '../../market/event.js';
 import { WAIT_MS, type MarkableFill } from '../../execution/marker.js';
@@ -8,21 +8,22 @@ import { recordsDue, type NewRecord } from '../../scores/records.js';
 import { noGates, LEAD_HOURS } from '../../signals/signal.js';
 import { finalTimeOf } from '../../venue/simulated-event.js';
 import { createSimulatedSource, readMarketsOf } from '../../venue/simulated.js';
-import { simulateWeather } from '../../venue/simulation/weather.js';
+import { simulateWeather, type SimulatedWorld } from '../../venue/simulation/weather.js';
 import {
   dailySubject,
   leadingStations,
   stationDaysBetween,
   subjectsOf,
-  type SimulatedWorld,
   type StationDay,
 } from '../../venue/simulation/world.js';
 import type { Feed, PointInTime } from './feed.js';
 import { createLookBack, type FillMark } from './look-back.js';
 import { dailyKinds } from '../../market/market.js';
 import { learnPast } from '../../past/learned-past.js';
-import { judgeGates, type JudgedRecord } from '../../scores/gates.js';
+import { judgeGates } from '../../scores/gates.js';
 import { scoreBrackets } from '../../scores/score.js';
+import type { JudgedRecord } from '../../scores/queries.js';
+import { calibratedModel } from '../../learning/calibrated.js';
 
 interface SimulationOptions {
   seed: string;

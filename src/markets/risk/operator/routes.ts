@@ -8,13 +8,7 @@ import { findLimits } from '../queries.js';
 import type { Context } from '../../../core/http/context.js';
 import { json } from '../../../core/reference/define-route.js';
 import { invalidExample, problemExample } from '../../../core/reference/problem-examples.js';
-import {
-  readServiceSwitch,
-  readSwitch,
-  setServiceSwitch,
-  setSwitch,
-  type WaitingOrders,
-} from '../switches.js';
+import { readServiceSwitch, readSwitch, changeSwitch, setServiceSwitch, setSwitch } from '../switches.js';
 import {
   deletedResponses,
   notFoundExample,
@@ -42,7 +36,7 @@ import {
   switchSchema,
 } from './schema.js';
 
-type SwitchDeps = Context & { live: WaitingOrders | undefined };
+type SwitchDeps = Context & Parameters<typeof changeSwitch>[0];
 
 const limitsPath = '/operator/organizations/{slug}/trading/limits';
 const switchPath = '/operator/organizations/{slug}/trading/switch';
@@ -213,12 +207,11 @@ export const tradingControlRoutes = [
       const slug = readSlug(req);
       const input = await readSwitchInput(req, res);
       const source = sourceOf(req, res, deps.clock);
-      const view = await change(deps, byOperator(res), async (tx) => {
+      const view = await changeSwitch(deps, byOperator(res), async (tx) => {
         const { id } = await getLockedOrganization(tx, slug);
         await setSwitch(tx, id, 'operator', input, source);
         return readSwitch(tx, id);
       });
-      deps.live?.reviewWaiting();
       sendJson(res, 200, toJson(view));
     },
   }),
@@ -256,8 +249,7 @@ export const tradingControlRoutes = [
     handler: (deps: SwitchDeps) => async (req, res) => {
       const input = await readSwitchInput(req, res);
       const source = sourceOf(req, res, deps.clock);
-      const part = await change(deps, byOperator(res), (tx) => setServiceSwitch(tx, input, source));
-      deps.live?.reviewWaiting();
+      const part = await changeSwitch(deps, byOperator(res), (tx) => setServiceSwitch(tx, input, source));
       sendJson(res, 200, toJson(part));
     },
   }),

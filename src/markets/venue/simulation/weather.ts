@@ -1,10 +1,17 @@
 import { createRecall } from '../../../core/collections.js';
-import { DAY_MS, HOUR_MS } from '../../../core/time.js';
+import { DAY_MS, HOUR_MS, type Clock } from '../../../core/time.js';
 import { addDays, climateDayAt, climateDayOf } from '../../market/climate-day.js';
-import { isStation, type Place } from '../../market/stations.js';
+import { isStation } from '../../market/stations.js';
 import { simulateEnsembles, type Ensembles } from './ensemble.js';
 import { gaussian, smoothNoise } from './random.js';
 import { cityStationOf, type SimulatedSubject } from './world.js';
+import type { Place } from '../../market/place.js';
+
+export interface SimulatedWorld {
+  clock: Clock;
+  seed: string;
+  weather: SimulatedWeather;
+}
 
 /** Yearly course of a temperature in °F: mean and amplitude. */
 interface Yearly {

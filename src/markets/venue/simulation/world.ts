@@ -1,4 +1,4 @@
-import { DAY_MS, HOUR_MS, type Clock } from '../../../core/time.js';
+import { DAY_MS, HOUR_MS } from '../../../core/time.js';
 import { spanOf, temperatureKinds, type TemperatureKind } from '../../market/market.js';
 import {
   addDays,
@@ -8,14 +8,8 @@ import {
   daysBetween,
   type ClimateDay,
 } from '../../market/climate-day.js';
-import { indexAreas, isStation, stations, type Place, type Station } from '../../market/stations.js';
-import type { SimulatedWeather } from './weather.js';
-
-export interface SimulatedWorld {
-  clock: Clock;
-  seed: string;
-  weather: SimulatedWeather;
-}
+import { indexAreas, isStation, stations, type Station } from '../../market/stations.js';
+import type { Place } from '../../market/place.js';
 
 export interface StationDay {
   station: Station;

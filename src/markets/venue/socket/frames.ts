@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parseCount, toHundredths } from '../../market/contracts.js';
 import { DOLLAR, parseDollars, type Micros } from '../../market/money.js';
 import type { Side } from '../../market/book.js';
-import { dollars } from '../kalshi-market.js';
+import { dollars } from '../kalshi-schema.js';
 
 /** Bids at one price, in hundredths of a contract so that sums are exact. */
 export interface RawLevel {

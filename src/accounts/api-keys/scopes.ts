@@ -8,4 +8,8 @@ export const scopes = [
 ] as const;
 export type Scope = (typeof scopes)[number];
 
+declare module '../../core/reference/names.js' {
+  interface Scopes extends Record<(typeof scopes)[number], string> {}
+}
+
 export const isOfMarkets = (scope: Scope): boolean => scope.startsWith('trading:');

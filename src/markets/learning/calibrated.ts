@@ -1,0 +1,143 @@
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
+import { EARLIER_RUN } from '../weather/weather.js';
+import { predictAhead, type AheadRow } from './day-ahead.js';
+import { uncorrectedForecast, modelWith, type Corrected, type Ensemble } from './day-forecast.js';
+import { findFit, findMix, fitLeadOf, MAX_LEAD_HOURS, type Fit, type FitBook, type FitOf } from './fits.js';
+import type { ForecastMethod } from './forecast.js';
+import { mixCandidates } from './mix.js';
+
+/** Seasons and weather models change, so older fits are not used. */
+export const LONGEST_AGE_DAYS = 7;
+/** °F. How far beyond its range a fit may extrapolate: a fit to a cool month does not apply to a hot spell. */
+const FAR_F = 10;
+/** °F. No forecast is more certain than half a degree, and a deviation above 15 carries no information. */
+export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
+/** °F. Exceeds any plausible error of a grid point and a day together. */
+const LARGEST_CORRECTION_F = 12;
+
+/**
+ * Corrects each model by past forecast errors: by the pooled fit of all stations, averaged with the station's own seasonal
+ * fit if its archive is long enough, or not at all without a fit. Recent skill weights the models.
+ */
+export const calibratedModel = modelWith((ensemble, fits, at, further) => {
+  const candidates = [ensemble, ...further].map((run) => ({ run, corrected: correct(run, fits, at) }));
+  const { kind, modelRunAt, end } = ensemble;
+  const leadHours = fitLeadOf(kind, modelRunAt, end);
+  const mixed = mixCandidates(candidates, findMix(fits, { kind, leadHours }, at));
+  return { ...mixed, deviationF: Math.max(POSSIBLE_DEVIATION_F.lowest, mixed.deviationF) };
+});
+
+function correct(ensemble: Ensemble, fits: FitBook, at: Date): Corrected {
+  const hours = (ensemble.end.getTime() - ensemble.modelRunAt.getTime()) / HOUR_MS;
+  const longest = MAX_LEAD_HOURS[ensemble.kind];
+  if (hours > longest) {
+    const what = ensemble.kind === 'hourly' ? 'the hour' : "a day's end";
+    return uncorrectedForecast(
+      ensemble,
+      `nothing is learned of runs more than ${longest} hours before ${what}`,
+    );
+  }
+  const pooled = correctBy(fits, null, ensemble, at);
+  const own = correctBy(fits, ensemble.stationId, ensemble, at);
+  if (!isCorrected(own))
+    return isCorrected(pooled)
+      ? toCorrected('emos_pooled', pooled, own ?? null)
+      : uncorrectedForecast(ensemble, `${pooled}; not corrected`);
+  if (!isCorrected(pooled)) return toCorrected('emos', own, `${pooled}; the station's own fit alone`);
+  const half = {
+    meanF: (own.meanF + pooled.meanF) / 2,
+    deviationF: (own.deviationF + pooled.deviationF) / 2,
+  };
+  return { ...toCorrected('emos', { ...pooled, ...half }, null), seasonalFit: own.fit };
+}
+
+interface Correction {
+  fit: Fit;
+  meanF: number;
+  deviationF: number;
+}
+
+const isCorrected = (correction: Correction | string | undefined): correction is Correction =>
+  typeof correction === 'object';
+
+const toCorrected = (method: ForecastMethod, correction: Correction, fallback: string | null): Corrected => ({
+  ...correction,
+  method,
+  fallback,
+  isCalibrated: true,
+  shape: 'logistic',
+});
+
+/**
+ * @returns a text with the reason for having no correction; undefined for a station whose archive is too short for its own
+ * fit
+ */
+function correctBy(
+  fits: FitBook,
+  stationId: string | null,
+  ensemble: Ensemble,
+  at: Date,
+): Correction | string | undefined {
+  const { kind } = ensemble;
+  const leadHours = fitLeadOf(kind, ensemble.modelRunAt, ensemble.end);
+  const wanted = { kind, stationId, leadHours, model: fittedModel(ensemble) };
+  const fit = findFit(fits, wanted, at);
+  if (!fit) return reasonForMissing(fits, wanted, at);
+  if (at.getTime() - fit.trainedAt.getTime() > LONGEST_AGE_DAYS * DAY_MS)
+    return `${fitName(stationId)} is of ${fit.trainedAt.toISOString().slice(0, 10)}, more than ${LONGEST_AGE_DAYS} days ago`;
+  return applyFit(fit, ensemble);
+}
+
+/** An earlier run of the first model uses that model's fit at its own lead. */
+const fittedModel = ({ model }: Pick<Ensemble, 'model'>): string | undefined =>
+  model === EARLIER_RUN ? undefined : model;
+
+const fitName = (stationId: string | null): string =>
+  stationId === null ? 'the fit of all stations' : "the station's own fit";
+
+function reasonForMissing(
+  { madeAt, missing = [] }: FitBook,
+  { kind, stationId, leadHours, model }: FitOf,
+  at: Date,
+): string | undefined {
+  if (madeAt === null || madeAt > at) return stationId === null ? 'nothing has been learned yet' : undefined;
+  const found = missing.find(
+    (each) =>
+      each.kind === kind &&
+      each.stationId === stationId &&
+      each.leadHours === leadHours &&
+      each.model === model,
+  );
+  return (
+    found?.reason ?? (stationId === null ? `${fitName(stationId)} does not exist for this lead` : undefined)
+  );
+}
+
+function applyFit(fit: Fit, ensemble: Ensemble): Correction | string {
+  const within = clamp(ensemble.meanF, { lowest: fit.lowestMeanF, highest: fit.highestMeanF });
+  const beyond = ensemble.meanF - within;
+  if (Math.abs(beyond) > FAR_F)
+    return `the members' mean of ${ensemble.meanF.toFixed(1)} °F is far from what ${fitName(fit.stationId)} has seen, ${fit.lowestMeanF.toFixed(1)} to ${fit.highestMeanF.toFixed(1)} °F`;
+  const { mean, deviation } = predictAhead(fit.coefficients, { ...aheadRow(ensemble), mean: within });
+  if (!Number.isFinite(mean + deviation)) return `${fitName(fit.stationId)} is of an earlier version`;
+  if (Math.abs(mean - within) > LARGEST_CORRECTION_F)
+    return `${fitName(fit.stationId)} corrects by ${(mean - within).toFixed(1)} °F here, more than ${LARGEST_CORRECTION_F}`;
+  return { fit, meanF: mean + beyond, deviationF: clamp(deviation, POSSIBLE_DEVIATION_F) };
+}
+
+export const aheadRow = ({
+  stationId,
+  date,
+  hour,
+  meanF,
+  varianceF,
+}: Pick<Ensemble, 'stationId' | 'date' | 'hour' | 'meanF' | 'varianceF'>): AheadRow => ({
+  day: Date.parse(date) / DAY_MS,
+  hour,
+  group: stationId,
+  mean: meanF,
+  variance: varianceF,
+});
+
+const clamp = (value: number, { lowest, highest }: { lowest: number; highest: number }): number =>
+  Math.max(lowest, Math.min(highest, value));

@@ -1,0 +1,15 @@
+export const meteringStatuses = {
+  entitlement_not_found: 404,
+  event_not_found: 404,
+  backfill_state: 409,
+  limit_reached: 409,
+  unknown_metric: 422,
+  timestamp_out_of_range: 422,
+  quantity_out_of_range: 422,
+} as const;
+
+type MeteringStatuses = typeof meteringStatuses;
+
+declare module '../core/errors.js' {
+  interface ErrorStatuses extends MeteringStatuses {}
+}
