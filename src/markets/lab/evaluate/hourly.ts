@@ -20,9 +20,9 @@ import {
 } from '../../../commands/kit/command.js';
 import { nameOf, type Input } from '../../../commands/kit/input.js';
 import { createProgress } from '../../../commands/kit/progress.js';
-import { meansOf } from './evaluation.js';
 import { findColumn, missingTest, parseNumber, quote, readCsv, readRows } from './read-cases.js';
-import { INTERVAL, parseDay } from './training.js';
+import { meanScores } from './scores.js';
+import { fitWindows, INTERVAL, parseDay } from './training.js';
 
 const help = `
 Forecasts each day's maximum from what was known at an hour of it, and scores the whole degree that was settled on.
@@ -192,6 +192,12 @@ const reasonForNoScore = ({ from }: HourlyFlags): string =>
 /** The results of these latest days do not yet count as known. */
 const LAG_DAYS = 2;
 
+interface HourlyFit {
+  censored: SameDayFit | undefined;
+  /** The normal distribution of the day before, which is then cut off. */
+  dayAhead: EmosCoefficients | undefined;
+}
+
 /** @returns undefined if nothing can be scored */
 function scoreHourly(
   days: readonly HourlyDay[],
@@ -199,40 +205,39 @@ function scoreHourly(
   onProgress: (share: number) => void,
 ) {
   const cases = days.map((day) => toCase(day, hour, minimum ? -1 : 1));
-  const first = from === undefined ? -Infinity : parseDay(from)!;
-  const sums = { truncation: { crps: 0, logScore: 0 }, censored: { crps: 0, logScore: 0, coverage: 0 } };
-  let n = 0;
-  let known = 0;
-  let fit: SameDayFit | undefined;
-  let normal: EmosCoefficients | undefined;
-  for (let i = 0; i < days.length;) {
-    const { day } = days[i]!;
-    let end = i;
-    while (end < days.length && days[end]!.day === day) end++;
-    while (days[known]!.day < day - LAG_DAYS) known++;
-    if (day >= first) {
-      const training = cases.slice(0, known);
-      fit = fitSameDay(training, fit);
-      normal = fitDayAhead(training, normal);
-      if (fit && normal)
-        for (; i < end; i++) {
-          add(sums.truncation, scoreDegree(atMostOfTruncated(normal, cases[i]!), cases[i]!));
-          const distribution = predictSameDay(fit, cases[i]!);
-          const atMost = (degree: number) => probabilityAtMost(distribution, degree + 0.5);
-          add(sums.censored, scoreDegree(atMost, cases[i]!));
-          n++;
-        }
+  const steps = fitWindows<HourlyFit>(
+    days.map(({ day }) => day),
+    { since: from === undefined ? -Infinity : parseDay(from)!, lagDays: LAG_DAYS },
+    (window, last) => {
+      const training = cases.slice(window.from, window.to);
+      return {
+        censored: fitSameDay(training, last?.censored),
+        dayAhead: fitDayAhead(training, last?.dayAhead),
+      };
+    },
+  );
+  const truncation: DegreeScores[] = [];
+  const censored: DegreeScores[] = [];
+  let fitted: SameDayFit | undefined;
+  for (const { test, fit } of steps) {
+    if (typeof fit === 'object' && fit.censored && fit.dayAhead) {
+      const { dayAhead } = fit;
+      const sameDay = (fitted = fit.censored);
+      for (const each of cases.slice(test.from, test.to)) {
+        truncation.push(scoreDegree(atMostOfTruncated(dayAhead, each), each));
+        const distribution = predictSameDay(sameDay, each);
+        censored.push(scoreDegree((degree) => probabilityAtMost(distribution, degree + 0.5), each));
+      }
     }
-    i = end;
-    onProgress(end / days.length);
+    onProgress(test.to / days.length);
   }
-  if (!fit || n === 0) return undefined;
+  if (!fitted) return undefined;
   return {
     hour,
-    n,
-    truncation: meansOf(sums.truncation, n),
-    censored: meansOf(sums.censored, n),
-    coefficients: { ...fit.coefficients, ...(fit.hurdle && { hurdle: fit.hurdle }) },
+    n: censored.length,
+    truncation: meanScores(truncation, ({ crps, logScore }) => ({ crps, logScore })),
+    censored: meanScores(censored, (scores) => scores),
+    coefficients: { ...fitted.coefficients, ...(fitted.hurdle && { hurdle: fitted.hurdle }) },
   };
 }
 
@@ -309,8 +314,4 @@ function scoreDegree(
   const [low, high] = [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2];
   const within = Math.max(0, Math.min(high, below + probability) - Math.max(low, below));
   return { crps, logScore: -Math.log(probability), coverage: within / probability };
-}
-
-function add<Name extends keyof DegreeScores>(sums: Record<Name, number>, scores: DegreeScores): void {
-  for (const name of Object.keys(sums) as Name[]) sums[name] += scores[name];
 }
