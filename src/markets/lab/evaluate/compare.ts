@@ -45,7 +45,7 @@ export function compareModels(
   const rows = table.byDate(table.rows().filter((row) => forecasts.every(({ fits }) => fits[row])));
   if (rows.length === 0)
     throw new CommandError(
-      `${nameOf(options.file)}: No row can be tested: none has enough rows before it to fit every model.`,
+      `${nameOf(options.file)}: No row can be tested: none has enough earlier rows to fit every model.`,
     );
   const scored = names.map((name, i) => scoreModel(name, forecasts[i]!, { rows, table, tail }));
   return {

@@ -87,7 +87,7 @@ const reasons: Record<NoFitReason, string> = {
   too_few_cases: `fewer than ${MIN_FIT_CASES} cases to train on`,
   not_finite: 'a number too large to square',
   constant_mean: 'the mean of the members is always the same',
-  no_errors: 'the observations lie on a line exactly, which leaves no error to learn from',
+  no_errors: 'the observations lie exactly on a line, so no error is left to fit a spread to',
 };
 
 type Untested = Pick<RowForecasts<EmosCoefficients>, 'tooEarly' | 'notFitted'>;
@@ -101,5 +101,5 @@ function explainNoForecast({ training }: EvaluateOptions, { table }: FileCases, 
   if (reason !== null)
     return `Nothing could be fitted${'until' in training ? ` on rows before ${training.until}` : ''}: ${reason}.`;
   if ('until' in training) return `No row can be tested: none is from ${training.until} or later.`;
-  return `No row can be tested: none of ${untested.tooEarly} has ${training.days} dates with data before it.`;
+  return `No row can be tested: none of ${untested.tooEarly} has ${training.days} earlier dates with data.`;
 }

@@ -64,8 +64,8 @@ export const leftOutReasons = {
   fields: 'with more or fewer fields than the header',
   date: 'with a date that cannot be read',
   missingObservation: 'without an observation',
-  missingMember: 'without a member',
-  notNumeric: 'with something that is not a number',
+  missingMember: 'with a missing member',
+  notNumeric: 'with a value that is not a number',
 };
 
 /** Unused rows; each counts once, for its first reason. */

@@ -94,15 +94,15 @@ const createLogistic = (design: AheadDesign, isPooled: boolean): Model<AheadFit[
 
 export const models: Readonly<Record<ModelName, Model & { title: string }>> = {
   emos: {
-    title: 'EMOS, each value of --by for itself, normal',
+    title: 'EMOS, separate for each value of --by, normal',
     ...createEmos({ distribution: 'normal', isWidened: false }),
   },
   shrunk: {
-    title: 'all values of --by together, bias and spread of each shrunk, slope shrunk to 1, logistic',
+    title: 'all values of --by together; the bias and spread of each and the slope are shrunk, logistic',
     ...createLogistic('shrunk', true),
   },
   seasonal: {
-    title: 'bias, slope and spread with the seasons, each value of --by for itself, logistic',
+    title: 'bias, slope and spread vary with the season, separate for each value of --by, logistic',
     ...createLogistic('seasonal', false),
   },
 };
