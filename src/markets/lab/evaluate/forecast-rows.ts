@@ -15,7 +15,7 @@ export interface RowForecasts<Coefficients> {
   fits: readonly (RowFit<Coefficients> | undefined)[];
   /** Rows with a forecast, group by group. */
   rows: readonly number[];
-  /** Of the last fit; of several groups, by value of the `--by` column. */
+  /** The last fit's; for several groups by value of the `--by` column. */
   coefficients: Coefficients | Record<string, Coefficients>;
   tooEarly: number;
   /** Rows that unfitted windows would have tested, by reason. */
