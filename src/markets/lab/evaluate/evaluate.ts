@@ -28,9 +28,9 @@ export function evaluate(
     scoreForecast(distribution, fits[row]!.predict(table.case(row)), table.get('observed', row));
 
   function toCase(row: number): EvaluatedCase {
-    const { predict, climate } = fits[row]!;
+    const fit = fits[row]!;
     const observed = table.get('observed', row);
-    const { mean, deviation } = predict(table.case(row));
+    const { mean, deviation } = fit.predict(table.case(row));
     return {
       date: formatEpochDay(table.get('day', row)),
       by: options.by === null ? null : groups[table.get('group', row)]!,
@@ -38,7 +38,7 @@ export function evaluate(
       mean,
       rawCrps: table.get('crps', row),
       emosCrps: scoreRow(row).crps,
-      climateCrps: crpsOfNormal(climate.mean, climate.deviation, observed),
+      climateCrps: crpsOfNormal(fit.climate.mean, fit.climate.deviation, observed),
       pit: deviation === 0 ? Number(observed >= mean) : distribution.cdf((observed - mean) / deviation),
       rawRank: table.get('rank', row),
     };
