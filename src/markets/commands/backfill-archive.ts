@@ -87,7 +87,7 @@ async function fillPart(
   { pauses, onChunk, stop }: BackfillOptions & { onChunk: (chunk: Chunk, what: string) => void },
   problems: string[],
 ): Promise<number> {
-  if (!fill) problems.push(`The source ${source} cannot say what its past ${what} were.`);
+  if (!fill) problems.push(`The source ${source} has no history of ${what}.`);
   let added = 0;
   for (const chunk of fill ? chunks : []) {
     if (stop.aborted) break;
@@ -97,7 +97,7 @@ async function fillPart(
       if (stop.aborted && (error as Error).name === 'AbortError') break;
       const sentence = explain(error);
       if (sentence === undefined) throw error;
-      problems.push(`The ${what} from ${chunk.from} on could not be filled: ${sentence}`);
+      problems.push(`The ${what} from ${chunk.from} on could not be fetched: ${sentence}`);
       break;
     }
     onChunk(chunk, `${what} to ${chunk.to}`);
@@ -143,7 +143,7 @@ export async function askAgain<T>(
       const told = error instanceof WeatherUnavailableError ? error.retryAfterMs : undefined;
       const pauseMs = Math.ceil(told ?? grown);
       if (pauseMs > LONGEST_PAUSE_MS) throw error;
-      note(`${error.message}. Asking again in ${Math.ceil(pauseMs / 1000)} s.`);
+      note(`${error.message}. Retrying in ${Math.ceil(pauseMs / 1000)} s.`);
       await sleep(pauseMs, stop);
     }
   }
@@ -187,15 +187,15 @@ export interface RangeFlags {
 export function readRange(flags: RangeFlags, stations: readonly Station[], nowMs: number): DateRange {
   const last = lastDayOver(stations, nowMs);
   const to = readDate('--to', flags.to) ?? last;
-  if (to > last) throw new CommandError(`--to ${to} is not over yet: ${last} is the last day that is.`);
+  if (to > last) throw new CommandError(`--to ${to} is not over yet: the last completed day is ${last}.`);
   const days = readDays(flags.days);
   if (flags.from !== undefined && days !== undefined)
-    throw new CommandError('--days and --from say the same: give one of them.');
+    throw new CommandError('Give either --days or --from, not both.');
   const from = readDate('--from', flags.from) ?? addDays(to, 1 - (days ?? DEFAULT_DAYS));
   const count = daysBetween(from, to).length;
-  if (count === 0) throw new CommandError(`--from ${from} is after ${to}, the last day to be filled.`);
+  if (count === 0) throw new CommandError(`--from ${from} is after ${to}, the last day to fetch.`);
   if (count > MAX_DAYS)
-    throw new CommandError(`${from} to ${to} are ${count} days; ${MAX_DAYS} can be filled at once.`);
+    throw new CommandError(`${from} to ${to} has ${count} days; the most for one run is ${MAX_DAYS}.`);
   return { from, to };
 }
 

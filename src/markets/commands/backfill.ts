@@ -30,21 +30,21 @@ import { daysBetween } from '../market/climate-day.js';
 import { createCalibrationStore } from '../snapshot/snapshot.js';
 
 const help = `
-Forecasts are corrected by how earlier ones came out. The service keeps what it sees while it runs; this asks the configured
-sources for the days before that: what was forecast of them in time (never what was computed afterwards), and the
-temperatures that their markets were settled by. What is there already is neither asked for again nor changed. At the end
-it fits the corrections to what there is then; a service that runs takes them up within the hour.
+Forecasts are corrected by the errors of earlier ones. The service keeps the data that it sees while it runs; this command
+requests earlier days from the configured sources: the forecasts as they were made at the time (never computed afterwards),
+and the temperatures on which the markets settled. Existing data is neither requested again nor changed. At the end the
+corrections are fitted to all data; a running service uses them within the hour.
 
-It may be stopped at any time: Ctrl-C lets the present question finish, and the next run goes on from there. A service that
-is busy is waited for as long as it asks. It may run while the service does. The embedded database has room for one
-process, so stop the service first there.
+You can stop it at any time: after Ctrl-C the current request finishes, and the next run resumes there. If a source is busy,
+the command waits as long as the source asks. The service may keep running, except on the embedded database, which only one
+process can open.
 
 Open-Meteo's free service is for non-commercial use: 90 days count as about 100 of its 10,000 calls a day. Commercial use needs a
 subscription, with its key in OPEN_METEO_API_KEY.
 
 Environment: as for the service (MARKET_SOURCE, FORECAST_SOURCE, DATABASE_URL or DATA_DIR, …).
 
-Exit status: 0 everything was asked for, 2 something could not be, 130 it was interrupted.`;
+Exit status: 0 all days requested, 2 some requests failed, 130 interrupted.`;
 
 interface Names {
   forecastSource: string;
@@ -90,7 +90,7 @@ async function work(db: MaintenanceDatabase, flags: RangeFlags): Promise<number>
   console.log(fitsText(fits, stations));
   for (const problem of result.problems) console.error(`backfill: ${printable(problem)}`);
   if (result.isInterrupted) {
-    console.error('backfill: interrupted. Run it again to continue: what is there is not asked for again.');
+    console.error('backfill: interrupted. Run it again to continue; stored days are not requested again.');
     return 130;
   }
   return result.problems.length > 0 ? 2 : 0;
@@ -104,11 +104,11 @@ function backfillText(
   const days = daysBetween(from, to).length;
   const lines = coverage.stations.map(
     ({ kind, station, forecastDays, runs, reports }) =>
-      `  ${station.id}${kindNames[kind]}  forecasts of ${formatCount(forecastDays, 'day')} (${formatCount(runs, 'run')}), reports of ${formatCount(reports, 'day')}`,
+      `  ${station.id}${kindNames[kind]}  forecasts for ${formatCount(forecastDays, 'day')} (${formatCount(runs, 'run')}), reports for ${formatCount(reports, 'day')}`,
   );
   return [
     `New: ${formatCount(newRuns, 'run')}, ${formatCount(newReports, 'report')}.`,
-    `Of the ${formatCount(days, 'day')} from ${from} to ${to} there are now, forecasts from ${forecastSource} and reports from ${marketSource}:`,
+    `Stored for the ${formatCount(days, 'day')} from ${from} to ${to}, with forecasts from ${forecastSource} and reports from ${marketSource}:`,
     ...lines,
   ].join('\n');
 }
@@ -123,14 +123,14 @@ function fitsText({ fits }: FitBook, stations: readonly Station[]): string {
   const own = stations.filter(({ id }) => fits.some(({ stationId }) => stationId === id)).length;
   const pooled = fits.some(({ stationId }) => stationId === null);
   const ways = [
-    ...(pooled ? ['what all stations have in common'] : []),
+    ...(pooled ? ['errors that all stations share'] : []),
     ...(own > 0
-      ? [`the seasons of their own past at ${own} of ${formatCount(stations.length, 'station')}`]
+      ? [`seasonal errors of their own at ${own} of ${formatCount(stations.length, 'station')}`]
       : []),
   ];
   if (ways.length === 0)
-    return 'It is not enough to correct forecasts by yet: they stay as the model makes them.';
-  return `Forecasts are corrected by ${ways.join(', and by ')}.`;
+    return 'There is too little data to correct forecasts yet: they stay as the model makes them.';
+  return `Forecasts are corrected for ${ways.join(' and for ')}.`;
 }
 
 /** Trains on the archive and stores the fits; a running service picks them up within the hour. */
@@ -161,10 +161,10 @@ const createNoteLog = (note: (text: string) => void): Logger =>
 
 await runMaintenance<RangeFlags>({
   command: new Command('backfill')
-    .description('Fills the past with what was forecast and how it came out, from the configured sources.')
-    .option('--days <n>', `the number of days, up to ${MAX_DAYS} (default: ${DEFAULT_DAYS})`)
-    .option('--from <date>', 'the first day, YYYY-MM-DD')
-    .option('--to <date>', 'the last day (default: the last one that is over)')
+    .description('Fetches past forecasts and settled temperatures from the configured sources.')
+    .option('--days <n>', `number of days, up to ${MAX_DAYS} (default: ${DEFAULT_DAYS})`)
+    .option('--from <date>', 'first day, YYYY-MM-DD')
+    .option('--to <date>', 'last day (default: the last completed day)')
     .addHelpText('after', help),
   work,
 });

@@ -20,14 +20,14 @@ interface Flags {
 
 const command = new Command('replay')
   .description(
-    `Serves a tape of TAPE_FILE: the same markets, forecasts and signals at the same times of the tape's day, byte by byte.
+    `Serves a tape of TAPE_FILE again: the same markets, forecasts and signals at the same times of the tape's day, byte by byte.
 
-The service is a demo of its own, with a database that is gone in the end: paper orders can be tried, nothing else is
-touched, and nothing is asked of a venue or a weather service. PORT, HOST and LOG_LEVEL are read from the environment.`,
+The service is a separate demo with a temporary database. You can try paper orders; other data stays untouched, and no
+venue or weather service is contacted. The environment sets PORT, HOST and LOG_LEVEL.`,
   )
   .argument('<file>', 'the tape')
-  .option('--speed <factor>', 'how many seconds of the tape pass in one, 0.01 to 1000', readSpeed, 1)
-  .option('--from <time>', 'begins at this time of the tape, like 2026-11-21T14:00:00Z', readTime);
+  .option('--speed <factor>', 'seconds of the tape per second, 0.01 to 1000', readSpeed, 1)
+  .option('--from <time>', 'start at this time of the tape, such as 2026-11-21T14:00:00Z', readTime);
 
 function readSpeed(given: string): number {
   const speed = Number(given);
@@ -77,7 +77,7 @@ async function replay(path: string, flags: Flags): Promise<number> {
           order: findFirstOrder(service.services.trading.snapshots.current),
         }),
       );
-    process.stdout.write(`\nPlaying ${path} from ${new Date(player.clock.now()).toISOString()} on.\n`);
+    process.stdout.write(`\nPlaying ${path} from ${new Date(player.clock.now()).toISOString()}.\n`);
     await stopped;
     await service.stop();
     return 0;

@@ -17,19 +17,19 @@ import {
 import { createProgress } from '../../commands/kit/progress.js';
 
 const help = `
-Reads every weather series of the venue as the service would, and prints what it could not read or place: a new status, a missing
-field, another wording of the rules, a station that is not in the table. It needs no key, orders nothing and changes nothing; some
-400 reads take about half a minute within what the venue allows every caller.
+Reads every weather series of the venue as the service would, and prints what it could not read or assign to a station: a new
+status, a missing field, new wording of the rules, an unknown station. It needs no key, places no orders and changes nothing.
+Some 400 reads take about half a minute within the venue's limit for every caller.
 
-Where the environment has live trading on, it also warns of forecasts from a service that is for non-commercial use.
+If the environment turns live trading on, it also warns about forecasts from a service for non-commercial use.
 
 Environment: as for the service (KALSHI_BASE_URL, LIVE_TRADING, OPEN_METEO_API_KEY, …).
 
-Exit status: 0 all could be read (places and kinds that are not forecast here do not count), 1 something was not understood, 2
+Exit status: 0 everything was read (places and kinds without forecasts here do not count), 1 something was not understood, 2
 the venue could not be read.`;
 
 const command = new Command('venue:check')
-  .description('Reads the live venue and says what could not be placed.')
+  .description('Reads the live venue and prints what could not be understood.')
   .option('--json', 'print the report as JSON')
   .addHelpText('after', help);
 const terminal = openTerminal();

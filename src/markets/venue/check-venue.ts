@@ -110,11 +110,13 @@ export function venueReportText({ series, seriesWithMarkets, kinds, notes }: Ven
     ({ kind, name, count, example }) => `  ${kind} ${name}: ${count}, such as ${example}`,
   );
   return [
-    `The venue lists ${series} series of its climate category; ${seriesWithMarkets} have markets that are not over.`,
+    `The venue lists ${series} series in its climate category; ${seriesWithMarkets} have open or future markets.`,
     '',
     ...table,
     '',
-    notes.length === 0 ? 'Everything could be read and placed.' : 'Not read, or not placed:',
+    notes.length === 0
+      ? 'Everything was read and assigned to a station.'
+      : 'Not read, or not assigned to a station:',
     ...lines,
     '',
   ].join('\n');

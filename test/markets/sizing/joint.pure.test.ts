@@ -241,6 +241,51 @@ describe.each([
   });
 });
 
+describe('an event with bounds that are met at one point', () => {
+  it('is proved where the active-set method from zero stops 7e-9 below the optimum', () => {
+    const both = [0.753468, 0.782397, 0.294112, 0.304413, 0.242397, 0.252768, 0.801613, 0.830332];
+    const depths = [149, 165, 27, 132, 146, 1, 292, 222];
+    const found = solveJoint({
+      probabilities: [0.8311573535257234, 0.16884264647427658],
+      wealth: [31.29345184512892, 5.722143858279476],
+      legs: both.map((cost, l) => ({
+        pays: only(l < 4 ? 0 : 1),
+        side: l % 4 < 2 ? ('yes' as const) : ('no' as const),
+        cost,
+        contracts: depths[l]!,
+      })),
+      limits: [
+        { room: 5.722143858279476, weights: both },
+        { room: 2.2888575433117904, weights: both },
+        { room: 1.1444287716558952, weights: both.map((cost, l) => (l < 4 ? cost : 0)) },
+        { room: 1.1444287716558952, weights: both.map((cost, l) => (l < 4 ? 0 : cost)) },
+      ],
+    });
+    expect(found.gap).toBeLessThan(1e-12);
+  });
+
+  it('is proved with every leg and every limit twice, and with hardly any room', () => {
+    const random = randomOf(5);
+    for (let run = 0; run < 600; run++) {
+      const problem = randomProblem(random, {
+        outcomes: [2, 6, 10][run % 3]!,
+        levels: [1, 5][run % 2]!,
+        noise: 0.1,
+        isNested: run % 2 === 0,
+        hasCaps: true,
+      });
+      const { legs, limits } = problem;
+      const twice = limits.map(({ room, weights }) => ({ room, weights: [...weights, ...weights] }));
+      for (const change of [
+        { legs: [...legs, ...legs], limits: twice },
+        { limits: [...limits, ...limits] },
+        { limits: limits.map(({ room, weights }) => ({ room: room * 1e-7, weights })) },
+      ])
+        expect(solveJoint({ ...problem, ...change }).gap).toBeLessThan(1e-9);
+    }
+  });
+});
+
 describe('an event with nothing to gain', () => {
   const cost = [0.6, 0.6];
   const problem = (contracts: number, room: number): JointProblem => ({

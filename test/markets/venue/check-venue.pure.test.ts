@@ -35,7 +35,7 @@ it('counts placed markets by kind', async () => {
     { kind: 'daily_minimum', series: 1, events: 1, markets: 1, placed: 1, places: 1 },
   ]);
   expect(isAlarming(report)).toBe(false);
-  expect(venueReportText(report)).toContain('Everything could be read and placed.');
+  expect(venueReportText(report)).toContain('Everything was read and assigned to a station.');
 });
 
 it('fails on markets that cannot be read and names them; an unknown place is no failure', async () => {

@@ -40,7 +40,7 @@ export async function backtest(feed: Feed, options: BacktestOptions) {
   const summary = summarise(trail);
   const runWith: RunWith = (change) =>
     runBacktest(feed.points(), { ...rules, change: (point) => open(change(point)) });
-  const shuffled = shuffles > 0 ? await shuffleForecasts(feed, shuffles, trail, runWith) : 'not asked for';
+  const shuffled = shuffles > 0 ? await shuffleForecasts(feed, shuffles, trail, runWith) : 'not requested';
   return {
     source: feed.name,
     isUngated,

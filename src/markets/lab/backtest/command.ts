@@ -42,50 +42,46 @@ interface Flags {
 const createBacktestCommand = (): Command =>
   new Command('backtest')
     .description(
-      `Goes through the past as the service would have: the same signals, sizes, fills, fees and ledger, with what was known
-at each point. Prints profit after fees with an interval, equity, drawdown, turnover and calibration, and the same with the
-prices of each event set against the forecast of another day of its station and season: nothing may be earned then (exit
-status 1 if it is), and forecasts that know nothing of the day are as good as these.
-Each fill is looked back at a minute later: whether it would have missed, and what the price did, as far as that is known.
+      `Replays the past as the service would have traded it, with the same signals, sizes, fills, fees and ledger, from data
+known at each moment. Prints profit after fees with an interval, equity, drawdown, turnover and calibration.
 
-Without a file: the invented world of the demo, forecasts and gates made anew day by day.
-With tapes of TAPE_FILE: what was taped, one file after the other.
-With --events and --trades: recorded answers of GET /events/{ticker} with nested markets (one a line) and trades. Books
-are what trades of the last ten minutes prove. Nothing was scored then, so nothing is bought without --ungated.`,
+As a control, each round of --shuffles pairs each event's prices with the forecast for another day of the same station and
+season. Such forecasts know nothing about the day, so a profit means an error in prices, fills or fees: exit status 1.
+Each fill is checked against data of the following minute: whether it would have missed, and how the price moved.
+
+Without a file: the simulated world of the demo, with forecasts and gates learned day by day.
+With tapes of TAPE_FILE: the recorded markets and forecasts, one file after the other.
+With --events and --trades: recorded responses of GET /events/{ticker} with nested markets (one per line), and trades. Books
+hold what trades of the last ten minutes prove. No forecast was scored then, so nothing is bought without --ungated.`,
     )
-    .argument('[tape...]', 'tapes of TAPE_FILE, in the order of time')
-    .option(
-      '--every <minutes>',
-      'from one decision to the next, on tapes and records',
-      wholeFrom(1, 1_440),
-      30,
-    )
+    .argument('[tape...]', 'tapes of TAPE_FILE, oldest first')
+    .option('--every <minutes>', 'between decisions, on tapes and records', wholeFrom(1, 1_440), 30)
     .option('--events <file...>', 'recorded events, JSON lines, plain or .gz')
     .option('--trades <file...>', 'recorded trades, JSON {series: {ticker: [trade]}}, plain or .gz')
     .option(
       '--queue <contracts...>',
-      'with --trades alone: what bids among them would have come to, behind so many contracts',
+      'with --trades alone: simulate bids behind this many contracts',
       readQueue,
     )
     .option(
       '--forecasts <file>',
-      'with --events: CSV of station, date, model_run_at, fetched_at and a column member… for each member in °F. Left out: the last 31 reported maxima stand in',
+      'with --events: CSV of station, date, model_run_at, fetched_at and a column member… for each member in °F (default: the last 31 reported maxima)',
     )
     .option(
       '--observations <file>',
-      'with --events: CSV of station, observed_at, fetched_at, temperature_f. Left out: nothing is bought while a day runs',
+      'with --events: CSV of station, observed_at, fetched_at, temperature_f (default: none, so nothing is bought once a day has begun)',
     )
-    .option('--from <date>', 'first day of the invented world; left out: 30 days before the last', dateFlag)
-    .option('--to <date>', 'last day of the invented world; left out: the day before yesterday', dateFlag)
+    .option('--from <date>', 'first day in the simulated world (default: 30 days in all)', dateFlag)
+    .option('--to <date>', 'last day in the simulated world (default: the day before yesterday)', dateFlag)
     .option(
       '--stations <id...>',
-      'whose days of the invented world are traded; left out: the seven cities that had markets first',
+      'stations to trade in the simulated world (default: the seven cities that had markets first)',
       readStation,
     )
-    .option('--seed <text>', 'of the invented world', 'gauge')
-    .option('--cash <dollars>', 'what the account begins with', readCash, '1000.00')
-    .option('--shuffles <n>', 'rounds with other days’ forecasts', wholeFrom(0, 1_000), 20)
-    .option('--ungated', 'also follow what the gate would withhold', false)
+    .option('--seed <text>', 'of the simulated world', 'gauge')
+    .option('--cash <dollars>', 'opening balance of the account', readCash, '1000.00')
+    .option('--shuffles <n>', 'control rounds with forecasts of other days', wholeFrom(0, 1_000), 20)
+    .option('--ungated', 'also buy what a closed gate would withhold', false)
     .option('--json', 'print JSON', false);
 
 /** Flags that conflict, as a sentence; undefined if none do. */
@@ -97,7 +93,7 @@ function findConflict(tapes: readonly string[], flags: Flags): string | undefine
   if (forecasts !== undefined && !events) return '--forecasts goes with --events and --trades';
   if (observations !== undefined && !events) return '--observations goes with --events and --trades';
   if ((from ?? to ?? stations) !== undefined && (tapes.length > 0 || events))
-    return '--from, --to and --stations are of the invented world';
+    return '--from, --to and --stations apply only to the simulated world';
   return undefined;
 }
 
@@ -169,12 +165,10 @@ async function openFeed(tapes: string[], flags: Flags, { clock, stderr }: Backte
   if (flags.events && flags.trades) {
     const { events, unusable, byClosingPrice, feeRules } = await readEvents(flags.events);
     if (unusable.length > 0)
-      stderr.write(
-        `${unusable.length} markets cannot be read with certainty and are left out: ${unusable[0]}\n`,
-      );
+      stderr.write(`${unusable.length} markets cannot be read reliably and are skipped: ${unusable[0]}\n`);
     if (byClosingPrice > 0)
-      stderr.write(`${byClosingPrice} events have no result: they count by their closing prices.\n`);
-    if (events.size === 0) throw new CommandError(`${flags.events.join(', ')}: there is no event in it`);
+      stderr.write(`${byClosingPrice} events have no result and are settled by their closing prices.\n`);
+    if (events.size === 0) throw new CommandError(`${flags.events.join(', ')}: no events found`);
     const trades = await readTrades(flags.trades);
     const runs = flags.forecasts === undefined ? undefined : await readForecasts(flags.forecasts);
     const observations = flags.observations === undefined ? [] : await readObservations(flags.observations);
@@ -183,9 +177,9 @@ async function openFeed(tapes: string[], flags: Flags, { clock, stderr }: Backte
   const to = flags.to ?? dateOf(clock.now() - 2 * DAY_MS);
   const from = flags.from ?? dateOf(Date.parse(to) - 29 * DAY_MS);
   if (from > to || Date.parse(to) - Date.parse(from) >= MAX_DAYS * DAY_MS)
-    throw new CommandError(`from ${from} to ${to}: at least one day and at most ${MAX_DAYS}`);
+    throw new CommandError(`--from ${from} --to ${to}: the range must have 1 to ${MAX_DAYS} days`);
   const progress = createProgress(stderr);
-  const onDay = (done: number, total: number) => progress.show(done / total, 'preparing the invented world');
+  const onDay = (done: number, total: number) => progress.show(done / total, 'preparing the simulated world');
   return simulationFeed({ seed: flags.seed, from, to, stations: flags.stations, onDay }).finally(() =>
     progress.stop(),
   );

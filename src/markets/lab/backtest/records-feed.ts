@@ -54,8 +54,8 @@ export interface RecordOptions {
 export function recordsFeed(options: RecordOptions): Feed {
   const past = readPast(options);
   const name = options.runs
-    ? 'recorded events, given forecasts'
-    : 'recorded events, the last maxima as forecast';
+    ? 'recorded events, with the given forecasts'
+    : 'recorded events, with the last maxima as forecast';
   return {
     name,
     count: past.times.length,

@@ -86,7 +86,7 @@ export async function simulationFeed({
     points.push({ at, data, events, due: traded, forecasts, gates: learned.gates });
   }
   return {
-    name: `the invented world “${seed}”, ${from} to ${to}`,
+    name: `simulated world “${seed}”, ${from} to ${to}`,
     count: points.length,
     points: () => points,
     lookBack: (fills) => lookBackIn(world, fills),

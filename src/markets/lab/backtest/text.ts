@@ -9,7 +9,9 @@ export function toText(result: BacktestResult): string {
     ['Source', result.source],
     [
       'Gate',
-      result.isUngated ? 'not asked: what it would withhold was bought, too' : 'as it stood at the time',
+      result.isUngated
+        ? 'ignored: signals that it would withhold were bought too'
+        : 'as it stood at each time',
     ],
     [
       'Decisions',
@@ -17,25 +19,25 @@ export function toText(result: BacktestResult): string {
     ],
     [
       'Purchases',
-      `${formatDecimal(result.purchases)} of ${formatDecimal(result.contracts)} contracts, ${formatDecimal(result.openPurchases)} not settled`,
+      `${formatDecimal(result.purchases)}, contracts ${formatDecimal(result.contracts)}, not settled ${formatDecimal(result.openPurchases)}`,
     ],
     [
       'Staked',
-      `${money(result.staked)}, of which fees ${money(result.fees)}; ${result.turnover.toFixed(1)} times the mean equity`,
+      `${money(result.staked)} including fees of ${money(result.fees)}; ${result.turnover.toFixed(1)} times the mean equity`,
     ],
     [
       'Profit',
-      `${money(result.profit)} after fees of what has settled${result.returnOnStake === null ? '' : `, ${percent(result.returnOnStake)} of what was staked on it`}; ${money(result.equityChange)} by equity`,
+      `${money(result.profit)} after fees from settled purchases${result.returnOnStake === null ? '' : `, ${percent(result.returnOnStake)} of their stake`}; equity changed by ${money(result.equityChange)}`,
     ],
     [
-      'A day',
+      'Daily profit',
       profitPerDay
         ? `${money(profitPerDay.mean)}, 95% interval ${money(profitPerDay.low)} to ${money(profitPerDay.high)} over ${result.days} days`
         : `${result.days} days are too few for an interval`,
     ],
     [
       'Equity',
-      `${money(result.startCash)} to ${money(result.endEquity)}: ${money(result.endCash)} cash and ${money(result.openWorth)} for what is open, sold at the last bids after fees; maximum drawdown ${money(maximumDrawdown.amount)} (${percent(maximumDrawdown.share)})`,
+      `${money(result.startCash)} to ${money(result.endEquity)}: ${money(result.endCash)} in cash and ${money(result.openWorth)} in open positions at the last bids, after fees; maximum drawdown ${money(maximumDrawdown.amount)} (${percent(maximumDrawdown.share)})`,
     ],
     ...executionLines(result.execution),
     ['Shuffled', shuffled ? shuffledText(shuffled) : result.notShuffled!],
@@ -51,20 +53,20 @@ export function toText(result: BacktestResult): string {
 function executionLines(execution: ExecutionSummary): [string, string][] {
   const { fills, known, withPrints, judged, missed, missedContracts, missedProfit, after } = execution;
   if (fills === 0) return [];
-  if (known === 0) return [['Afterwards', `nothing is known of any of the ${formatDecimal(fills)} fills`]];
+  if (known === 0) return [['Later prices', `unknown for all ${formatDecimal(fills)} fills`]];
   const ofMissed =
     missed === 0 ? '' : `: ${formatDecimal(missedContracts)} contracts, profit ${money(missedProfit)}`;
   const moves = after.map((one) => `${one.seconds} s ${moveText(one)}`);
   return [
     [
-      'Afterwards',
-      `something is known of ${formatDecimal(known)} of ${formatDecimal(fills)} fills, and all that was printed of ${formatDecimal(withPrints)}`,
+      'Later prices',
+      `known for ${formatDecimal(known)} of ${formatDecimal(fills)} fills, with all prints for ${formatDecimal(withPrints)}`,
     ],
     [
       'Missed',
       judged === 0
-        ? 'not known of any'
-        : `${formatDecimal(missed)} of ${formatDecimal(judged)} fills would have${ofMissed}`,
+        ? 'unknown for all fills'
+        : `${formatDecimal(missed)} of ${formatDecimal(judged)} fills would have missed${ofMissed}`,
     ],
     ['Price after', moves.join(', ')],
   ];
@@ -72,26 +74,26 @@ function executionLines(execution: ExecutionSummary): [string, string][] {
 
 const moveText = ({ move, fills }: ExecutionSummary['after'][number]): string =>
   move === null
-    ? 'not known'
-    : `${move < 0 ? '−' : '+'}${Math.abs(move * 100).toFixed(1)} ¢ (of ${formatDecimal(fills)})`;
+    ? 'unknown'
+    : `${move < 0 ? '−' : '+'}${Math.abs(move * 100).toFixed(1)} ¢ (${formatCount(fills, 'fill')})`;
 
 export function toQueueText({ trades, markets, contracts, minutes, rows }: QueueResult): string {
-  const head = `${formatDecimal(trades)} trades of ${formatDecimal(markets)} markets: bids of ${contracts} contracts for YES where a seller had just hit, for ${minutes} minutes each`;
+  const head = `${formatCount(trades, 'trade')} in ${formatCount(markets, 'market')}: bids for ${contracts} YES contracts after a seller hit, for ${minutes} minutes each`;
   const lines = rows.map(({ queueAhead, orders, filled, partly, after }) =>
     [
       formatDecimal(queueAhead).padStart(9),
       formatDecimal(orders).padStart(7),
       percent(orders === 0 ? 0 : filled / orders).padStart(8),
       percent(orders === 0 ? 0 : partly / orders).padStart(8),
-      ...after.map((one) => moveText(one).padStart(18)),
+      ...after.map((one) => moveText(one).padStart(21)),
     ].join(' '),
   );
   const names = [
-    'before it'.padStart(9),
+    'queue'.padStart(9),
     'bids'.padStart(7),
     'filled'.padStart(8),
-    'in part'.padStart(8),
-    ...(rows[0]?.after ?? []).map(({ seconds }) => `price after ${seconds} s`.padStart(18)),
+    'partial'.padStart(8),
+    ...(rows[0]?.after ?? []).map(({ seconds }) => `price after ${seconds} s`.padStart(21)),
   ];
   return [head, '', names.join(' '), ...lines].join('\n');
 }
@@ -99,13 +101,15 @@ export function toQueueText({ trades, markets, contracts, minutes, rows }: Queue
 function shuffledText(shuffled: NonNullable<BacktestResult['shuffled']>): string {
   const { rounds, meanProfit, meanEquityChange, profitPerDay, asGood, isEarning, leftOutEvents } = shuffled;
   const leftOut =
-    leftOutEvents === 0 ? '' : `, without ${formatCount(leftOutEvents, 'event')} with too few others alike`;
-  const found = `${money(meanProfit)} (by equity ${money(meanEquityChange)}) on average of ${rounds} rounds${leftOut}, ${percent(asGood)} of them with as much equity as the real forecasts`;
-  if (!profitPerDay) return `${found}: too few days to tell luck from a mistake`;
-  const aDay = `a day ${money(profitPerDay.low)} to ${money(profitPerDay.high)}`;
+    leftOutEvents === 0
+      ? ''
+      : ` without ${formatCount(leftOutEvents, 'event')} that had too few others of their season`;
+  const found = `mean profit ${money(meanProfit)} over ${rounds} rounds${leftOut}, mean equity change ${money(meanEquityChange)}; ${percent(asGood)} of the rounds ended with at least the equity of the real forecasts`;
+  if (!profitPerDay) return `${found}; too few days to tell luck from an error`;
+  const daily = `daily profit ${money(profitPerDay.low)} to ${money(profitPerDay.high)}`;
   return isEarning
-    ? `${found}; ${aDay}: earned without knowing anything, so something is wrong with the prices, fills or fees`
-    : `${found}; ${aDay}: nothing is earned by chance`;
+    ? `${found}; ${daily}: forecasts without information made money, so prices, fills or fees are wrong`
+    : `${found}; ${daily}: forecasts without information made no money`;
 }
 
 function calibrationText(bins: BacktestResult['calibration']): string {
@@ -124,7 +128,7 @@ function calibrationText(bins: BacktestResult['calibration']): string {
 
 function reasonsText(reasons: BacktestResult['reasons']): string {
   const rows = reasons.map(({ reason, times }) => `${formatDecimal(times).padStart(9)}  ${reason}`);
-  return ['Not bought, most often because', ...rows].join('\n');
+  return ['Most frequent reasons for not buying', ...rows].join('\n');
 }
 
 const money = (dollars: number): string => `${dollars < 0 ? '−' : ''}$${Math.abs(dollars).toFixed(2)}`;

@@ -8,17 +8,12 @@ export interface CaseRow {
   observed: number;
   mean: number;
   variance: number;
-  lowest: number;
-  highest: number;
   /** The central 90% interval. */
   low: number;
   high: number;
   crps: number;
   rank: number;
 }
-
-/** The fields of a row that models see; `observed` is for training only. */
-export type ModelRow = AheadCase;
 
 /** Keeps a few numbers per ensemble, by column, in a third of the memory of objects. */
 export class CaseTable {
@@ -28,8 +23,6 @@ export class CaseTable {
     observed: [],
     mean: [],
     variance: [],
-    lowest: [],
-    highest: [],
     low: [],
     high: [],
     crps: [],
@@ -49,7 +42,8 @@ export class CaseTable {
     return this.columns[name][index]!;
   }
 
-  row(index: number): ModelRow {
+  /** What models see of a row; `observed` is for training only. */
+  case(index: number): AheadCase {
     const { day, group, mean, variance, observed } = this.columns;
     return {
       day: day[index]!,
@@ -60,12 +54,14 @@ export class CaseTable {
     };
   }
 
-  /** Row indices by group, then day, then file order. */
-  inOrder(): Uint32Array {
-    const { group, day } = this.columns;
-    return Uint32Array.from({ length: this.length }, (_, i) => i).sort(
-      (i, j) => group[i]! - group[j]! || day[i]! - day[j]! || i - j,
-    );
+  rows(): number[] {
+    return [...this.columns.day.keys()];
+  }
+
+  /** Rows of one date keep their order. */
+  byDate(rows: readonly number[]): number[] {
+    const { day } = this.columns;
+    return rows.toSorted((i, j) => day[i]! - day[j]!);
   }
 }
 
@@ -86,8 +82,6 @@ export function describeMembers(members: Float64Array, observed: number, seed: n
   return {
     mean,
     variance: m > 1 ? squares / (m - 1) : 0,
-    lowest: members[0]!,
-    highest: members[m - 1]!,
     low: quantileOf(members, 0.05),
     high: quantileOf(members, 0.95),
     crps: crpsOfEnsemble(members, observed),

@@ -37,51 +37,50 @@ interface Flags {
 }
 
 const help = `
-What is fitted (EMOS, Gneiting et al. 2005): the observation is normal with mean a + b * m and variance c + d * v, where
-m and v are mean and sample variance of the row's members; a, b, c, d give the least mean CRPS over the training rows.
+Fits EMOS (Gneiting et al. 2005): the observation is normal with mean a + b * m and variance c + d * v, where m and v are
+the mean and the sample variance of the row's members. a, b, c and d minimize the mean CRPS over the training rows.
 
 Training:
-  --train-until DATE  one fit to all rows before DATE; the rows from DATE on are tested.
-  --train-days N      for each date a fit to the N latest dates that have data before it. Dates without N such dates
-                      are not tested, and counted.
-  --lag K             leaves out the last K days before the date (or before DATE): what was forecast for them has not
-                      been verified yet. Both count calendar days; all rows of a date belong to it, whatever the time.
+  --train-until DATE  fits once to all rows before DATE, and tests the rows from DATE on.
+  --train-days N      fits each date to the latest N earlier dates with data. Dates with fewer are counted, not tested.
+  --lag K             skips the last K days before the date (or before DATE), whose forecasts are not verified yet.
+                      Counts calendar days; all rows of a date belong to it, whatever the time.
   --months 12,1,2     trains on and tests only rows of these months; the N dates then reach back to the last winter.
-  --by COLUMN         one fit for each value of the column, such as a station. Without it all rows of the window
-                      are fitted together.
+  --by COLUMN         fits each value of the column separately, such as each station. Default: one fit for all rows.
 
-The file is CSV whose first line names the columns, plain or gzip; - reads standard input. Its rows may be in any order.
-Dates are read as 2010-03-01, 2010-03-01 06:00:00, 2010/03/01, 20100301 or 2010030106. Rows with a missing observation or
-member (an empty field, NA, NaN, null, none or -), with something else that is not a number, or with a date that cannot be
-read are left out and counted on standard error.
+The file is CSV, plain or gzip, with column names in the first line and rows in any order; - reads standard input. Dates may
+be written as 2010-03-01, 2010-03-01 06:00:00, 2010/03/01, 20100301 or 2010030106. Rows are skipped, and counted on standard
+error, if the observation or a member is missing (empty, NA, NaN, null, none or -) or not a number, or if the date cannot be
+read.
 
-Standard output is one JSON object and nothing else (npm prints the script's name before it: npm run --silent evaluate):
+Standard output is one JSON object (npm prints the script's name before it, unless you use npm run --silent evaluate):
   { "n", "raw": { "crps", "mae", "bias", "coverage" },
     "emos": { "crps", "mae", "bias", "logScore", "coverage" }, "coefficients": { "a", "b", "c", "d" } }
-n       rows that were tested; everything is a mean over them, in the unit of the observations
-crps    raw: of the ensemble as it is, mean |x - y| - 1/2 mean |x - x'|; emos: of the fitted distribution. Less is better
-mae     of the mean of the members, and of the fitted mean;  bias  mean - observed
-coverage  share of observations within the central 90% interval; for raw from the members' quantile 0.05 to 0.95,
-        linear between members
-logScore  - ln of the density at the observation
-coefficients  of the fit, with --train-days of the last one, with --by { value: { a, b, c, d } }
+n       tested rows; scores are means over them, in the unit of the observations
+crps    raw: of the ensemble, mean |x - y| - 1/2 mean |x - x'|; emos: of the fitted distribution. Lower is better
+mae     mean absolute error of the ensemble mean, and of the fitted mean;  bias  that mean - observed
+coverage  share of observations within the central 90% interval; for raw between the members' quantiles 0.05 and 0.95,
+        interpolated linearly
+logScore  -ln of the density at the observation
+coefficients  of the fit (with --train-days: the last one; with --by: { value: { a, b, c, d } })
 
-A sharper choice:
-  --distribution logistic  has heavier tails: errors of temperature often do, and then it scores better and covers more.
-  --widen             multiplies the spread by the least factor, 1 or more, with which the interval covers 90% of the
-                      rows that were trained on. c and d are given with the factor. What is tested plays no part.
+Heavier tails:
+  --distribution logistic  fits a logistic distribution. Temperature errors often have heavier tails than the normal
+                      distribution; then it scores better and covers more.
+  --widen             multiplies the spread by the least factor, at least 1, with which the interval covers 90% of the
+                      training rows. c and d include the factor. Test rows play no part.
 
 Other models:
   --model NAME[,…]    ${modelNames.map((name) => `${name.padEnd(9)} ${models[name].title}`).join('\n                      ')}
-                      Output is { "n", "raw", NAME: { … }, "coefficients" }; of several "comparison" besides: by how much
-                      the others' scores differ from the first one's on the same rows, with a 95% interval (blocks of
-                      seven dates), and a table on standard error. Scores also have the CRPS's parts:
+                      Output is { "n", "raw", NAME: { … }, "coefficients" }. With several models "comparison" has the
+                      differences from the first model's scores on the same rows, with 95% intervals (blocks of seven
+                      dates), and standard error shows a table. Scores include the parts of the CRPS:
                       crps = reliability - resolution + uncertainty.
-  --above X, --below X  adds twCrps, the CRPS of what lies above (below) X only: how well the heat (cold) is forecast.
+  --above X, --below X  adds twCrps, the CRPS of the range above (below) X only: how well heat (cold) is forecast.
 
-The day while it runs, from hourly rows: evaluate --hourly --help.
+Forecasts during the day, from hourly rows: evaluate --hourly --help.
 
-Exit status: 0 done, 2 it could not be done.
+Exit status: 0 success, 2 error.
 
 Examples:
   npm run --silent evaluate -- innsbruck.csv --obs temp --members '^tempfc\\.' --date valid_time_utc \\
@@ -113,7 +112,9 @@ function parseDelimiter(value: string): string {
 function parseModels(value: string): ModelName[] {
   const names = [...new Set(value.split(',').map((name) => name.trim()))];
   if (!names.every((name): name is ModelName => (modelNames as readonly string[]).includes(name)))
-    throw new InvalidArgumentError(`It must be of ${modelNames.join(', ')}, with commas between.`);
+    throw new InvalidArgumentError(
+      `It must be one or more of ${modelNames.join(', ')}, separated by commas.`,
+    );
   return names;
 }
 
@@ -125,34 +126,32 @@ function parseThreshold(value: string): number {
 
 const createEvaluateCommand = (): Command =>
   new Command('evaluate')
-    .description('Calibrates ensemble forecasts of your own data and says how much that helps.')
+    .description('Calibrates the ensemble forecasts in your own data and measures the improvement.')
     .argument('<file>', 'CSV, plain or gzip; - reads standard input')
-    .requiredOption('--obs <column>', 'the observation')
+    .requiredOption('--obs <column>', 'column of the observation')
     .requiredOption(
       '--members <pattern>',
-      "regular expression over column names: the ensemble's members",
+      'regular expression for the columns of the ensemble members',
       parsePattern,
     )
-    .requiredOption('--date <column>', 'the date that was forecast')
-    .option(
-      '--train-days <n>',
-      'train on the n latest dates that have data before each',
-      wholeFrom(1, 100_000),
-    )
+    .requiredOption('--date <column>', 'column of the forecast date')
+    .option('--train-days <n>', 'train on the latest n earlier dates with data', wholeFrom(1, 100_000))
     .option('--train-until <date>', 'train once, on all rows before the date', dateFlag)
     .option('--months <list>', 'only rows of these months, such as 12,1,2', parseMonths)
-    .option('--lag <k>', 'leave out the last k days before the forecast', wholeFrom(0, 100_000), 0)
-    .option('--by <column>', 'fit each value of the column for itself')
+    .option('--lag <k>', 'skip the last k days before the forecast', wholeFrom(0, 100_000), 0)
+    .option('--by <column>', 'fit each value of the column separately')
     .addOption(
-      new Option('--distribution <name>', 'what is fitted').choices(['normal', 'logistic']).default('normal'),
+      new Option('--distribution <name>', 'distribution to fit')
+        .choices(['normal', 'logistic'])
+        .default('normal'),
     )
-    .option('--widen', 'widen the spread until it covers 90% of what was trained on')
-    .option('--missing <value>', 'a value that stands for none, such as -9999 (may be repeated)', collect)
-    .option('--delimiter <character>', 'between fields', parseDelimiter, ',')
-    .option('--model <names>', `what is fitted: ${modelNames.join(', ')}, or several`, parseModels)
-    .option('--above <x>', 'with --model: also score only what lies above', parseThreshold)
-    .option('--below <x>', 'with --model: also score only what lies below', parseThreshold)
-    .option('--html <file>', 'also write a report with pictures, one file that opens offline')
+    .option('--widen', 'widen the spread until it covers 90% of the training rows')
+    .option('--missing <value>', 'value that marks missing data, such as -9999 (repeatable)', collect)
+    .option('--delimiter <character>', 'field separator', parseDelimiter, ',')
+    .option('--model <names>', `one or more of ${modelNames.join(', ')}`, parseModels)
+    .option('--above <x>', 'with --model: also score the range above x', parseThreshold)
+    .option('--below <x>', 'with --model: also score the range below x', parseThreshold)
+    .option('--html <file>', 'also write a report with charts, one file that works offline')
     .addHelpText('after', help);
 
 const collect = (value: string, before: string[] = []): string[] => [...before, value];
@@ -160,10 +159,10 @@ const collect = (value: string, before: string[] = []): string[] => [...before, 
 /** @throws CommandError unless exactly one training flag is given, or if the report would overwrite the data */
 function toEvaluateOptions(file: string, flags: Flags): EvaluateOptions {
   if (flags.html !== undefined && resolve(flags.html) === resolve(file))
-    throw new CommandError('--html names the file that is read, and would replace it.');
+    throw new CommandError('--html names the input file, and would replace it.');
   const { trainDays, trainUntil, lag: lagDays } = flags;
   if ((trainDays === undefined) === (trainUntil === undefined))
-    throw new CommandError('Give either --train-days or --train-until, to say what is trained on.');
+    throw new CommandError('Give either --train-days or --train-until.');
   return {
     file,
     observed: flags.obs,
@@ -182,11 +181,11 @@ function toEvaluateOptions(file: string, flags: Flags): EvaluateOptions {
 /** @throws CommandError for conflicting flags */
 function requireModelFlags({ model, above, below, html, distribution, widen }: Flags): void {
   if (!model && (above !== undefined || below !== undefined))
-    throw new CommandError('--above and --below go with --model.');
+    throw new CommandError('--above and --below need --model.');
   if (above !== undefined && below !== undefined)
-    throw new CommandError('Give either --above or --below: one part of the scale is scored.');
+    throw new CommandError('Give either --above or --below, not both.');
   if (model && (html !== undefined || distribution !== 'normal' || widen))
-    throw new CommandError('--html, --distribution and --widen do not go with --model.');
+    throw new CommandError('--html, --distribution and --widen cannot be combined with --model.');
 }
 
 const tailOf = ({ above, below }: Flags): Tail | null => {
@@ -240,11 +239,11 @@ function readingNotes({ columns, leftOut, examples, rows, suspects }: FileCases)
     const { line, column, value } = examples[reason]!;
     const where =
       column === null ? '' : `, column ${JSON.stringify(column)}: ${JSON.stringify(value.slice(0, 40))}`;
-    notes.push(`Left out ${leftOut[reason]} of ${rows} rows ${text} (first in line ${line}${where}).`);
+    notes.push(`Skipped ${leftOut[reason]} of ${rows} rows ${text} (first in line ${line}${where}).`);
   }
   for (const [value, times] of suspects)
     notes.push(
-      `${value} was taken as a number ${times} times. If it stands for a missing value, say --missing ${value}.`,
+      `${value} was read as a number ${times} times. If it marks missing data, use --missing ${value}.`,
     );
   return notes;
 }
@@ -253,7 +252,7 @@ function testingNotes({ untested, options: { training } }: Evaluation): string[]
   const notes: string[] = [];
   const { tooEarly, notFitted, whyNotFitted } = untested;
   if (tooEarly > 0 && 'days' in training)
-    notes.push(`Not tested: ${tooEarly} rows without ${training.days} dates with data before them.`);
+    notes.push(`Not tested: ${tooEarly} rows with fewer than ${training.days} earlier dates with data.`);
   if (notFitted > 0) notes.push(`Not tested: ${notFitted} rows whose window has no fit: ${whyNotFitted}.`);
   return notes;
 }

@@ -1,5 +1,5 @@
-import type { CaseTable } from './case-table.js';
 import type { EmosCoefficients } from './emos.js';
+import type { ForecastScores, RawScores } from './scores.js';
 
 export interface EvaluateOptions {
   /** As given; `-` is standard input. */
@@ -37,37 +37,9 @@ export interface FixedTraining {
 export interface EvaluationSummary {
   n: number;
   raw: RawScores;
-  emos: RawScores & {
-    /** −ln of the density at the observation. */
-    logScore: number;
-  };
+  emos: ForecastScores;
   /** Coefficients of the fit (the last one for a rolling window), by value of the `by` column if given. */
   coefficients: EmosCoefficients | Record<string, EmosCoefficients>;
-}
-
-export interface RawScores {
-  crps: number;
-  /** Mean absolute error of the distribution's mean; `bias` is its mean − observed. */
-  mae: number;
-  bias: number;
-  /** Share of observations within the central 90% interval. */
-  coverage: number;
-}
-
-export const meansOf = <Sums extends object>(sums: Sums, n: number): Sums =>
-  Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, (sum as number) / n])) as Sums;
-
-export function rawScores(rows: readonly number[], table: CaseTable): RawScores {
-  const sums = { crps: 0, mae: 0, bias: 0, coverage: 0 };
-  for (const row of rows) {
-    const read = (name: Parameters<CaseTable['get']>[0]) => table.get(name, row);
-    const error = read('mean') - read('observed');
-    sums.crps += read('crps');
-    sums.mae += Math.abs(error);
-    sums.bias += error;
-    sums.coverage += Number(read('observed') >= read('low') && read('observed') <= read('high'));
-  }
-  return meansOf(sums, rows.length);
 }
 
 /** One out-of-sample forecast. */
@@ -77,18 +49,7 @@ export interface EvaluatedCase {
   /** Value in the `by` column; null without one. */
   by: string | null;
   observed: number;
-  members: {
-    mean: number;
-    /** Sample deviation; 0 for a single member. */
-    deviation: number;
-    lowest: number;
-    highest: number;
-  };
   mean: number;
-  deviation: number;
-  /** The central 90% interval of the calibrated forecast. */
-  low: number;
-  high: number;
   rawCrps: number;
   emosCrps: number;
   /** CRPS of a normal forecast with the mean and deviation of the training observations. */
@@ -103,8 +64,8 @@ export const leftOutReasons = {
   fields: 'with more or fewer fields than the header',
   date: 'with a date that cannot be read',
   missingObservation: 'without an observation',
-  missingMember: 'without a member',
-  notNumeric: 'with something that is not a number',
+  missingMember: 'with a missing member',
+  notNumeric: 'with a value that is not a number',
 };
 
 /** Unused rows; each counts once, for its first reason. */

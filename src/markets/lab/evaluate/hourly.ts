@@ -20,46 +20,46 @@ import {
 } from '../../../commands/kit/command.js';
 import { nameOf, type Input } from '../../../commands/kit/input.js';
 import { createProgress } from '../../../commands/kit/progress.js';
-import { meansOf } from './evaluation.js';
 import { findColumn, missingTest, parseNumber, quote, readCsv, readRows } from './read-cases.js';
-import { INTERVAL, parseDay } from './training.js';
+import { meanScores } from './scores.js';
+import { fitWindows, INTERVAL, parseDay } from './training.js';
 
 const help = `
-Forecasts each day's maximum from what was known at an hour of it, and scores the whole degree that was settled on.
+Forecasts each day's maximum from data known at an hour of that day, and scores the whole degree on which the day settled.
 
-The file is CSV, plain or gzip, with the columns station, date, o00 to o23 (what was observed at each hour by local standard
-time, °F) and f00 to f23 (the forecast of the same hours that was made before the day), in any order. What a day settles on is
-the highest of o00 to o23, rounded.
+The file is CSV, plain or gzip, with the columns station, date, o00 to o23 (observed at each hour of local standard time, °F)
+and f00 to f23 (the forecast for the same hours, made before the day), in any order. A day settles on the highest of o00 to
+o23, rounded.
 
-censored    the maximum is what has been reached, or what is still to come if that is more: logistic, with a location and a
-            scale that are learned from the forecast's peak to come and its errors so far (all stations together). In hours
-            after which most days do not rise any more, whether they do is learned for itself besides.
-truncation  the normal distribution of the day before (EMOS of the highest forecast), cut off at what has been reached.
+censored    the larger of the maximum so far and the maximum still to come, which is logistic. Location and scale are learned
+            from the forecast's remaining peak and its errors so far (all stations together). For hours after which most
+            days rise no further, whether a day rises is learned separately.
+truncation  the normal distribution of the day before (EMOS of the highest forecast), cut off at the maximum so far.
 
-Both are fitted anew for each date, to all rows more than two days before it.
+Both are fitted for each date to all rows more than two days before it.
 
-Standard output is one JSON object and nothing else (npm prints the script's name before it: npm run --silent evaluate):
+Standard output is one JSON object (npm prints the script's name before it, unless you use npm run --silent evaluate):
   { "hour", "n", "truncation": { "crps", "logScore" }, "censored": { "crps", "logScore", "coverage" }, "coefficients" }
-n         days of stations that were scored; scores are means over them
-crps      sum over whole degrees of (P(at most it) - 1 if it came to at most that)^2, °F
-logScore  - ln of the probability of the degree that came, in nats; probabilities count as 1e-15 at least
-coverage  the share of days within the central 90%; a degree that covers a range of probabilities counts by its part
+n         scored station days; scores are means over them
+crps      sum over whole degrees of (P(at most it) - 1 if the day settled at or below it)^2, °F
+logScore  -ln of the probability of the settled degree, in nats; probabilities count as at least 1e-15
+coverage  share of days within the central 90%; a degree that covers a range of probabilities counts by its part
           within (Czado, Gneiting, Held 2009), so that 0.9 is right at any hour
 coefficients  of the last fit
 
-Exit status: 0 done, 2 it could not be done.
+Exit status: 0 success, 2 error.
 
 Example:
   npm run --silent evaluate -- hourly.csv.gz --hourly --hour 12 --from 2016-01-01`;
 
 const createHourlyCommand = (): Command =>
   new Command('evaluate')
-    .description('Says how well a day is forecast while it runs.')
+    .description('Measures forecasts of a day while it is in progress.')
     .argument('<file>', 'CSV, plain or gzip; - reads standard input')
-    .requiredOption('--hourly', 'rows are days with their hours')
-    .requiredOption('--hour <h>', 'the latest hour that is known', wholeFrom(0, LAST_HOUR))
-    .option('--from <date>', 'score the days from this date on', dateFlag)
-    .option('--minimum', "the days' minima instead of their maxima")
+    .requiredOption('--hourly', 'each row is a day with its hours')
+    .requiredOption('--hour <h>', 'latest known hour', wholeFrom(0, LAST_HOUR))
+    .option('--from <date>', 'score days from this date on', dateFlag)
+    .option('--minimum', 'forecast minima instead of maxima')
     .addHelpText('after', help);
 
 interface HourlyFlags {
@@ -76,7 +76,7 @@ export const runHourlyCommand = (terminal: Terminal): Promise<number> =>
     if (found.incomplete) {
       const { count, line, column } = found.incomplete;
       stderr.write(
-        `evaluate: Left out ${count} of ${found.rows} rows with an empty field (first in line ${line}, column ${JSON.stringify(column)}).\n`,
+        `evaluate: Skipped ${count} of ${found.rows} rows with an empty field (first in line ${line}, column ${JSON.stringify(column)}).\n`,
       );
     }
     const progress = createProgress(stderr);
@@ -187,10 +187,16 @@ function findHourlyColumns(header: readonly string[], name: string): HourlyColum
 }
 
 const reasonForNoScore = ({ from }: HourlyFlags): string =>
-  `No day can be scored: ${from === undefined ? 'none' : `none from ${from} on`} has ${MIN_SAME_DAY_CASES} rows more than ${LAG_DAYS} days before it that can be fitted.`;
+  `No day can be scored: ${from === undefined ? 'none' : `none from ${from} on`} has ${MIN_SAME_DAY_CASES} usable rows more than ${LAG_DAYS} days earlier.`;
 
 /** The results of these latest days do not yet count as known. */
 const LAG_DAYS = 2;
+
+interface HourlyFit {
+  censored: SameDayFit | undefined;
+  /** The normal distribution of the day before, which is then cut off. */
+  dayAhead: EmosCoefficients | undefined;
+}
 
 /** @returns undefined if nothing can be scored */
 function scoreHourly(
@@ -199,40 +205,39 @@ function scoreHourly(
   onProgress: (share: number) => void,
 ) {
   const cases = days.map((day) => toCase(day, hour, minimum ? -1 : 1));
-  const first = from === undefined ? -Infinity : parseDay(from)!;
-  const sums = { truncation: { crps: 0, logScore: 0 }, censored: { crps: 0, logScore: 0, coverage: 0 } };
-  let n = 0;
-  let known = 0;
-  let fit: SameDayFit | undefined;
-  let normal: EmosCoefficients | undefined;
-  for (let i = 0; i < days.length;) {
-    const { day } = days[i]!;
-    let end = i;
-    while (end < days.length && days[end]!.day === day) end++;
-    while (days[known]!.day < day - LAG_DAYS) known++;
-    if (day >= first) {
-      const training = cases.slice(0, known);
-      fit = fitSameDay(training, fit);
-      normal = fitDayAhead(training, normal);
-      if (fit && normal)
-        for (; i < end; i++) {
-          add(sums.truncation, scoreDegree(atMostOfTruncated(normal, cases[i]!), cases[i]!));
-          const distribution = predictSameDay(fit, cases[i]!);
-          const atMost = (degree: number) => probabilityAtMost(distribution, degree + 0.5);
-          add(sums.censored, scoreDegree(atMost, cases[i]!));
-          n++;
-        }
+  const steps = fitWindows<HourlyFit>(
+    days.map(({ day }) => day),
+    { since: from === undefined ? -Infinity : parseDay(from)!, lagDays: LAG_DAYS },
+    (window, last) => {
+      const training = cases.slice(window.from, window.to);
+      return {
+        censored: fitSameDay(training, last?.censored),
+        dayAhead: fitDayAhead(training, last?.dayAhead),
+      };
+    },
+  );
+  const truncation: DegreeScores[] = [];
+  const censored: DegreeScores[] = [];
+  let fitted: SameDayFit | undefined;
+  for (const { test, fit } of steps) {
+    if (typeof fit === 'object' && fit.censored && fit.dayAhead) {
+      const { dayAhead } = fit;
+      const sameDay = (fitted = fit.censored);
+      for (const each of cases.slice(test.from, test.to)) {
+        truncation.push(scoreDegree(atMostOfTruncated(dayAhead, each), each));
+        const distribution = predictSameDay(sameDay, each);
+        censored.push(scoreDegree((degree) => probabilityAtMost(distribution, degree + 0.5), each));
+      }
     }
-    i = end;
-    onProgress(end / days.length);
+    onProgress(test.to / days.length);
   }
-  if (!fit || n === 0) return undefined;
+  if (!fitted) return undefined;
   return {
     hour,
-    n,
-    truncation: meansOf(sums.truncation, n),
-    censored: meansOf(sums.censored, n),
-    coefficients: { ...fit.coefficients, ...(fit.hurdle && { hurdle: fit.hurdle }) },
+    n: censored.length,
+    truncation: meanScores(truncation, ({ crps, logScore }) => ({ crps, logScore })),
+    censored: meanScores(censored, (scores) => scores),
+    coefficients: { ...fitted.coefficients, ...(fitted.hurdle && { hurdle: fitted.hurdle }) },
   };
 }
 
@@ -309,8 +314,4 @@ function scoreDegree(
   const [low, high] = [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2];
   const within = Math.max(0, Math.min(high, below + probability) - Math.max(low, below));
   return { crps, logScore: -Math.log(probability), coverage: within / probability };
-}
-
-function add<Name extends keyof DegreeScores>(sums: Record<Name, number>, scores: DegreeScores): void {
-  for (const name of Object.keys(sums) as Name[]) sums[name] += scores[name];
 }

@@ -207,7 +207,7 @@ function findColumns(
   const matches = matchAll(options.members, header);
   if (!matches)
     throw new CommandError(
-      `${where}--members: ${quote(options.members)} takes too long to match. Repetitions within repetitions, such as (a+)+, do.`,
+      `${where}--members: ${quote(options.members)} takes too long to match, as nested repetitions such as (a+)+ do.`,
     );
   const matching = header.map((name, index) => ({ index, name })).filter(({ index }) => matches[index]);
   // An observation among the members would give the forecast knowledge of the outcome.
@@ -260,6 +260,6 @@ function list(header: readonly string[]): string {
   const hint =
     separator === undefined
       ? ''
-      : ` If fields are separated by ${quote(separator)}, say --delimiter '${separator === '\t' ? '\\t' : separator}'.`;
+      : ` If fields are separated by ${quote(separator)}, use --delimiter '${separator === '\t' ? '\\t' : separator}'.`;
   return `The columns are ${names}${rest > 0 ? ` and ${rest} more` : ''}.${hint}`;
 }

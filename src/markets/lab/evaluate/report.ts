@@ -31,7 +31,7 @@ export async function requireReportTarget(file: string): Promise<void> {
   if (!folder?.isDirectory()) throw refuse(file, `there is no folder ${dirname(target)}`);
   // The report replaces the target, which must not be a device or a link.
   const found = await lstat(target).catch(() => undefined);
-  if (found && !found.isFile()) throw refuse(file, 'what is there is not an ordinary file');
+  if (found && !found.isFile()) throw refuse(file, 'the existing target is not an ordinary file');
 }
 
 /**
@@ -94,7 +94,7 @@ function toReportView(evaluation: Evaluation) {
 }
 
 function describeResult({ summary }: Evaluation, { total }: Tally): string {
-  if (total.n === 0) return 'No forecast could be tested: there are no dates that others come before.';
+  if (total.n === 0) return 'No forecast could be tested: no date has earlier ones to train on.';
   const { emos, raw } = summary;
   const climate = total.climate / total.n;
   return `The calibrated forecast’s mean CRPS is ${formatFixed(emos.crps, 3)}: ${compareScores(emos.crps, raw.crps)} that of the raw ensemble (${formatFixed(raw.crps, 3)}) and ${compareScores(emos.crps, climate)} that of climatology (${formatFixed(climate, 3)}). Its central 90% interval held ${formatPercent(emos.coverage)} of the observations.`;
@@ -208,19 +208,19 @@ const nameMonths = (months: readonly number[] | null): string =>
   months === null ? 'all' : months.map((month) => monthNames[month - 1] ?? String(month)).join(', ');
 
 export function describeTraining({ training, by }: EvaluateOptions): string {
-  const group = by === null ? '' : ', each value for itself';
+  const group = by === null ? '' : ', each value separately';
   if ('until' in training) {
     const lag = training.lagDays === 0 ? '' : `more than ${ui.formatCount(training.lagDays, 'day')} `;
     return `Once, on all dates ${lag}before ${training.until}; tested from that date on${group}`;
   }
   const lag =
     training.lagDays === 0 ? 'before it' : `more than ${ui.formatCount(training.lagDays, 'day')} before it`;
-  return `For each date anew, on the latest ${ui.formatCount(training.days, 'date')} with data ${lag}${group}`;
+  return `For each date, on the latest ${ui.formatCount(training.days, 'date')} with data ${lag}${group}`;
 }
 
 function describeMethod({ distribution, isWidened }: EvaluateOptions): string {
   const widened = isWidened
-    ? '; its spread widened until the central 90% interval covers 90% of what it was trained on'
+    ? '; its spread widened until the central 90% interval covers 90% of the training rows'
     : '';
   return `EMOS: a ${distribution} distribution with mean a + b·x̄ and variance c + d·s² of the ensemble’s mean and sample variance, by minimum CRPS${widened}`;
 }
@@ -232,9 +232,9 @@ function describeLeftOut({ leftOut, untested }: Evaluation): { reason: string; c
       reason,
       count: leftOut[name],
     })),
-    { reason: 'with too few dates before them to train on', count: untested.tooEarly },
+    { reason: 'with too few earlier dates to train on', count: untested.tooEarly },
     {
-      reason: `that no fit could be made for${untested.whyNotFitted === null ? '' : ` (${untested.whyNotFitted})`}`,
+      reason: `without a fit${untested.whyNotFitted === null ? '' : ` (${untested.whyNotFitted})`}`,
       count: untested.notFitted,
     },
   ].filter(({ count }) => count > 0);

@@ -5,14 +5,7 @@ import {
   normalCdf,
   normalQuantile,
 } from '../../../core/statistics/distributions.js';
-import {
-  predictEmos,
-  type EmosCoefficients,
-  fitEmos,
-  type EmosCase,
-  type NoFitReason,
-  type ScoreKernel,
-} from './emos.js';
+import type { NoFitReason, ScoreKernel } from './emos.js';
 import type { FixedTraining, RollingTraining } from './evaluation.js';
 import { logScoreOfNormal, crpsAndGradient } from '../../learning/pit.js';
 
@@ -47,6 +40,14 @@ export interface RowRange {
   to: number;
 }
 
+/** For each date from `since` (a day number) on: all dates more than `lagDays` days earlier. */
+interface GrowingTraining {
+  since: number;
+  lagDays: number;
+}
+
+type Training = FixedTraining | RollingTraining | GrowingTraining;
+
 /** Rows of one or more days tested with the same fit. */
 interface Step {
   /** Null if there are too few earlier dates. */
@@ -55,28 +56,48 @@ interface Step {
 }
 
 /** @param days of the rows of a group, ascending */
-export function planWindows(days: ArrayLike<number>, training: RollingTraining | FixedTraining): Step[] {
-  if ('until' in training) {
-    const until = parseDay(training.until)!;
-    const test = { from: firstFrom(days, until), to: days.length };
-    return test.from === test.to
-      ? []
-      : [{ training: { from: 0, to: firstFrom(days, until - training.lagDays) }, test }];
-  }
-  return rollingSteps(days, training);
+export function planWindows(days: ArrayLike<number>, training: Training): Step[] {
+  if (!('until' in training)) return stepsByDate(days, training);
+  const until = parseDay(training.until)!;
+  const test = { from: firstFrom(days, until), to: days.length };
+  return test.from === test.to
+    ? []
+    : [{ training: { from: 0, to: firstFrom(days, until - training.lagDays) }, test }];
 }
 
-function rollingSteps(days: ArrayLike<number>, { days: length, lagDays }: RollingTraining): Step[] {
+function stepsByDate(days: ArrayLike<number>, training: RollingTraining | GrowingTraining): Step[] {
   const dates = datesOf(days);
   const steps: Step[] = [];
   // Number of dates already known on the tested day; never decreases.
   let known = 0;
-  for (const [i, { day, from }] of dates.entries()) {
-    while (dates[known]!.day < day - lagDays) known++;
-    const training = known < length ? null : { from: dates[known - length]!.from, to: dates[known - 1]!.to };
-    steps.push({ training, test: { from, to: dates[i]!.to } });
+  for (const { day, from, to } of dates) {
+    while (dates[known]!.day < day - training.lagDays) known++;
+    if ('since' in training && day < training.since) continue;
+    const first = 'days' in training ? known - training.days : 0;
+    const isKnown = first >= 0 && known > 0;
+    steps.push({
+      training: isKnown ? { from: dates[first]!.from, to: dates[known - 1]!.to } : null,
+      test: { from, to },
+    });
   }
   return steps;
+}
+
+/**
+ * Fits the windows one after the other. `fit` gets the last successful fit, as a starting point.
+ * @param days of the rows of a group, ascending
+ */
+export function* fitWindows<Fit extends object>(
+  days: ArrayLike<number>,
+  training: Training,
+  fit: (window: RowRange, last: Fit | undefined) => Fit | NoFitReason | undefined,
+): Generator<Step & { fit: Fit | NoFitReason | undefined }> {
+  let last: Fit | undefined;
+  for (const step of planWindows(days, training)) {
+    const found = step.training ? fit(step.training, last) : undefined;
+    if (typeof found === 'object') last = found;
+    yield { ...step, fit: found };
+  }
 }
 
 function datesOf(days: ArrayLike<number>): { day: number; from: number; to: number }[] {
@@ -95,66 +116,11 @@ function firstFrom(days: ArrayLike<number>, day: number): number {
   return position;
 }
 
-export interface Trained {
-  coefficients: EmosCoefficients;
-  /** Coefficients before the spread was widened; the next window starts its search here. */
-  fitted: EmosCoefficients;
-  /** Mean and sample deviation of the window's observations, the forecast without an ensemble. */
-  climate: { mean: number; deviation: number };
-}
-
 /** Nominal coverage of the central interval. */
 export const INTERVAL = 0.9;
 
-interface TrainingRule {
-  distribution: Distribution;
-  isWidened: boolean;
-}
-
-export function train(
-  cases: readonly EmosCase[],
-  { distribution, isWidened }: TrainingRule,
-  near: EmosCoefficients | undefined,
-): Trained | NoFitReason {
-  const fit = fitEmos(cases, { near, kernel: distribution.kernel });
-  if ('reason' in fit) return fit.reason;
-  const fitted = fit.coefficients;
-  const coefficients = isWidened ? widened(fitted, cases, distribution) : fitted;
-  return { coefficients, fitted, climate: climateOf(cases) };
-}
-
-/**
- * Minimum CRPS rewards sharpness: if errors have heavier tails than the distribution, its intervals cover too little.
- * Multiplies the deviation by the least factor, at least 1, with which the interval covers its share of the training
- * cases, counted as in split conformal prediction: the ⌈(n + 1) · 0.9⌉-th smallest of |observed − mean| / deviation.
- * J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman, Distribution-Free Predictive Inference for
- * Regression, J. Amer. Statist. Assoc. 113 (2018). Their guarantee does not hold here, because the same cases are
- * fitted and counted.
- */
-function widened(
-  fitted: EmosCoefficients,
-  cases: readonly EmosCase[],
-  distribution: Distribution,
-): EmosCoefficients {
-  const distances = Float64Array.from(cases, ({ mean, variance, observed }) => {
-    const forecast = predictEmos(fitted, mean, variance);
-    return Math.abs(observed - forecast.mean) / forecast.deviation;
-  }).sort();
-  const rank = Math.min(distances.length, Math.ceil((distances.length + 1) * INTERVAL));
-  const factor = distances[rank - 1]! / distribution.quantile((1 + INTERVAL) / 2);
-  if (!(factor > 1 && factor < Infinity)) return fitted;
-  return { ...fitted, c: fitted.c * factor ** 2, d: fitted.d * factor ** 2 };
-}
-
-function climateOf(cases: readonly EmosCase[]): Trained['climate'] {
-  const n = cases.length;
-  const mean = cases.reduce((sum, { observed }) => sum + observed, 0) / n;
-  const squares = cases.reduce((sum, { observed }) => sum + (observed - mean) ** 2, 0);
-  return { mean, deviation: Math.sqrt(squares / (n - 1)) };
-}
-
 /** A family of symmetric distributions with mean and deviation; z counts deviations from the mean. */
-interface Distribution {
+export interface Distribution {
   kernel: ScoreKernel;
   cdf: (z: number) => number;
   quantile: (probability: number) => number;

@@ -174,7 +174,7 @@ describe('filling the past', () => {
     // The first model's answer for the first days is kept without the others.
     expect(result).toMatchObject({ newRuns: 31 * RUNS_A_DAY, newReports: 40, isInterrupted: false });
     expect(result.problems).toEqual([
-      `The forecasts from 2026-06-01 on could not be filled: ${weather.url}/v1/forecast: status 503: maintenance.`,
+      `The forecasts from 2026-06-01 on could not be fetched: ${weather.url}/v1/forecast: status 503: maintenance.`,
     ]);
     expect(result.pauses).toHaveLength(4);
   });
@@ -182,8 +182,8 @@ describe('filling the past', () => {
   it('reports a source without a history', async () => {
     const result = await fill({ weather: { name: 'http' }, markets: { name: 'mine' } });
     expect(result.problems).toEqual([
-      'The source http cannot say what its past forecasts were.',
-      'The source mine cannot say what its past reports were.',
+      'The source http has no history of forecasts.',
+      'The source mine has no history of reports.',
     ]);
   });
 });

@@ -44,8 +44,8 @@ it('the command fills the configured database, reports coverage, trains, and doe
   // For two models: each station's maximum and minimum and each area's hours, from one and two days before.
   const runs = 2 * 40 * 2 * (2 * stations.length + 24 * indexAreas.length);
   expect(first.stdout).toContain(`New: ${runs.toLocaleString('en')} runs, 40 reports.`);
-  expect(first.stdout).toContain('  KNYC  forecasts of 40 days (80 runs), reports of 40 days');
-  expect(first.stdout).toContain('Forecasts are corrected by what all stations have in common.\n');
+  expect(first.stdout).toContain('  KNYC  forecasts for 40 days (80 runs), reports for 40 days');
+  expect(first.stdout).toContain('Forecasts are corrected for errors that all stations share.\n');
   expect(first.stderr).toContain(`38% · 31 of 80 days · forecasts to ${addDays(range.from, 30)}\n`);
   const second = await command.run(flags, env);
   expect(second).toMatchObject({ code: 0, stderr: '' });

@@ -53,9 +53,9 @@ describe('the date range of the flags', () => {
     [{ days: '1e3' }, '--days "1e3"'],
     [{ from: '2026-02-30' }, '--from "2026-02-30" is not a date'],
     [{ to: 'yesterday' }, '--to "yesterday" is not a date'],
-    [{ to: '2026-07-05' }, '2026-07-04 is the last day that is'],
+    [{ to: '2026-07-05' }, 'the last completed day is 2026-07-04'],
     [{ from: '2026-07-04', to: '2026-07-03' }, 'is after 2026-07-03'],
-    [{ from: '2026-07-01', days: '3' }, 'give one of them'],
+    [{ from: '2026-07-01', days: '3' }, 'either --days or --from'],
     [{ from: '2020-01-01' }, '2377 days'],
   ])('is refused for %j', (flags, words) => {
     expect(() => read(flags as Record<string, string>)).toThrow(CommandError);
@@ -124,7 +124,7 @@ describe('a busy service', () => {
     expect(await ask([busy(90_000), busy(), down])).toMatchObject({
       outcome: 'answered',
       pauses: [90, 10, 20],
-      notes: ['/runs: status 429. Asking again in 90 s.', expect.any(String), expect.any(String)],
+      notes: ['/runs: status 429. Retrying in 90 s.', expect.any(String), expect.any(String)],
     });
   });
 

@@ -249,12 +249,12 @@ describe('a backtest', () => {
     const dollars = (amount: number) => `${amount < 0 ? '−' : ''}$${Math.abs(amount).toFixed(2)}`;
     const words = toText(result);
     expect(words).toContain(
-      `${dollars(profit)} after fees of what has settled, ${(100 * result.returnOnStake!).toFixed(1)}% of what was staked on it; ${dollars(equityChange)} by equity`,
+      `${dollars(profit)} after fees from settled purchases, ${(100 * result.returnOnStake!).toFixed(1)}% of their stake; equity changed by ${dollars(equityChange)}`,
     );
     expect(words).toContain(
-      `${dollars(endEquity)}: ${dollars(endCash)} cash and ${dollars(openWorth)} for what is open, sold at the last bids after fees`,
+      `${dollars(endEquity)}: ${dollars(endCash)} in cash and ${dollars(openWorth)} in open positions at the last bids, after fees`,
     );
-    expect(words).toContain(`(by equity ${dollars(result.shuffled!.meanEquityChange)})`);
+    expect(words).toContain(`mean equity change ${dollars(result.shuffled!.meanEquityChange)}`);
   });
 
   it('buys nothing behind a closed gate unless it is ungated', async () => {

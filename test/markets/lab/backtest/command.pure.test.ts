@@ -121,13 +121,13 @@ describe('npm run backtest', () => {
 
   it('prints the same as text', async () => {
     const { out } = await run([...recorded, '--ungated']);
-    expect(out).toMatch(/^Source +recorded events, the last maxima as forecast$/m);
-    expect(out).toMatch(/^A day +1 days are too few for an interval$/m);
+    expect(out).toMatch(/^Source +recorded events, with the last maxima as forecast$/m);
+    expect(out).toMatch(/^Daily profit +1 days are too few for an interval$/m);
     expect(out).toMatch(
-      /^Profit +−?\$\d+\.\d\d after fees of what has settled, .*; −?\$\d+\.\d\d by equity$/m,
+      /^Profit +−?\$\d+\.\d\d after fees from settled purchases, .*; equity changed by −?\$\d+\.\d\d$/m,
     );
-    expect(out).toMatch(/^Shuffled +not asked for$/m);
-    expect(out).toContain('Not bought, most often because');
+    expect(out).toMatch(/^Shuffled +not requested$/m);
+    expect(out).toContain('Most frequent reasons for not buying');
   });
 
   it('does not shuffle a single event, and says so', async () => {
@@ -142,7 +142,7 @@ describe('npm run backtest', () => {
     expect(before.execution).toMatchObject({ known: 0, judged: 0, missed: 0 });
     expect(before.execution.withPrints).toBe(before.execution.fills);
     const { out } = await run([...recorded, '--ungated']);
-    expect(out).toMatch(/^Afterwards +nothing is known of any of the \d+ fills$/m);
+    expect(out).toMatch(/^Later prices +unknown for all \d+ fills$/m);
     // Half a minute after the purchase, others pay more.
     const files = [
       '--events',
@@ -157,14 +157,14 @@ describe('npm run backtest', () => {
     expect(execution.missed).toBeGreaterThan(0);
     expect(execution.after.map(({ move }) => move)).toEqual([null, expect.any(Number), expect.any(Number)]);
     const words = (await run([...files, ...rest, '--ungated'])).out;
-    expect(words).toMatch(/^Missed +\d+ of \d+ fills would have: \d+ contracts, profit −?\$/m);
-    expect(words).toMatch(/^Price after +15 s not known, 30 s \+\d+\.\d ¢ \(of \d+\), 60 s /m);
+    expect(words).toMatch(/^Missed +\d+ of \d+ fills would have missed: \d+ contracts, profit −?\$/m);
+    expect(words).toMatch(/^Price after +15 s unknown, 30 s \+\d+\.\d ¢ \(\d+ fills?\), 60 s /m);
   });
 
   it('reports the result of bids among recorded trades', async () => {
     const { code, out } = await run(['--trades', tradesFile, '--queue', '0', '100']);
     expect(code).toBe(0);
-    expect(out).toMatch(/^6 trades of 3 markets: bids of 10 contracts/);
+    expect(out).toMatch(/^6 trades in 3 markets: bids for 10 YES contracts/);
     const { rows } = JSON.parse(
       (await run(['--trades', tradesFile, '--queue', '0', '100', '--json'])).out,
     ) as QueueResult;
@@ -192,10 +192,10 @@ describe('npm run backtest', () => {
     [['tape.gz', '--trades', tradesFile, '--queue', '0'], '--queue goes only with --trades'],
     [['--trades', tradesFile, '--queue', '-1'], 'It must be a whole number from 0 to 100000'],
     [['tape.gz', ...recorded], 'either tapes or --events with --trades, not both'],
-    [[...recorded, '--from', '2026-01-01'], '--from, --to and --stations are of the invented world'],
-    [['--stations', 'KNYC', ...recorded], '--from, --to and --stations are of the invented world'],
+    [[...recorded, '--from', '2026-01-01'], '--from, --to and --stations apply only to the simulated world'],
+    [['--stations', 'KNYC', ...recorded], '--from, --to and --stations apply only to the simulated world'],
     [['--stations', 'KNYC', 'KXXX'], 'It must be a station like KNYC'],
-    [['--from', '2026-05-01', '--to', '2026-04-01'], 'at least one day and at most 400'],
+    [['--from', '2026-05-01', '--to', '2026-04-01'], 'the range must have 1 to 400 days'],
     [['--from', 'May'], 'It must be a date like 2026-10-01'],
     [['--cash', '0'], 'It must be an amount in dollars'],
     [['--shuffles', '-1'], 'It must be a whole number from 0 to 1000'],
@@ -209,7 +209,7 @@ describe('npm run backtest', () => {
     [['--events', write('bad.jsonl.gz', 'no gzip'), '--trades', tradesFile], 'incorrect header check'],
     [[tradesFile], 'no record of a tape'],
     [['--from', '2026-02-31'], 'It must be a date like 2026-10-01'],
-    [['--events', write('none.jsonl', '\n'), '--trades', tradesFile], 'none.jsonl: there is no event in it'],
+    [['--events', write('none.jsonl', '\n'), '--trades', tradesFile], 'none.jsonl: no events found'],
     [[...recorded, '--forecasts', '/none/f.csv'], 'no such file'],
     [[...recorded, '--forecasts', folder], 'illegal operation on a directory'],
     [
@@ -265,7 +265,7 @@ it.skipIf(!existsSync(tradeFile))('runs over the recorded day', async () => {
   ];
   const { code, out, err } = await run(args);
   expect(code).toBe(0);
-  expect(err).toContain('events have no result: they count by their closing prices');
+  expect(err).toContain('events have no result and are settled by their closing prices');
   const result = JSON.parse(out) as BacktestResult;
   expect(result.purchases).toBeGreaterThan(0);
   expect(result.openPurchases).toBe(0);

@@ -54,16 +54,16 @@ describe('bids among recorded trades', () => {
   it('are reported as text', () => {
     const lines = toQueueText(restAmongTrades(trades, [0, 5])).split('\n');
     expect(lines[0]).toBe(
-      '9 trades of 1 markets: bids of 10 contracts for YES where a seller had just hit, for 60 minutes each',
+      '9 trades in 1 market: bids for 10 YES contracts after a seller hit, for 60 minutes each',
     );
     expect(lines[4]).toMatch(
-      /^ +5 +4 +25\.0% +25\.0% +−2\.0 ¢ \(of 1\) +−3\.5 ¢ \(of 2\) +−4\.0 ¢ \(of 2\)$/,
+      /^ +5 +4 +25\.0% +25\.0% +−2\.0 ¢ \(1 fill\) +−3\.5 ¢ \(2 fills\) +−4\.0 ¢ \(2 fills\)$/,
     );
   });
 
   it('are empty without trades', () => {
     expect(restAmongTrades(new Map(), [0]).rows[0]).toMatchObject({ orders: 0, filled: 0 });
-    expect(toQueueText(restAmongTrades(new Map(), [0]))).toContain('not known');
+    expect(toQueueText(restAmongTrades(new Map(), [0]))).toContain('unknown');
   });
 });
 

@@ -98,7 +98,7 @@ describe('a rolling training window', () => {
   it('forecasts each date with enough earlier ones, and reports the last fit', async () => {
     const run = await evaluate(toCsv(history), [...flags, '--train-days', '30']);
     expect(run.summary.n).toBe(50);
-    expect(run.stderr).toBe('evaluate: Not tested: 30 rows without 30 dates with data before them.\n');
+    expect(run.stderr).toBe('evaluate: Not tested: 30 rows with fewer than 30 earlier dates with data.\n');
     expectCoefficients(run.summary, fitOf(history.slice(49, 79)));
   });
 
@@ -170,11 +170,11 @@ describe('unusable rows', () => {
     expect(run.code).toBe(0);
     expect(run.summary.n).toBe(20);
     expect(run.stderr.trim().split('\n')).toEqual([
-      'evaluate: Left out 1 of 90 rows with more or fewer fields than the header (first in line 91).',
-      'evaluate: Left out 1 of 90 rows with a date that cannot be read (first in line 90, column "day": "04/08/2020").',
-      'evaluate: Left out 2 of 90 rows without an observation (first in line 82, column "obs": "").',
-      'evaluate: Left out 2 of 90 rows without a member (first in line 84, column "fc.2": "").',
-      'evaluate: Left out 4 of 90 rows with something that is not a number (first in line 86, column "obs": "warm").',
+      'evaluate: Skipped 1 of 90 rows with more or fewer fields than the header (first in line 91).',
+      'evaluate: Skipped 1 of 90 rows with a date that cannot be read (first in line 90, column "day": "04/08/2020").',
+      'evaluate: Skipped 2 of 90 rows without an observation (first in line 82, column "obs": "").',
+      'evaluate: Skipped 2 of 90 rows with a missing member (first in line 84, column "fc.2": "").',
+      'evaluate: Skipped 4 of 90 rows with a value that is not a number (first in line 86, column "obs": "warm").',
     ]);
   });
 
@@ -184,12 +184,12 @@ describe('unusable rows', () => {
     const unsaid = await evaluate(marked, args);
     expect(unsaid.summary.n).toBe(22);
     expect(unsaid.stderr).toBe(
-      'evaluate: -9999 was taken as a number 2 times. If it stands for a missing value, say --missing -9999.\n',
+      'evaluate: -9999 was read as a number 2 times. If it marks missing data, use --missing -9999.\n',
     );
     const run = await evaluate(marked, [...args, '--missing', '-9999']);
     expect(run.summary.n).toBe(20);
-    expect(run.stderr).toContain('Left out 1 of 82 rows without an observation');
-    expect(run.stderr).toContain('Left out 1 of 82 rows without a member');
+    expect(run.stderr).toContain('Skipped 1 of 82 rows without an observation');
+    expect(run.stderr).toContain('Skipped 1 of 82 rows with a missing member');
   });
 
   it('never treat the observation as a member', async () => {
@@ -277,7 +277,7 @@ describe('an error is reported on standard error only, with exit status 2', () =
       'a window that is never full',
       csv,
       [...flags, '--train-days', '80'],
-      /none of 80 has 80 dates with data before it/,
+      /none of 80 has 80 earlier dates with data/,
     ],
     ['months without rows', csv, [...flags, ...until, '--months', '7'], /No row can be used/],
     ['an empty file', '', [...flags, ...until], /standard input is empty/],
@@ -309,13 +309,13 @@ describe('an error is reported on standard error only, with exit status 2', () =
       'a report in place of a device',
       csv,
       [...flags, ...until, '--html', '/dev/null'],
-      /what is there is not an ordinary file/,
+      /the existing target is not an ordinary file/,
     ],
     [
       'fields that something else separates',
       csv.replaceAll(',', ';'),
       [...flags, ...until],
-      /there is no column "day".* If fields are separated by ";", say --delimiter ';'/,
+      /there is no column "day".* If fields are separated by ";", use --delimiter ';'/,
     ],
     [
       'a pattern that would take for ever',
@@ -376,7 +376,7 @@ it('the command prints one JSON object and writes a report', async () => {
   const args = [...ownScript('src/commands/run'), 'evaluate', file, ...flags.slice(1), '--train-days', '30'];
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [...args, '--html', html]);
   expect((JSON.parse(stdout) as EvaluationSummary).n).toBe(50);
-  expect(stderr).toBe('evaluate: Not tested: 30 rows without 30 dates with data before them.\n');
+  expect(stderr).toBe('evaluate: Not tested: 30 rows with fewer than 30 earlier dates with data.\n');
   expect(readFileSync(html, 'utf8')).toContain('</html>');
 }, 60_000);
 

@@ -114,7 +114,7 @@ describe('evaluate --hourly', () => {
       rows.map((line, i) => (i === 4 ? line.split(',').with(5, '').join(',') : line)),
     );
     expect(code).toBe(0);
-    expect(stderr).toContain('Left out 1 of 130 rows with an empty field (first in line 6, column "o03")');
+    expect(stderr).toContain('Skipped 1 of 130 rows with an empty field (first in line 6, column "o03")');
   });
 
   it('says why nothing can be scored', async () => {

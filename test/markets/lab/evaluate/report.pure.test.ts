@@ -38,7 +38,7 @@ describe('the report of an evaluation', () => {
       expect(text).toContain(number);
     // 1 − 1.7245/8.8798 = 80.58%.
     expect(text).toContain('81% below that of the raw ensemble (8.880)');
-    expect(text).toContain('12 without an observation; 3 with something that is not a number');
+    expect(text).toContain('12 without an observation; 3 with a value that is not a number');
     expect(text).toContain('Once, on all dates before 2010-03-01');
     expect(text).toContain('December, January, February');
   });
@@ -158,10 +158,10 @@ describe('the text', () => {
   it('describes the training data', () => {
     const options = newEvaluation().options;
     expect(describeTraining({ ...options, training: { days: 30, lagDays: 0 } })).toBe(
-      'For each date anew, on the latest 30 dates with data before it',
+      'For each date, on the latest 30 dates with data before it',
     );
     expect(describeTraining({ ...options, by: 'station', training: { days: 1, lagDays: 2 } })).toBe(
-      'For each date anew, on the latest 1 date with data more than 2 days before it, each value for itself',
+      'For each date, on the latest 1 date with data more than 2 days before it, each value separately',
     );
   });
 
