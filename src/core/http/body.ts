@@ -77,8 +77,8 @@ export function parseJson(text: string): unknown {
 }
 
 /**
- * Reads the text of a JSON body without parsing it. Plain bodies with a declared length are read here, which is much
- * cheaper than the general parser; all others go through Express's.
+ * Reads the text of a JSON body without parsing it. Plain bodies with a declared length are read here, without
+ * the general parser; all others go through Express's. For figures see "JSON and HTTP by hand" in bench/README.md.
  * @throws AppError unsupported_media_type, body_too_large, invalid_json (not UTF-8), and the code that `bounds` names
  */
 export async function readJsonText(
@@ -172,8 +172,8 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 /**
- * Refuses JSON that would cost far more to build and validate than to send. One pass over the bytes takes about 2 ms
- * per megabyte; the parser takes seconds for a megabyte of distinct field names. Text that is not JSON passes.
+ * Refuses JSON that would cost far more to build and validate than to send, which "JSON and HTTP by hand" in bench/README.md
+ * measures. Text that is not JSON passes.
  * @throws AppError invalid_request, or the code that the bounds name
  */
 export function boundJson(bytes: Buffer, bounds: JsonBounds = usualBounds): void {

@@ -53,7 +53,10 @@ export function hasCopy(req: Request<object>, etag: string): boolean {
 
 const originSetting = 'own origin';
 
-/** In production cookies are `Secure` even if a proxy does not forward the protocol, since people use https. */
+/**
+ * In production cookies are `Secure` even if a proxy does not forward the protocol, since people use https. cookie-session
+ * reads `req.protocol` itself and would refuse to set them.
+ */
 export function setOwnOrigin(
   app: Express,
   { production, publicUrl }: Pick<ServiceConfig, 'production' | 'publicUrl'>,
@@ -101,7 +104,10 @@ export const requestIdOf = (res: Response): string => String(res.getHeader('X-Re
 
 const clientAddress = Symbol('client address');
 
-/** Computes `req.ip` once per request: log, limits and audit read it, and Express would parse the headers each time. */
+/**
+ * Computes `req.ip` once per request: log, limits and audit read it, and Express would parse the headers each time, which
+ * takes 0.6 ms for the longest header ("JSON and HTTP by hand" in bench/README.md).
+ */
 export function rememberClientAddress(app: Express): void {
   const express = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(app.request), 'ip')!;
   Object.defineProperty(app.request, 'ip', {

@@ -18,7 +18,7 @@ import { toProblem } from './problem.js';
 /** Time for a refused sender to read the reason: closing at once would discard the answer in transit. */
 const LINGER_MS = 1_000;
 
-/** Answers requests that Node refuses before they reach the app, with the problem that the app would send. */
+/** Answers requests that Node refuses before they reach the app, with the problem that the app would send. Node offers only the socket. */
 function answerRefusals(server: Server, { answersOf }: Lines, accessLog?: Logger): void {
   const refused = new WeakSet<Duplex>();
 
@@ -75,8 +75,8 @@ interface HttpServerOptions {
 }
 
 /**
- * A server for an Express app. Express changes the prototype of every request and response, which costs more than the
- * rest of a small request. Creating them with Express's prototypes makes that change a no-op.
+ * A server for an Express app. Express changes the prototype of every request and response, which takes half of a small
+ * request ("JSON and HTTP by hand" in bench/README.md). Creating them with Express's prototypes makes that change a no-op.
  */
 export function createHttpServer(app: Express, { limits, log, accessLog }: HttpServerOptions = {}): Server {
   const lines = createLines(app);

@@ -77,7 +77,7 @@ export function checkResultsJson({ slugs, quantities }: Check, balances: (Balanc
   return json;
 }
 
-/** Assembled by hand: JSON.stringify took a third of a check of 50 slugs. Postgres's decimals are valid JSON numbers. */
+/** Assembled by hand, see "JSON and HTTP by hand" in bench/README.md. Postgres's decimals are valid JSON numbers. */
 function checkResultJson(productSlug: string, quantity: string, balance: Balance | undefined): string {
   const slug = JSON.stringify(productSlug);
   if (!balance) {

@@ -59,9 +59,9 @@ interface ListRequest {
 
 export function createEntitlementReader({ db, clock }: { db: Database; clock: Clock }): EntitlementReader {
   const queueLimit = { weight: 200_000, bytes: Infinity };
-  const createFinder = <Row extends BalanceRow, T extends Balance>(
+  const createFinder = <T extends Balance>(
     template: Template,
-    read: (row: Row, period: string) => T,
+    read: (row: EntitlementRow, period: string) => T,
   ) =>
     createGroupCoalescer<FindRequest, (T | undefined)[]>(db.shards, ({ run, parallelReads }) => ({
       flush: (requests) => findAll(run, template, requests, clock.now(), read),
@@ -93,12 +93,13 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
   };
 }
 
-async function findAll<Row extends BalanceRow, T extends Balance>(
+/** @param read reads only columns that the template has */
+async function findAll<T extends Balance>(
   run: Run,
   template: Template,
   requests: FindRequest[],
   nowMs: number,
-  read: (row: Row, period: string) => T,
+  read: (row: EntitlementRow, period: string) => T,
 ): Promise<(AppError | (T | undefined)[])[]> {
   const { distinct, places } = findDistinct(requests);
   const keys = new Map<string, KeyPairs>();
@@ -124,7 +125,7 @@ async function findAll<Row extends BalanceRow, T extends Balance>(
   ];
   const problems: (AppError | undefined)[] = [];
   const found: T[] = [];
-  for (const row of await run<Row>(template, values)) {
+  for (const row of await run<EntitlementRow>(template, values)) {
     const pair = Number(row.place);
     if (row.problem === null) found[pair] = read(row, period);
     else problems[pairs.keys[pair]!] = keyError(row.problem, 'entitlements:read');

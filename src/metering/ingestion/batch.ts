@@ -171,7 +171,7 @@ export const pointerInBatch: PointerOf = (index, field) => `/events/${index}/${f
 
 /**
  * The exact digits of quantities that `JSON.parse` would round to a double, by event. Bodies without a number of 16 or more
- * digits (nearly all) are not parsed twice. An unescaped closing quote followed by a colon ends a field name, so a text that
+ * digits (nearly all) are not parsed twice ("JSON and HTTP by hand" in bench/README.md). An unescaped closing quote followed by a colon ends a field name, so a text that
  * merely contains the word does not count.
  * @param text the body that the events were parsed from
  * @param quantitiesIn reads the quantities of a parsed body, by event
