@@ -115,7 +115,7 @@ export async function startService(
     throw error;
   }
   if (config.production && trading && config.trading.marketSource === 'simulated')
-    log.warn('the markets are simulated: MARKET_SOURCE=kalshi reads the real ones');
+    log.warn('market data is simulated; set MARKET_SOURCE=kalshi to read real markets');
   // A tape does not query forecasts.
   if (trading && !replay && config.trading.hasFreeForecasts)
     log[config.trading.liveOrg === undefined ? 'info' : 'warn'](FREE_FORECASTS);
@@ -181,7 +181,7 @@ function startWork(
   const stopping = new AbortController();
   const pastReady = fillDemo(context, services, options, stopping.signal).catch((error: unknown) => {
     if (!stopping.signal.aborted)
-      log.warn({ err: error }, "the demo's past could not be filled in: the next start continues");
+      log.warn({ err: error }, "the demo's history could not be completed; the next start continues it");
   });
   const bookings = pastReady.then(() =>
     // Past events are booked at their own times first; the booking jobs would date them now.
@@ -211,19 +211,23 @@ function startWork(
 
 /** Gates stay closed until they have been judged, which their schedule retries. */
 const tryToJudgeGates = ({ scores }: TradingServices, log: Logger): Promise<void> =>
-  scores.judge().catch((error: unknown) => log.warn({ err: error }, 'the gates could not be judged yet'));
+  scores
+    .judge()
+    .catch((error: unknown) =>
+      log.warn({ err: error }, 'the gates could not be judged; the job tries again'),
+    );
 
 const fillPast = ({ scores, refresher }: TradingServices, log: Logger): Promise<void> =>
   scores
     .backfill()
     // The results show at once, not only after the next refresh.
     .then(() => refresher.refresh())
-    .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));
+    .catch((error: unknown) => log.warn({ err: error }, 'past forecasts and results could not be loaded'));
 
 /** A read-only database, for example, still serves people who need no link. */
 const tryToCreateSetUpLink = (context: TradingContext): Promise<NewLink | undefined> =>
   createSetUpLink(context).catch((error: unknown) => {
-    context.log.warn({ err: error }, 'no set-up link could be made');
+    context.log.warn({ err: error }, 'no set-up link could be created');
     return undefined;
   });
 
@@ -336,7 +340,7 @@ function explainListen(error: NodeJS.ErrnoException, { port, host }: Pick<Config
   switch (error.code) {
     case 'EADDRINUSE':
       return new CannotListenError(
-        `port ${port} of ${host} is in use. Stop what listens there, or set PORT to another one.`,
+        `port ${port} of ${host} is in use. Stop the process that listens there, or set PORT to another port.`,
       );
     case 'EACCES':
       return new CannotListenError(
@@ -360,7 +364,7 @@ async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Pr
       if (newer > 0)
         log.warn(
           { newerMigrations: newer },
-          'the database has been migrated by a newer version: whether this one may run on it is in the changelog',
+          'a newer version has migrated the database; the changelog says whether this version can run on it',
         );
       return;
     } catch (error) {

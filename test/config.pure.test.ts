@@ -258,7 +258,7 @@ describe('the configuration', () => {
       'LIMIT_ENTITLEMENTS_PER_MINUTE',
       'LIMIT_KEY_CHANGES_PER_HOUR',
     ]);
-    expect(problems).toContain('  - OPERATOR_TOKEN: must have 32 characters or more');
+    expect(problems).toContain('  - OPERATOR_TOKEN: must have at least 32 characters');
     expect(problems).toContain('  - REDIS_URL: must be a URL like redis://host:6379');
   });
 
@@ -374,12 +374,12 @@ describe('the configuration', () => {
       ...(value === undefined ? {} : { SESSION_KEYS: value }),
     };
     expect(problemsOf(env)).toEqual([
-      '  - SESSION_KEYS: is required in production (make one with: openssl rand -hex 32)',
+      '  - SESSION_KEYS: is required in production. Generate one with: openssl rand -hex 32',
     ]);
   });
 
   it('production refuses a short session key, even as an older one', () => {
-    const problem = '  - SESSION_KEYS: each key must have 16 characters or more in production';
+    const problem = '  - SESSION_KEYS: each key must have at least 16 characters in production';
     expect(problemsOf({ ...production, SESSION_KEYS: `${sessionKey},short` })).toEqual([problem]);
     expect(problemsOf({ ...production, SECRET_KEYS: 'short' })).toEqual([
       problem.replace('SESSION', 'SECRET'),

@@ -39,7 +39,7 @@ function countOutcomes(
 const apiMetrics = (registers: Registry[]) => ({
   requestSeconds: new Histogram({
     name: 'gauge_http_request_duration_seconds',
-    help: 'Time from the request line to the end of the answer.',
+    help: 'Time from the request line to the end of the response.',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
     registers,
@@ -56,49 +56,49 @@ const apiMetrics = (registers: Registry[]) => ({
   }),
   reservationsOpen: new Gauge({
     name: 'gauge_usage_reservations',
-    help: 'Reservations of the last 25 hours that are neither settled nor released, by state: held, expired. Counted once a minute.',
+    help: 'Reservations made in the last 25 hours and neither settled nor released, by state: held, expired. Counted once a minute.',
     labelNames: ['state'],
     registers,
   }),
   flushEvents: new Histogram({
     name: 'gauge_usage_flush_events',
-    help: 'Events that one ingestion statement carried.',
+    help: 'Events per ingestion statement.',
     buckets: [1, 4, 16, 64, 250, 1000],
     registers,
   }),
   flushSeconds: new Histogram({
     name: 'gauge_usage_flush_duration_seconds',
-    help: 'Time one ingestion statement took, commit included.',
+    help: 'Duration of an ingestion statement, including its commit.',
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
     registers,
   }),
   shardSeconds: new Histogram({
     name: 'gauge_shard_statement_duration_seconds',
-    help: 'Time a hot statement took on a shard group of a sharded database, commit included.',
+    help: 'Duration of a hot statement on a shard group of a sharded database, including its commit.',
     labelNames: ['group'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
     registers,
   }),
   shardRepeats: new Counter({
     name: 'gauge_shard_repeats_total',
-    help: 'Hot statements that were sent again because their shard group had moved (40001).',
+    help: 'Hot statements retried because their shard group had moved (SQLSTATE 40001).',
     labelNames: ['group'],
     registers,
   }),
   jobRuns: new Counter({
     name: 'gauge_job_runs_total',
-    help: 'Runs of the jobs beside the requests by outcome: succeeded, failed (it runs again on its schedule), skipped (the one before was still running).',
+    help: 'Runs of background jobs by outcome: succeeded, failed (the job runs again on its schedule), skipped (the previous run was still going).',
     labelNames: ['job', 'outcome'],
     registers,
   }),
   limitStoreFailures: new Counter({
     name: 'gauge_limit_store_failures_total',
-    help: 'Rate-limit counts that fell back to this process because Redis failed or was too slow.',
+    help: 'Rate-limit checks that this process counted itself because Redis failed or was too slow.',
     registers,
   }),
   clockDifferenceSeconds: new Gauge({
     name: 'gauge_clock_difference_seconds',
-    help: "How far the clock of this instance is behind the database's; negative: ahead. As of the last call of /readyz.",
+    help: "Seconds by which the database clock is ahead of this instance's clock; negative if it is behind. Measured by /readyz.",
     registers,
   }),
   limitStoreIsShared: new Gauge({
@@ -111,38 +111,38 @@ const apiMetrics = (registers: Registry[]) => ({
 const outboxMetrics = (registers: Registry[]) => ({
   mails: countOutcomes(['sent', 'deferred', 'failed'], {
     name: 'gauge_mails_total',
-    help: 'Attempts to send mail by outcome: sent, deferred (tried again later), failed (given up).',
+    help: 'Attempts to send mail by outcome: sent, deferred (to be retried), failed (given up).',
     registers,
   }),
   mailsWaiting: new Gauge({
     name: 'gauge_mails_waiting',
-    help: 'Mails that are queued and not sent yet, 1000 at most.',
+    help: 'Mails in the queue that are not sent yet, counted up to 1000.',
     registers,
   }),
   webhooks: countOutcomes(['delivered', 'deferred', 'failed'], {
     name: 'gauge_webhook_attempts_total',
-    help: 'Attempts to deliver a webhook by outcome: delivered, deferred (tried again later), failed (given up).',
+    help: 'Attempts to deliver a webhook by outcome: delivered, deferred (to be retried), failed (given up).',
     registers,
   }),
   webhookDelay: new Histogram({
     name: 'gauge_webhook_first_attempt_delay_seconds',
-    help: 'Time from what a webhook reports to the first attempt to deliver it.',
+    help: 'Time from the change that a webhook reports to the first delivery attempt.',
     buckets: [0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60],
     registers,
   }),
   webhooksWaiting: new Gauge({
     name: 'gauge_webhooks_waiting',
-    help: 'Deliveries of webhooks that wait for an attempt, at most 1000 of each endpoint.',
+    help: 'Webhook deliveries that wait for an attempt, counted up to 1000 per endpoint.',
     registers,
   }),
   webhooksOverdue: new Gauge({
     name: 'gauge_webhooks_overdue_seconds',
-    help: 'How long the delivery that has been due for longest waits for its attempt; 0 while none is due.',
+    help: 'Seconds that the most overdue webhook delivery has waited for its attempt; 0 if none is due.',
     registers,
   }),
   auditExports: countOutcomes(['written', 'broken', 'failed'], {
     name: 'gauge_audit_exports_total',
-    help: 'Exports of the heads of the audit log by outcome: written, broken (a chain is not as it was written), failed.',
+    help: "Exports of the audit log's chain heads by outcome: written, broken (a chain was altered), failed.",
     registers,
   }),
 });
@@ -150,41 +150,41 @@ const outboxMetrics = (registers: Registry[]) => ({
 const tradingMetrics = (registers: Registry[]) => ({
   refreshes: new Counter({
     name: 'gauge_refreshes_total',
-    help: 'Answers of the sources of market data by part (markets, forecasts) and outcome: ok, failing, unexpected.',
+    help: 'Responses of the market data sources by part (markets, forecasts) and outcome: ok, failing, unexpected.',
     labelNames: ['part', 'outcome'],
     registers,
   }),
   refreshSeconds: new Histogram({
     name: 'gauge_refresh_duration_seconds',
-    help: 'Time that a source took to answer or to fail, by part.',
+    help: 'Time until a source responded or failed, by part.',
     labelNames: ['part'],
     buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25],
     registers,
   }),
   sourceNotes: new Gauge({
     name: 'gauge_source_notes',
-    help: 'What of the last answer of a source could not be read or placed, by kind (contradiction, missing_field, unknown_status, …) and name.',
+    help: 'Items in the last response of a source that could not be read or matched, by kind (contradiction, missing_field, unknown_status, …) and name.',
     labelNames: ['part', 'kind', 'name'],
     registers,
   }),
   snapshotTime: new Gauge({
     name: 'gauge_snapshot_timestamp_seconds',
-    help: 'When the markets of the present snapshot were fetched: time() less this is their age. 0 while there are none.',
+    help: 'Unix time at which the markets of the current snapshot were fetched; time() minus this is their age. 0 without markets.',
     registers,
   }),
   fitsTime: new Gauge({
     name: 'gauge_fits_timestamp_seconds',
-    help: 'When the fits in use were made: time() less this is their age. 0 while there are none.',
+    help: 'Unix time at which the fits in use were made; time() minus this is their age. 0 without fits.',
     registers,
   }),
   openGates: new Gauge({
     name: 'gauge_open_gates',
-    help: 'Stations and leads whose forecast has earned its signals, of those that are judged.',
+    help: 'Open gates: pairs of station and lead whose forecast has earned its signals.',
     registers,
   }),
   orders: new Counter({
     name: 'gauge_orders_total',
-    help: 'Orders by mode and outcome: the status of those that were taken (or repeat), the error code of those that were refused.',
+    help: 'Orders by mode and outcome: the status of an accepted order (or repeat), or the error code of a refusal.',
     labelNames: ['mode', 'outcome'],
     registers,
   }),
@@ -199,24 +199,24 @@ const streamMetrics = (registers: Registry[]) => ({
   }),
   streamLatency: new Histogram({
     name: 'gauge_venue_stream_latency_seconds',
-    help: "Time from the venue's sending a message of its WebSocket to our reading it, by both clocks; 0 where ours is behind.",
+    help: "Time from the venue's timestamp of a WebSocket message to its receipt here; 0 if the local clock is behind.",
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
     registers,
   }),
   streamProblems: new Counter({
     name: 'gauge_venue_stream_problems_total',
-    help: 'What put kept order books in doubt, by kind: gap, stale, foreign, negative, crossed, unreadable, overflow; mismatch counts the books that a read has refuted.',
+    help: 'Problems that put maintained order books in doubt, by kind: gap, stale, foreign, negative, crossed, unreadable, overflow; mismatch counts books that a read has contradicted.',
     labelNames: ['kind'],
     registers,
   }),
   streamReconnects: new Counter({
     name: 'gauge_venue_stream_reconnects_total',
-    help: "Connections to the venue's WebSocket that were lost or did not come about.",
+    help: "Connections to the venue's WebSocket that were lost or could not be opened.",
     registers,
   }),
   keptBooks: new Gauge({
     name: 'gauge_venue_stream_books',
-    help: "Order books that the venue's WebSocket keeps, by state: kept, in_doubt.",
+    help: "Order books maintained from the venue's WebSocket, by state: kept, in_doubt.",
     labelNames: ['state'],
     registers,
   }),
@@ -227,7 +227,7 @@ const streamMetrics = (registers: Registry[]) => ({
   }),
   streamsDropped: new Counter({
     name: 'gauge_streams_dropped_total',
-    help: 'Streams that were ended because their readers were too slow.',
+    help: 'Streams ended because their readers were too slow.',
     registers,
   }),
 });

@@ -14,15 +14,15 @@ export const pageSchema = z.object({
     .describe('The maximum number to return, 1 to 500.'),
   cursor: z
     .string()
-    .regex(/^[\w-]{1,2000}$/, 'is not a cursor that a list returned')
+    .regex(/^[\w-]{1,2000}$/, 'is not a cursor from an earlier response')
     .optional()
-    .describe('The `nextCursor` of the page before.'),
+    .describe('The `nextCursor` of the previous page.'),
 });
 
 /** Cursor of lists on pages; its characters are those of `encodeCursor`. */
 export const idCursorField = z
   .string()
-  .regex(/^[\w-]{22}$/, 'is not a cursor that this list returned')
+  .regex(/^[\w-]{22}$/, 'is not a cursor from this list')
   .optional();
 
 export interface Range {
@@ -40,10 +40,7 @@ export function readRange(req: Request, keySchema: z.ZodType<string>): Range {
   if (cursor === undefined) return { after: undefined, limit };
   const key = keySchema.safeParse(Buffer.from(cursor, 'base64url').toString());
   if (!key.success)
-    throw new AppError(
-      'invalid_request',
-      'The query parameter cursor is not a cursor that this list returned.',
-    );
+    throw new AppError('invalid_request', 'The query parameter cursor is not a cursor from this list.');
   return { after: key.data, limit };
 }
 
@@ -54,7 +51,7 @@ export function parseQuery<T extends z.ZodType>(schema: T, query: Request['query
   const issue = parsed.error.issues[0]!;
   if (issue.code === 'unrecognized_keys') throw queryError(issue.keys[0]!, 'is not known');
   const name = String(issue.path[0]);
-  throw queryError(name, Array.isArray(query[name]) ? 'must be given once' : issue.message);
+  throw queryError(name, Array.isArray(query[name]) ? 'must appear only once' : issue.message);
 }
 
 export const queryError = (name: string, detail: string): AppError =>

@@ -89,7 +89,7 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
     say`Changed the role of ${target(entry)} from ${textOf(entry.details.before, 'role')} to ${textOf(entry.details.after, 'role')}`,
   'member.removed': (entry) => {
     if (entry.email === entry.target) return say`Left the Organization`;
-    return say`Removed ${target(entry)}${entry.details.userRemoved === true ? ', whose account is gone' : ''}`;
+    return say`Removed ${target(entry)}${entry.details.userRemoved === true ? ', whose account was removed' : ''}`;
   },
   'organization.created': (entry) =>
     say`Created the Organization ${{ name: textOf(entry.details.after, 'name') }}`,
@@ -105,13 +105,13 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
   'organization.archived': () => say`Archived the Organization`,
   'organization.restored': () => say`Restored the Organization`,
   'trading_limits.declared': (entry) => say`Declared the ${limits(entry)}`,
-  'trading_limits.withdrawn': (entry) => say`Withdrew the ${limits(entry)}: the defaults bind`,
+  'trading_limits.withdrawn': (entry) => say`Withdrew the ${limits(entry)}; the defaults apply`,
   'trading_switch.changed': (entry) => {
     const { after } = entry.details;
     const own = switchOf[entry.target] ?? "operator's";
     const state = to(textOf(after, 'state'));
     const reason = textOf(after, 'reason');
-    const change = state === '' ? 'Changed the reason of' : 'Set';
+    const change = state === '' ? 'Changed the reason for' : 'Set';
     if (reason === '')
       return say`${change} the ${own} ${{ name: 'trading switch', href: linkTo(entry) }}${state}`;
     return say`${change} the ${own} ${{ name: 'trading switch', href: linkTo(entry) }}${state}: ${{ name: reason }}`;
@@ -139,7 +139,7 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
   'webhook.deleted': (entry) =>
     say`Deleted the webhook endpoint ${{ name: textOf(entry.details, 'url') || entry.target }}`,
   'webhook.disabled': (entry) =>
-    say`Disabled the webhook endpoint ${endpoint(entry)}: ${entry.details.reason === 'gone' ? 'it answered 410' : 'nothing but failures for five days'}`,
+    say`Disabled the webhook endpoint ${endpoint(entry)}: ${entry.details.reason === 'gone' ? 'it responded with 410' : 'every delivery failed for five days'}`,
   'webhook.secret_rotated': (entry) =>
     say`Rotated the secret of the webhook endpoint ${endpoint(entry)}${grace(entry)}`,
   'webhook.tested': (entry) => say`Sent a test to the webhook endpoint ${endpoint(entry)}`,
@@ -182,7 +182,9 @@ function eventsOf({ details }: Told, field: string): string {
 
 function grace({ details: { graceMinutes } }: Told): string {
   if (typeof graceMinutes !== 'number') return '';
-  return graceMinutes === 0 ? ', without grace' : `, with ${formatCount(graceMinutes, 'minute')} of grace`;
+  return graceMinutes === 0
+    ? ', without a grace period'
+    : `, with a grace period of ${formatCount(graceMinutes, 'minute')}`;
 }
 
 const kind = ({ details }: Told): string => {
@@ -193,12 +195,12 @@ const kind = ({ details }: Told): string => {
 const factorChange = (after: unknown): string => {
   const factor = textOf(after, 'requireSecondFactor');
   if (factor === '') return '';
-  return factor === 'yes' ? 'required a second factor of every member' : 'stopped requiring a second factor';
+  return factor === 'yes' ? 'required a second factor for every member' : 'stopped requiring a second factor';
 };
 
 const accessChange = (after: unknown): string => {
   const access = textOf(after, 'marketAccess');
-  return access === '' ? '' : `set the access to markets to ${access}`;
+  return access === '' ? '' : `set market access to ${access}`;
 };
 
 const limits = (entry: Told) => ({ name: 'risk limits', href: linkTo(entry) });

@@ -580,7 +580,7 @@ describe('the terms of a resting order', () => {
     [
       '/expiresAt',
       { timeInForce: 'good_till_time', expiresAt: '9999-12-31T23:59:59-12:00' },
-      'must lie in the years 1970 to 9999',
+      'must be in the years 1970 to 9999',
     ],
     [
       '/expiresAt',
