@@ -38,13 +38,13 @@ function readSecret(req: Request): string {
   if (cookie !== undefined && sessionCookie.test(cookie)) {
     throw new AppError(
       'session_cookie_not_allowed',
-      'Call this route with an API key alone, without the session cookie.',
+      'Call this route with an API key only, without the session cookie.',
     );
   }
   if (hasSecret(req.url)) {
     throw new AppError(
       'key_in_query_string',
-      'Send the API key in the Authorization header; addresses end up in logs.',
+      'Send the API key in the Authorization header. URLs are stored in logs.',
     );
   }
   if (authorization === undefined || authorization === '') {
@@ -121,7 +121,7 @@ export function keyError(problem: string | null, scope: string): AppError | unde
     case 'no_market_access':
       return new AppError(
         'entitlement_required',
-        'The Organization of this API key has no access to markets. The operator of this service can give it.',
+        'The Organization of this API key has no access to markets. Ask the operator of this service for access.',
       );
     default:
       return undefined;

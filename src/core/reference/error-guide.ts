@@ -7,17 +7,16 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     remedy: 'Correct the body. The same request will fail again.',
   },
   invalid_request: {
-    meaning:
-      'The body, a header or a parameter does not fit the schema of the route, or has an unknown field.',
+    meaning: "The body, a header or a parameter does not match the route's schema, or has an unknown field.",
     remedy:
-      '`errors` lists every offending place of a body as a JSON pointer. Correct them all; the same request will fail again.',
+      '`errors` lists every invalid place in the body as a JSON pointer. Correct them all; the same request will fail again.',
   },
   session_cookie_not_allowed: {
-    meaning: 'A route for API keys was called with a session cookie.',
+    meaning: 'An API-key route was called with a session cookie.',
     remedy: 'Send the key without cookies; in a browser, call without credentials (`credentials: "omit"`).',
   },
   key_in_query_string: {
-    meaning: 'The URL seems to contain a key. URLs end up in logs and histories.',
+    meaning: 'The URL seems to contain a key. URLs are stored in logs and browser histories.',
     remedy:
       'Send the key in the `Authorization` header. If it was a real key, rotate it: it may have been logged on the way.',
   },
@@ -37,16 +36,16 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   },
   key_revoked: {
     meaning:
-      'The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.',
+      'The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.',
     remedy: 'Create a new key, or ask the operator of the service to restore the Organization.',
   },
   not_signed_in: {
     meaning:
-      'There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required.',
+      'There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required.',
     remedy: 'Sign in.',
   },
   insufficient_scope: {
-    meaning: 'The key is valid, but it does not have the scope that this route requires.',
+    meaning: 'The key is valid but does not have the scope that this route requires.',
     remedy: 'Use a key with that scope. The scopes of a key never change.',
   },
   forbidden_role: {
@@ -61,22 +60,22 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   },
   entitlement_required: {
     meaning:
-      'The Organization has no live entitlement for the product, the product was archived, or there is no such product. On trading routes: the Organization has no access to markets.',
+      'The Organization has no live entitlement for the product, the product was archived, or it does not exist. On trading routes: the Organization has no access to markets.',
     remedy:
       'Check the slug, and whether the entitlement has begun and has not ended. With `Prefer: handling=lenient` the other events of the batch are recorded.',
   },
   entitlement_read_only: {
     meaning:
-      'The entitlement allows reading, not use. On an order: the Organization may read markets and close what it holds, and this order would open or enlarge a position.',
+      'The entitlement allows reading only. On an order: the Organization may read markets and close positions, and this order would open or increase a position.',
     remedy: 'Ask the operator of the service for a live entitlement, or for trading access to markets.',
   },
   live_trading_disabled: {
     meaning:
-      'A live order needs a live key, the live switch of the server, the Organization named in its configuration, and a market whose subject is certain. One of them is missing.',
+      "A live order needs a live key, the server's live switch, the Organization named in the server's configuration, and a market whose subject is certain. One of these is missing.",
     remedy: 'Trade with `"mode": "paper"`, or ask the operator of the service.',
   },
   not_found: {
-    meaning: 'There is nothing at this address, or nothing that the caller may see.',
+    meaning: 'Nothing exists at this address, or the caller may not see it.',
     remedy: 'Check the address and the id.',
   },
   method_not_allowed: {
@@ -84,12 +83,12 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     remedy: 'The `Allow` header lists the methods it supports.',
   },
   entitlement_not_found: {
-    meaning: 'No entitlement of the Organization for this product is in effect.',
+    meaning: 'The Organization has no entitlement for this product in effect.',
     remedy: 'Check the slug, and whether the entitlement has begun and has not ended.',
   },
   event_not_found: {
     meaning:
-      'No event with this idempotency key was recorded for the Organization in the mode of the key, or its month was archived.',
+      "No event with this idempotency key was recorded for the Organization in the key's mode, or its month was archived.",
     remedy: 'Send the event, unless its month was archived.',
   },
   unknown_station: {
@@ -105,33 +104,33 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     remedy: 'Create a new key.',
   },
   key_already_rotated: {
-    meaning: 'The key has a successor already and is in its grace period.',
+    meaning: 'The key already has a successor and is in its grace period.',
     remedy: 'Use or rotate the successor.',
   },
   idempotency_conflict: {
     meaning:
-      'This idempotency key (of a correction: its `correctionKey`) was used before for another order, reservation or correction, or the reservation was settled before with another body.',
-    remedy: 'Use a new key for each new request, and the same key only to repeat the same request.',
+      'This idempotency key (for a correction, its `correctionKey`) was already used for another order, reservation or correction, or the reservation was already settled with another body.',
+    remedy: 'Use a new key for each new request. Reuse a key only to repeat the same request.',
   },
   backfill_state: {
     meaning:
-      'The backfill is in a state that does not allow the step: events are staged into an open one, an open one is applied or discarded, and an applied one reverted.',
-    remedy: 'Read the backfill: `state` says where it is. A background step ends by itself.',
+      "The backfill's state does not allow this step. Only an open backfill takes events and can be applied or discarded; only an applied one can be reverted.",
+    remedy: "Read the backfill's `state`. Background steps finish without further requests.",
   },
   limit_reached: {
     meaning:
-      'A blocking limit of the entitlement leaves no room for the reservation. `limit` says which, and what remains. Nothing is held.',
+      'A blocking limit of the entitlement leaves no room for the reservation. `limit` has the limit and what remains of it. Nothing is held.',
     remedy:
-      'Reserve less, or wait the seconds in `Retry-After` if the answer has it. Without it, waiting does not help: ask the operator of the service for a higher limit.',
+      'Reserve less, or wait the seconds in `Retry-After` if the response has it. Without it, waiting does not help; ask the operator of the service for a higher limit.',
   },
   market_closed: {
     meaning:
       'The market does not take orders: it is closed or not open yet, or the venue has paused trading.',
-    remedy: '`status` and `closeTime` of the market say until when it can be traded.',
+    remedy: "Check the market's `status` and `closeTime`.",
   },
   request_timeout: {
     meaning: 'The headers did not arrive within 10 seconds, or the whole request within 30.',
-    remedy: 'Repeat the request over a new connection; this one is closed.',
+    remedy: 'Repeat the request on a new connection; this one is closed.',
   },
   headers_too_large: {
     meaning: 'The headers of the request exceed 16 KiB in total.',
@@ -152,7 +151,7 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   },
   unknown_metric: {
     meaning: 'The product counts a different metric than the one in the event.',
-    remedy: 'Send the `usageMetric` of the product, as `GET /api/entitlements` shows it.',
+    remedy: "Send the product's `usageMetric`, which `GET /api/entitlements` shows.",
   },
   timestamp_out_of_range: {
     meaning:
@@ -169,17 +168,17 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     remedy: 'Order less, or sell something. `GET /portfolio` shows what is available.',
   },
   insufficient_position: {
-    meaning: 'The account does not hold the contracts to be sold.',
-    remedy: 'Sell at most what is held. To bet against an outcome, buy the other side.',
+    meaning: 'The account does not hold the contracts to sell.',
+    remedy: 'Sell at most the contracts held. To bet against an outcome, buy the other side.',
   },
   risk_limit: {
     meaning:
-      'A risk limit, the kill switch or a check of the data stopped the order. `detail` begins with its name, and gives its value and what was requested. The names: `halt`, `reduce_only`, `data_age`, `clock_skew`, `data_source`, `exchange_paused`, `not_held`, `max_order_contracts`, `price_collar`, `max_open_orders`, `max_order_cost`, `max_position_contracts`, `max_event_loss`, `max_daily_loss`, and `unknown_state` where something cannot be computed.',
+      'A risk limit, the kill switch or a data check stopped the order. `detail` begins with its name and has its value and the requested amount. The names: `halt`, `reduce_only`, `data_age`, `clock_skew`, `data_source`, `exchange_paused`, `not_held`, `max_order_contracts`, `price_collar`, `max_open_orders`, `max_order_cost`, `max_position_contracts`, `max_event_loss`, `max_daily_loss`, and `unknown_state` if a check cannot be computed.',
     remedy:
-      'Order within the limit. Limits are set by the operator of the service; the kill switch also by owners and admins.',
+      'Order within the limit. The operator of the service sets the limits; owners and admins can also set the kill switch.',
   },
   price_moved: {
-    meaning: 'The order book has nothing at the limit price or better.',
+    meaning: 'The order book has no contracts at the limit price or better.',
     remedy: 'Read the book again and decide at the current price.',
   },
   rate_limited: {
@@ -190,11 +189,11 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     meaning:
       'The service is overloaded or stopping, or cannot reach its database. Whether a change was made is unknown.',
     remedy:
-      'Wait the number of seconds in `Retry-After`, then repeat the request unchanged: usage events are counted once by their idempotency keys.',
+      'Wait the number of seconds in `Retry-After`, then repeat the request unchanged. Usage events are counted once by their idempotency keys.',
   },
   market_data_unavailable: {
     meaning: 'No market data has been loaded since the service started.',
-    remedy: 'Try again. `/readyz` and `sources` say what is missing.',
+    remedy: 'Try again later. `/readyz` and `sources` show what is missing.',
   },
   market_data_stale: {
     meaning: 'The market data is too old to trade on.',
@@ -203,6 +202,6 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   internal: {
     meaning: 'An internal error of the service.',
     remedy:
-      'Report the `requestId`. Repeating usage events is safe: they are counted once by their idempotency keys.',
+      'Report the `requestId`. Usage events are safe to repeat: their idempotency keys count each event once.',
   },
 };

@@ -6,26 +6,26 @@ import type { DescribedRoute, SentExample, SentRequest } from './problem-example
 export const circumstances: Record<Circumstance, string> = {
   limit_used_up: 'the limit is used up',
   database_unreachable: 'the database cannot be reached',
-  defect: 'the service meets a defect of its own',
+  defect: 'the service has an internal error',
   draining: 'the service is shutting down',
-  no_market_data: 'no market data could be loaded yet',
+  no_market_data: 'no market data has been loaded yet',
   old_market_data: 'the last market data is 61 seconds old',
   old_event: 'the event was received 36 days ago',
   small_account: 'a paper account begins with one dollar',
-  order_rests: 'an order of the Organization stands in the book',
+  order_rests: 'the Organization has an order resting in the book',
   metrics_protected: 'METRICS_TOKEN is set',
   no_market_access: 'the Organization has no access to markets',
-  read_market_access: 'the Organization may read markets, and not trade',
-  trading_live: 'the Organization trades live, and ten dollars were taken out of its account at the venue',
+  read_market_access: 'the Organization may read markets but not trade',
+  trading_live: 'the Organization trades live, and ten dollars were withdrawn from its account at the venue',
 };
 
 export function describeExample(route: DescribedRoute, example: SentExample): string {
   const { request, before = [], circumstance } = example;
   return [
     `\`${requestLine(route, request)}\` with ${credentials[request.credential]}${headerList(request)}.`,
-    circumstance ? `Meanwhile ${circumstances[circumstance]}.` : '',
+    circumstance ? `At that time, ${circumstances[circumstance]}.` : '',
     before.length > 0 && circumstance !== 'limit_used_up'
-      ? `Before it: ${before.map((earlier) => describeEarlier(route, earlier, request)).join('; ')}.`
+      ? `Earlier: ${before.map((earlier) => describeEarlier(route, earlier, request)).join('; ')}.`
       : '',
     bodyNote(route, example),
   ]
@@ -54,13 +54,13 @@ function describeEarlier(route: DescribedRoute, earlier: SentRequest, request: S
 
 function bodyNote(route: DescribedRoute, example: SentExample): string {
   const { rawBody, paddedToBytes, body } = example.request;
-  if (rawBody !== undefined) return rawBody === '' ? 'The body is empty.' : `The body: \`${rawBody}\`.`;
+  if (rawBody !== undefined) return rawBody === '' ? 'The body is empty.' : `The body is \`${rawBody}\`.`;
   if (body === undefined) return route.body ? 'There is no body.' : '';
   const json = JSON.stringify(body);
   const shown = route.examples.find(
     (other) => isShown(route, other) && JSON.stringify(other.request.body) === json,
   );
-  if (!shown) return `The body: \`${json}\`.`;
+  if (!shown) return `The body is \`${json}\`.`;
   const padding = paddedToBytes
     ? `, followed by spaces up to ${paddedToBytes.toLocaleString('en')} bytes`
     : '';

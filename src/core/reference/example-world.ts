@@ -227,7 +227,7 @@ export const credentials = {
   unknownKey: 'a key that does not exist',
   ownerSession: "an owner's session",
   memberSession: "a member's session",
-  newcomerSession: 'the session of a person without Organization',
+  newcomerSession: 'the session of a person without an Organization',
   operator: 'the operator token',
   wrongOperator: 'a wrong operator token',
 } as const;

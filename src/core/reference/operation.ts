@@ -11,7 +11,7 @@ const errorCodes = Object.keys(statusByCode) as [ErrorCode, ...ErrorCode[]];
 const errorCode = z.enum(errorCodes).meta({
   id: 'ErrorCode',
   description:
-    'A stable identifier of the error, for programs to switch on. Each is explained at `/docs/errors#<code>`. New codes may be added.',
+    'A stable error code for programs. Each code is explained at `/docs/errors#<code>`. New codes may be added.',
 });
 
 const errorPlaceSchema = z
@@ -23,11 +23,11 @@ const errorPlaceSchema = z
       .meta({ description: 'The index of the list item, from 0, if the place is inside one.' }),
     pointer: z
       .string()
-      .meta({ description: 'RFC 6901 JSON pointer into the request body; empty for the body itself.' }),
+      .meta({ description: 'RFC 6901 JSON pointer into the request body; empty for the whole body.' }),
     code: errorCode,
-    detail: z.string().meta({ description: 'What is wrong at this place, in plain language.' }),
+    detail: z.string().meta({ description: 'What is wrong at this place, for people.' }),
   })
-  .meta({ id: 'ErrorPlace', description: 'One offending place of the request body.' });
+  .meta({ id: 'ErrorPlace', description: 'An invalid place in the request body.' });
 
 /** RFC 9457 problem details, the format of every failure. */
 const problemSchema = z
@@ -39,18 +39,15 @@ const problemSchema = z
     title: z.string().meta({ description: 'The HTTP status text, such as `Forbidden`.' }),
     status: z.int().min(400).max(599).meta({ description: 'The HTTP status.' }),
     code: errorCode,
-    detail: z
-      .string()
-      .meta({ description: 'What went wrong this time, in plain language. The wording may change.' }),
+    detail: z.string().meta({ description: 'What went wrong, for people. The wording may change.' }),
     requestId: z.string().meta({
-      description: 'The `X-Request-Id` of the answer; it finds the request in the log of the service.',
+      description: "The `X-Request-Id` of the response. It identifies the request in the service's log.",
     }),
     errors: z.array(errorPlaceSchema).optional().meta({
-      description: 'Every offending place, in the order of the body; present where places can be identified.',
+      description: 'Every invalid place, in the order of the body; present if places can be identified.',
     }),
     limit: z.record(z.string(), z.unknown()).optional().meta({
-      description:
-        'With `limit_reached`: the limit with the least remaining, in the same form as in entitlement responses.',
+      description: 'With `limit_reached`: the limit with the least remaining, as in entitlement responses.',
     }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details with a stable `code`.' });
@@ -82,7 +79,9 @@ export function toOperation(route: DescribedRoute): RouteConfig {
 
 function scopeNote({ credential, scope }: DescribedRoute): string {
   if (credential !== 'apiKey') return '';
-  return scope ? `Takes a key with the scope \`${scope}\`.` : 'Takes any valid key, whatever its scopes.';
+  return scope
+    ? `Requires a key with the scope \`${scope}\`.`
+    : 'Accepts any valid key, whatever its scopes.';
 }
 
 function requestBody(route: DescribedRoute, body: NonNullable<DescribedRoute['body']>) {

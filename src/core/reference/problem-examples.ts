@@ -135,7 +135,7 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
     problemExample('internal', {
       summary: 'An internal error',
       circumstance: 'defect',
-      detail: 'Something went wrong on our side. The request id finds it in the log.',
+      detail: 'Something went wrong on our side. Quote the request id when you report it.',
       request,
     }),
   ];
@@ -147,9 +147,9 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
       request,
     }),
     problemExample('market_data_unavailable', {
-      summary: 'Nothing could be loaded yet',
+      summary: 'No market data loaded yet',
       circumstance: 'no_market_data',
-      detail: 'No market data could be loaded yet.',
+      detail: 'No market data has been loaded yet.',
       request,
     }),
   ];
@@ -175,7 +175,7 @@ function bodyProblems({ body: described }: RouteDescription, request: ExampleReq
       request: { ...request, paddedToBytes: maxBytes + 1 },
     }),
     problemExample('unsupported_media_type', {
-      summary: 'A body that is not declared as JSON',
+      summary: 'A body without a JSON content type',
       detail: 'Send the body as UTF-8 JSON with `Content-Type: application/json`.',
       request: { ...request, headers: { ...request.headers, 'content-type': 'text/plain' } },
     }),
@@ -194,8 +194,8 @@ function credentialProblems(route: RouteDescription, good: ExampleRequest): Exam
 
 const keyProblems = (good: ExampleRequest): Example[] => [
   problemExample('session_cookie_not_allowed', {
-    summary: 'A session cookie beside the key',
-    detail: 'Call this route with an API key alone, without the session cookie.',
+    summary: 'A session cookie in addition to the key',
+    detail: 'Call this route with an API key only, without the session cookie.',
     request: {
       ...good,
       credential: 'liveKey',
@@ -203,8 +203,8 @@ const keyProblems = (good: ExampleRequest): Example[] => [
     },
   }),
   problemExample('key_in_query_string', {
-    summary: 'The key in the address',
-    detail: 'Send the API key in the Authorization header; addresses end up in logs.',
+    summary: 'The key in the URL',
+    detail: 'Send the API key in the Authorization header. URLs are stored in logs.',
     request: { ...good, credential: 'none', query: { ...good.query, api_key: exampleWorld.unknownSecret } },
   }),
   problemExample('missing_key', {
@@ -250,7 +250,7 @@ const scopeProblems = (good: ExampleRequest, scope: Scope): Example[] => [
           summary: 'A key of an Organization without access to markets',
           circumstance: 'no_market_access',
           detail:
-            'The Organization of this API key has no access to markets. The operator of this service can give it.',
+            'The Organization of this API key has no access to markets. Ask the operator of this service for access.',
           request: good,
         }),
       ]
@@ -267,15 +267,15 @@ function sessionProblems(good: ExampleRequest): Example[] {
     problemExample('forbidden_role', {
       name: 'noOrganization',
       summary: 'Signed in, but a member of no Organization',
-      detail: 'You do not belong to an Organization. Ask an owner or admin of yours to add you.',
+      detail: 'You do not belong to an Organization. Ask an owner or admin of your Organization to add you.',
       request: { ...good, credential: 'newcomerSession' },
     }),
     problemExample('rate_limited', {
       name: 'sessionLimit',
-      summary: 'More requests in a minute than a session may make',
+      summary: 'Too many requests from a session in a minute',
       circumstance: 'limit_used_up',
       before: [good, good],
-      detail: generated('This session may make 300 requests a minute. Try again in 42 s.'),
+      detail: generated('This session can make 300 requests a minute. Try again in 42 s.'),
       request: good,
     }),
   ];
@@ -284,7 +284,7 @@ function sessionProblems(good: ExampleRequest): Example[] {
 const crossSiteProblem = (good: ExampleRequest): Example =>
   problemExample('cross_site_request', {
     summary: 'Sent from another site',
-    detail: 'Changes are accepted from this site’s own pages only.',
+    detail: 'Changes are accepted only from this site’s own pages.',
     request: { ...good, headers: { ...good.headers, 'sec-fetch-site': 'cross-site' } },
   });
 
@@ -302,10 +302,10 @@ function operatorProblems(good: ExampleRequest): Example[] {
       request: wrong,
     }),
     problemExample('rate_limited', {
-      summary: 'After 30 wrong tokens from an address within a minute',
+      summary: 'After 30 wrong tokens from an address in a minute',
       circumstance: 'limit_used_up',
       before: Array.from({ length: 30 }, () => wrong),
-      detail: 'Too many calls from this address had no valid operator token.',
+      detail: 'Too many calls from this address did not have a valid operator token.',
       request: wrong,
     }),
   ];
@@ -318,24 +318,24 @@ const refusals: Partial<Record<Limit, { summary: string; detail: string; calls?:
   trading: perKey('600 trading'),
   // Guessing keys is limited even where keys are not.
   'bad-keys': {
-    summary: 'After 300 calls with bad keys from an address within a minute',
-    detail: 'Too many calls from your address had an API key that does not exist or is no longer valid.',
+    summary: 'After 300 calls with bad keys from an address in a minute',
+    detail: 'Too many calls from your address used an API key that does not exist or is no longer valid.',
     calls: 300,
   },
   reads: {
-    summary: 'More reads in a minute than the address may make',
-    detail: 'Your address may make 600 reads a minute.',
+    summary: 'Too many reads from an address in a minute',
+    detail: 'Your address can make 600 reads a minute.',
   },
   documents: {
-    summary: 'More requests for documents in a minute than an address may make',
-    detail: 'Your address may make 300 requests for documents a minute.',
+    summary: 'Too many requests for documents from an address in a minute',
+    detail: 'Your address can make 300 requests for documents a minute.',
   },
 };
 
 function perKey(calls: string) {
   return {
-    summary: 'More calls in a minute than the key may make',
-    detail: `This API key may make ${calls} calls a minute.`,
+    summary: 'Too many calls with the key in a minute',
+    detail: `This API key can make ${calls} calls a minute.`,
   };
 }
 

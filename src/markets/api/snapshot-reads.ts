@@ -147,7 +147,7 @@ function createAnswers(store: SnapshotStore) {
 
   function present(): Present {
     const snapshot = store.current;
-    if (!snapshot) throw unavailable('No market data could be loaded yet.');
+    if (!snapshot) throw unavailable('No market data has been loaded yet.');
     const refreshed = refreshOf(snapshot);
     if (made?.refreshed !== refreshed) made = begin(refreshed);
     return { made, snapshot };

@@ -162,7 +162,7 @@ const digest = (value: string) => createHash('sha256').update(value).digest();
 function tooManyFailures(req: Request): AppError {
   const { rateLimit: state } = req as Request & { rateLimit?: { resetTime?: Date } };
   const retryAfterSeconds = state?.resetTime ? (state.resetTime.getTime() - Date.now()) / 1000 : 60;
-  return new AppError('rate_limited', 'Too many calls from this address had no valid operator token.', {
+  return new AppError('rate_limited', 'Too many calls from this address did not have a valid operator token.', {
     retryAfterSeconds,
   });
 }

@@ -181,7 +181,7 @@ export const requireOrganization: RequestHandler = (req, res, next) => {
     }
     throw new AppError(
       'forbidden_role',
-      'You do not belong to an Organization. Ask an owner or admin of yours to add you.',
+      'You do not belong to an Organization. Ask an owner or admin of your Organization to add you.',
     );
   }
   next();
@@ -252,7 +252,7 @@ export function sessionOf(res: Response): SessionPrincipal {
  */
 export const refuseCrossSite: RequestHandler = (req, _res, next) => {
   if (isChange(req) && !isSameSite(req)) {
-    throw new AppError('cross_site_request', 'Changes are accepted from this site’s own pages only.');
+    throw new AppError('cross_site_request', 'Changes are accepted only from this site’s own pages.');
   }
   next();
 };

@@ -183,7 +183,7 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
     }),
     problemExample('body_too_large', {
       summary: 'More than 16 KiB',
-      detail: `A form holds at most ${MAX_FORM_BYTES.toLocaleString('en')} bytes.`,
+      detail: `A form can have at most ${MAX_FORM_BYTES.toLocaleString('en')} bytes.`,
       request: { ...right, paddedToBytes: MAX_FORM_BYTES + 1 },
     }),
     problemExample('unsupported_media_type', {
