@@ -52,7 +52,7 @@ function readSecret(req: Request): string {
   }
   const secret = /^bearer +(\S+)$/i.exec(authorization)?.[1];
   if (secret === undefined && !/^bearer\b/i.test(authorization))
-    throw new AppError('invalid_key', `${howToSend}; the word Bearer is missing.`);
+    throw new AppError('invalid_key', `${howToSend}. The word Bearer is missing.`);
   if (secret === undefined || !isSecretShaped(secret)) throw invalidKey();
   return secret;
 }
@@ -112,7 +112,7 @@ export function keyError(problem: string | null, scope: string): AppError | unde
     case 'organization_archived':
       return new AppError(
         'key_revoked',
-        'The Organization of this API key was archived. Its keys work again once the operator of this service restores it.',
+        'The Organization of this API key was archived. Its keys work again after the operator of this service restores it.',
       );
     case 'key_expired':
       return new AppError('key_expired', 'This API key has expired.');

@@ -51,7 +51,7 @@ const disabledRefused = (request: ExampleRequest): Example =>
   problemExample('invalid_request', {
     name: 'disabled',
     summary: 'The endpoint is disabled',
-    detail: 'This endpoint is disabled: enable it first.',
+    detail: 'This endpoint is disabled. Enable it first.',
     request,
   });
 
@@ -61,8 +61,8 @@ const test = webhookRoute({
   operationId: 'testWebhook',
   summary: 'Send a test message',
   description:
-    'Sends a message of type `webhook.test` to this endpoint alone, as any other message is sent. Look for it among the deliveries.',
-  responses: { 202: json('Accepted: it will be sent.', testAnswerSchema) },
+    'Sends a message of type `webhook.test` to this endpoint only, in the same way as any other message. It appears among the deliveries.',
+  responses: { 202: json('Accepted for delivery.', testAnswerSchema) },
   errors: ['invalid_request'],
   examples: [
     {
@@ -83,7 +83,7 @@ const deliveries = webhookRoute({
   path: '/dashboard/webhooks/{id}/deliveries',
   operationId: 'listWebhookDeliveries',
   summary: 'List deliveries',
-  description: 'What was sent to an endpoint, what became of it, and what waits.',
+  description: "The endpoint's messages: delivered, failed and waiting.",
   query: listDeliveriesSchema,
   responses: { 200: json('A page of deliveries.', deliveryListSchema) },
   errors: ['invalid_request'],
@@ -97,7 +97,7 @@ const deliveries = webhookRoute({
     problemExample('invalid_request', {
       summary: 'A cursor that no list returned',
       at: '/cursor',
-      detail: 'must be a nextCursor of an earlier answer',
+      detail: 'must be a nextCursor from an earlier response',
       request: { ...one, query: { cursor: '2' } },
     }),
   ],
@@ -117,7 +117,7 @@ const readOne = webhookRoute({
   path: '/dashboard/webhooks/{id}/deliveries/{messageId}',
   operationId: 'getWebhookDelivery',
   summary: 'Read one delivery',
-  description: 'What was sent, and how each attempt went.',
+  description: 'The message and the result of each attempt.',
   responses: { 200: json('The delivery.', deliveryAnswerSchema) },
   examples: [
     {
@@ -143,8 +143,8 @@ const resendOne = webhookRoute({
   operationId: 'resendWebhookDelivery',
   summary: 'Resend a delivery',
   description:
-    'Resends it at once, whatever its status, with the same `webhook-id`; the retry schedule starts again.',
-  responses: { 202: json('Accepted: it will be sent.', deliveryAnswerSchema) },
+    'Resends the message at once, whatever its status, with the same `webhook-id`. The retry schedule starts again.',
+  responses: { 202: json('Accepted for delivery.', deliveryAnswerSchema) },
   errors: ['invalid_request'],
   examples: [
     {
@@ -168,9 +168,9 @@ const resend = webhookRoute({
   path: '/dashboard/webhooks/{id}/resend',
   operationId: 'resendFailedWebhookDeliveries',
   summary: 'Resend failed deliveries',
-  description: 'Resends all failed deliveries to the endpoint of messages since the given time.',
+  description: "Resends the endpoint's failed deliveries whose messages were created since the given time.",
   body: { schema: resendWebhookSchema, maxBytes: MAX_BODY_BYTES },
-  responses: { 200: json('The number sent again.', resentAnswerSchema) },
+  responses: { 200: json('The number of messages resent.', resentAnswerSchema) },
   errors: ['invalid_request'],
   examples: [
     {
