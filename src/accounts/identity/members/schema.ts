@@ -9,7 +9,7 @@ const role = z.enum(roles, 'must be one of the roles');
 
 /** The caller trims and lower-cases the address first. */
 export const invitationSchema = z.strictObject({
-  id: z.uuidv7('the form was out of date; send it again'),
+  id: z.uuidv7('the form was out of date. Send it again'),
   email: emailSchema,
   role,
   days: z.enum(invitationDays, `must be ${invitationDays.join(', ')} days`),

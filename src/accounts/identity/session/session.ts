@@ -84,7 +84,7 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     if (isMoved && currentOrgId !== null && isChange(req)) {
       throw new AppError(
         'forbidden_role',
-        'You no longer belong to the Organization you were viewing. Reload to continue with another.',
+        'You no longer belong to the Organization you were viewing. Reload to continue with another one.',
       );
     }
     const isSeen = now.getTime() - lastSeenAt.getTime() >= SESSION_SEEN_MS;
@@ -201,7 +201,7 @@ export const requireMarketAccess: RequestHandler = (_req, res, next) => {
   if (marketAccess !== 'none') return next();
   throw new AppError(
     'entitlement_required',
-    `${orgName} has no access to markets. Ask the operator of this service for it.`,
+    `${orgName} has no access to markets. Ask the operator of this service for access.`,
   );
 };
 

@@ -85,7 +85,7 @@ describe('the members page', () => {
     const refused = await send(browser, 'yes');
     expect([refused.status, refused.text]).toEqual([
       400,
-      expect.stringContaining('Set up a second factor of your own first.'),
+      expect.stringContaining('Set up your own second factor first.'),
     ]);
     await giveSecondFactor(database.db, user.id, service.clock);
     expect((await browser.get(path, html)).text.replace(/\s+/g, ' ')).toContain(
