@@ -153,7 +153,7 @@ async function validate(tx: Tx, backfill: Backfill, { events, exactQuantities }:
       refuse(
         'quantity',
         'quantity_out_of_range',
-        `An event of the product ${productSlug} counts at most ${product.maxQuantity}.`,
+        `An event of the product ${productSlug} can count at most ${product.maxQuantity}.`,
       );
     else
       good.push({

@@ -67,7 +67,7 @@ export function stagingProblems() {
       'quantity_out_of_range',
       'quantity',
       1e18,
-      'An event of the product api-calls counts at most 1000000000000000.',
+      'An event of the product api-calls can count at most 1000000000000000.',
     ],
   ] as const;
   return [
@@ -88,7 +88,7 @@ export function stagingProblems() {
     }),
     problemExample('batch_too_large', {
       summary: '501 events (one is shown)',
-      detail: 'A batch holds at most 500 events; this one has 501.',
+      detail: 'A batch can have at most 500 events. This one has 501.',
       request: { params: one, body: { events: repeated(501, () => event) } },
     }),
     problemExample('invalid_request', {

@@ -86,14 +86,14 @@ export const stagedSchema = z
       .array(
         z
           .object({
-            index: count('The place in `events`, from 0.'),
+            index: count('The index in `events`, from 0.'),
             code: z.enum(['not_found', 'unknown_metric', 'timestamp_out_of_range', 'quantity_out_of_range']),
             detail: z.string(),
           })
           .meta({ id: 'UnstagedEvent' }),
       )
       .optional()
-      .describe('Only with `Prefer: handling=lenient`.'),
+      .describe('Present only with `Prefer: handling=lenient`.'),
   })
   .meta({
     id: 'StagedEvents',

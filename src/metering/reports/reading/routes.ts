@@ -72,7 +72,7 @@ A range has at most ${MAX_POINTS} steps, and all series of an answer together 20
     },
     {
       name: 'testMode',
-      summary: 'A test key reads test usage, of which there is none yet',
+      summary: 'A test key, with no test usage yet',
       request: { credential: 'testKey', query: { ...january, granularity: 'hour', to: '2026-01-10' } },
       answer: { granularity: 'hour', series: [] },
     },
