@@ -44,7 +44,7 @@ it('reports drift, repairs it with --fix, and then finds nothing more', async ()
   const drift = await run(['--org', slug]);
   expect(drift).toMatchObject({ code: 1, stderr: '' });
   const [title, head, row] = drift.stdout.split('\n');
-  expect(title).toBe('Totals that are not the sum of their events: 1');
+  expect(title).toBe('Totals that differ from the sum of their events: 1');
   expect(head!.split(/ {2,}/).join('|')).toBe(
     'organization|product|period|mode|metric|total|sum of events|difference|counted|events',
   );

@@ -41,19 +41,19 @@ export const stepExamples = {
     good: id,
     becomes: 'applying',
     bad: revertedId,
-    detail: 'The backfill is reverted: it cannot be applied.',
+    detail: 'The backfill is reverted. It cannot be applied.',
   },
   revert: {
     good: appliedId,
     becomes: 'reverting',
     bad: id,
-    detail: 'The backfill is open: it cannot be reverted.',
+    detail: 'The backfill is open. It cannot be reverted.',
   },
   discard: {
     good: id,
     becomes: 'discarding',
     bad: appliedId,
-    detail: 'The backfill is applied: it cannot be discarded.',
+    detail: 'The backfill is applied. It cannot be discarded.',
   },
 } as const;
 
@@ -73,7 +73,7 @@ export function stagingProblems() {
   return [
     ...wrong.map(([code, field, value, detail]) =>
       problemExample(code, {
-        summary: `An event with another ${field}`,
+        summary: `An event with a different ${field}`,
         at: `/events/0/${field}`,
         index: 0,
         lead: 'Nothing was staged.',
@@ -82,8 +82,8 @@ export function stagingProblems() {
       }),
     ),
     problemExample('backfill_state', {
-      summary: 'One that is not open',
-      detail: 'The backfill is reverted: it takes no events.',
+      summary: 'A backfill that is not open',
+      detail: 'The backfill is reverted. It accepts no events.',
       request: { params: { slug: 'acme', id: revertedId }, body: batch },
     }),
     problemExample('batch_too_large', {
@@ -92,7 +92,7 @@ export function stagingProblems() {
       request: { params: one, body: { events: repeated(501, () => event) } },
     }),
     problemExample('invalid_request', {
-      summary: 'An event without a key',
+      summary: 'An event without an idempotency key',
       at: '/events/0/idempotencyKey',
       index: 0,
       detail: 'is required',
