@@ -196,7 +196,7 @@ function pageOf(
   const { limit = Infinity, cursor } = filter;
   const last = cursor === undefined ? -1 : listed.findIndex(({ ticker }) => ticker === cursor);
   if (cursor !== undefined && last < 0)
-    throw fieldError('cursor', 'names no market of the present list: begin again without it');
+    throw fieldError('cursor', 'does not match a market in the current list. Start again without it');
   const found = listed.slice(last + 1).filter((market) => isWanted(market, filter));
   const { page: markets, nextCursor = null } = cutPage(found, limit, ({ ticker }) => ticker);
   return { markets, nextCursor };

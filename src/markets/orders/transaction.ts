@@ -142,7 +142,7 @@ function outcomeOf(
     return { status: 'cancelled', reason: 'It would have traded when it arrived, and may only rest.' };
   const reason =
     timeInForce === 'fill_or_kill'
-      ? `The book does not hold all ${contracts} contracts at the limit price or better, and the order was to be filled whole or not at all.`
+      ? `The book does not have all ${contracts} contracts at the limit price or better, and the order is fill or kill.`
       : 'Nothing was filled.';
   return { status: 'cancelled', reason: missed + reason };
 }
@@ -316,7 +316,7 @@ export async function findRepeat(orm: Orm, input: OrderInput): Promise<PlacedOrd
   if (found.order.requestHash !== requestHash(input))
     throw new AppError(
       'idempotency_conflict',
-      'This idempotency key was used for another order. Give each order its own key.',
+      'This idempotency key was used for another order. Use a new key for each order.',
     );
   return { trade: toTrade(found.order, found.fills), isRepeat: true };
 }

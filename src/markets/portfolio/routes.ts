@@ -99,7 +99,7 @@ Money is as of this request. The marks are as of \`asOf\`; without any market da
       }),
       problemExample('live_trading_disabled', {
         summary: 'Live trading, with a test key',
-        detail: 'A test key reads paper trading only. Live needs a live key.',
+        detail: 'A test key can read only paper trading. Use a live key for live trading.',
         request: { credential: 'testKey', query: { mode: 'live' } },
       }),
     ],
