@@ -30,9 +30,9 @@ export const marketsQuerySchema = z.strictObject({
     .describe('A page of so many markets, 1 to 1000. If left out: all of them.'),
   cursor: z
     .string()
-    .regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be the nextCursor of an earlier answer')
+    .regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be a nextCursor from an earlier response')
     .optional()
-    .describe('The `nextCursor` of the page before; only with `limit`.'),
+    .describe('The `nextCursor` of the previous page; only with `limit`.'),
 });
 
 export const streamQuerySchema = z.strictObject({ station: stationParameter });

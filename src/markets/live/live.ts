@@ -237,11 +237,17 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
     watchResting: (): Promise<void> => (watching ??= watchOnce().finally(() => (watching = undefined))),
     reconcile: (): Promise<void> => (running ??= once().finally(() => (running = undefined))),
     close(orgId: string, problem: string): void {
-      log.error({ problem }, 'live trading is closed: the venue said something that is not understood');
+      log.error(
+        { problem },
+        'live trading is closed because a response of the venue could not be understood',
+      );
       status.setProblem(problem);
       unsharedProblem = problem;
       shareProblem(orgId).catch((error: unknown) =>
-        log.error({ err: error }, 'the other instances are told later that live trading is closed'),
+        log.error(
+          { err: error },
+          'the other instances could not be notified that live trading is closed; they learn it later',
+        ),
       );
     },
     open(): void {
@@ -263,7 +269,7 @@ async function compareToAccept(deps: ReconcileDeps, slug: string, signal: AbortS
     throw new AppError('unavailable', `The venue's account cannot be read: ${what}`, { cause: error });
   });
   if (!comparison) {
-    const detail = 'The outcome of an order is not known yet: what differs cannot be determined.';
+    const detail = 'The outcome of an order is not known yet, so the accounts cannot be compared.';
     throw new AppError('unavailable', detail, { retryAfterSeconds: 60 });
   }
   const { accepted, problem } = account;

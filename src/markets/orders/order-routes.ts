@@ -165,7 +165,7 @@ An Organization with read access to markets can still close positions. Short sel
     problemExample('entitlement_read_only', {
       summary: 'A purchase by an Organization with read access to markets',
       circumstance: 'read_market_access',
-      detail: `The Organization may read markets and close what it holds. This order would buy 40 yes contracts of ${body.ticker}, of which 0 can close what is held.`,
+      detail: `The Organization can read markets and close positions only. This order would buy 40 yes contracts of ${body.ticker}, of which 0 would close a position.`,
       request: order,
     }),
     ...placeRefusals(order, body),

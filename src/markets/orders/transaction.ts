@@ -139,7 +139,7 @@ function outcomeOf(
       reason: `${missed}The book held ${filled} of ${contracts} contracts at the limit price or better; the rest was cancelled.`,
     };
   if (rest?.postOnly)
-    return { status: 'cancelled', reason: 'It would have traded when it arrived, and may only rest.' };
+    return { status: 'cancelled', reason: 'The order is post-only and would have filled on arrival.' };
   const reason =
     timeInForce === 'fill_or_kill'
       ? `The book does not have all ${contracts} contracts at the limit price or better, and the order is fill or kill.`
@@ -153,7 +153,7 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
   const order: OrderRow = {
     ...newOrder(accepted),
     status: 'pending',
-    reason: 'Sent to the venue; its answer is not known yet.',
+    reason: 'Sent to the venue. Its response is not known yet.',
     reserved,
     sentAt: at,
   };
