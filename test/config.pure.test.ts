@@ -354,7 +354,7 @@ describe('the configuration', () => {
     expect(
       problemsOf({ ...subscribed, OPEN_METEO_BASE_URL: 'https://ensemble-api.open-meteo.com/' }),
     ).toEqual([
-      '  - OPEN_METEO_BASE_URL: must be left out, or https://customer-ensemble-api.open-meteo.com, while OPEN_METEO_API_KEY is set: the free host takes no key',
+      '  - OPEN_METEO_BASE_URL: must be left out, or https://customer-ensemble-api.open-meteo.com, if OPEN_METEO_API_KEY is set, because the free host accepts no key',
     ]);
     for (const key of ['short', 'a key of words', '"abcDEF123456"'])
       expect(problemsOf({ OPEN_METEO_API_KEY: key }).join()).toMatch(/^ {2}- OPEN_METEO_API_KEY: must be/);

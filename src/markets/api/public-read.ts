@@ -57,7 +57,7 @@ export const notModified = (params: Record<string, string> = {}): Example => ({
 
 export const unknownStation = (request: ExampleRequest): Example =>
   problemExample('unknown_station', {
-    summary: 'A station that nothing settles on',
+    summary: 'A station without markets',
     detail: 'There is no such station.',
     request,
   });
