@@ -266,7 +266,7 @@ it.each([
 });
 
 it.each([
-  [301, { location: 'https://gauge.example/' }, 'moved: set GAUGE_URL to where https://gauge.example/ lives'],
+  [301, { location: 'https://gauge.example/' }, 'moved. Set GAUGE_URL to the address of https://gauge.example/'],
   [502, {}, 'responded with 502. Is GAUGE_URL a Gauge service?'],
 ])('does not stage into a backfill after an answer %i not from the service', async (...answer) => {
   const [status, headers, complaint] = answer;
