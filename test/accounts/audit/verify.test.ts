@@ -114,7 +114,7 @@ describe('verification reports a change of', () => {
     expect(problems[0]).toMatchObject({
       kind: 'changed',
       seq: 6,
-      detail: expect.stringContaining('or row 5'),
+      detail: expect.stringContaining('or the earlier row 5'),
     });
   });
 

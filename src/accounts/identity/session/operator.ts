@@ -137,7 +137,7 @@ function findOperator(req: Request, tokens: readonly OperatorToken[]): OperatorA
   if (given === undefined)
     return /^bearer\b/i.test(authorization)
       ? unknownToken()
-      : new AppError('invalid_key', `${howToSend}; the word Bearer is missing.`);
+      : new AppError('invalid_key', `${howToSend}. The word Bearer is missing.`);
   const find = () => findToken(given, tokens);
   const token = find();
   if (!token) return unknownToken();
