@@ -82,7 +82,7 @@ const list = defineRoute({
   summary: 'List entitlements',
   description: `
 The entitlements of the key's Organization that are in effect now, ordered by \`productSlug\`, each with the balance of the current
-month in the key\'s mode. At most \`limit\` per page; \`nextCursor\` gets the next page. Balances include every batch that got a 202.
+month in the key's mode. At most \`limit\` per page; \`nextCursor\` gets the next page. Balances include every batch that got a 202.
 `.trim(),
   query: entitlementPageSchema,
   responses: {

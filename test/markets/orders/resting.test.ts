@@ -213,7 +213,7 @@ describe('a resting paper order', () => {
       postOnly: true,
     });
     expect([status, code]).toEqual([422, 'price_moved']);
-    expect(detail).toMatch(/offered at 45¢ at best .* and the order may only rest\.$/);
+    expect(detail).toMatch(/offered at 45¢ at best .* and the order is post-only\.$/);
     expect(await place(secret, { limitPrice: '0.44', postOnly: true })).toMatchObject({
       status: 'resting',
       postOnly: true,
