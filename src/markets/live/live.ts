@@ -237,17 +237,11 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
     watchResting: (): Promise<void> => (watching ??= watchOnce().finally(() => (watching = undefined))),
     reconcile: (): Promise<void> => (running ??= once().finally(() => (running = undefined))),
     close(orgId: string, problem: string): void {
-      log.error(
-        { problem },
-        'live trading is closed because a response of the venue could not be understood',
-      );
+      log.error({ problem }, 'live trading is closed: a venue response is unreadable');
       status.setProblem(problem);
       unsharedProblem = problem;
       shareProblem(orgId).catch((error: unknown) =>
-        log.error(
-          { err: error },
-          'the other instances could not be notified that live trading is closed; they learn it later',
-        ),
+        log.error({ err: error }, 'the other instances learn later that live trading is closed'),
       );
     },
     open(): void {
