@@ -30,9 +30,9 @@ function keyProblems(env: Environment): string[] {
   return ['SESSION_KEYS', 'SECRET_KEYS'].flatMap((name) => {
     const keys = env[name]?.split(',') ?? [];
     if (keys.length === 0)
-      return [`${name}: is required in production (make one with: openssl rand -hex 32)`];
+      return [`${name}: is required in production. Generate one with: openssl rand -hex 32`];
     return keys.some((key) => key.trim().length < 16)
-      ? [`${name}: each key must have 16 characters or more in production`]
+      ? [`${name}: each key must have at least 16 characters in production`]
       : [];
   });
 }
@@ -41,12 +41,12 @@ function proxyProblems({ TRUST_PROXY, PUBLIC_URL }: Environment): string[] {
   const problems: string[] = [];
   if (TRUST_PROXY === undefined)
     problems.push(
-      'TRUST_PROXY: is required in production: how many proxies are in front, 0 for none. Limits count by the address that they report',
+      'TRUST_PROXY: is required in production. Set it to the number of proxies in front of the service, 0 for none. Address limits use the client address that they report',
     );
   if (PUBLIC_URL === undefined)
-    problems.push('PUBLIC_URL: is required in production: where people reach the service, for links');
+    problems.push('PUBLIC_URL: is required in production. Links use this address of the service');
   else if (isPlain(PUBLIC_URL) && !isLoopback(PUBLIC_URL))
-    problems.push('PUBLIC_URL: must be https in production: people sign in there');
+    problems.push('PUBLIC_URL: must be https in production, because people sign in there');
   return problems;
 }
 
@@ -58,15 +58,16 @@ function addressProblems(env: Environment): string[] {
     const { protocol, hostname, password, searchParams } = new URL(value);
     if (/^(http|ws):$/.test(protocol))
       return [
-        `${name}: must be ${protocol === 'ws:' ? 'wss' : 'https'} in production, except to this machine`,
+        `${name}: must be ${protocol === 'ws:' ? 'wss' : 'https'} in production unless it points to this machine`,
       ];
     if (isNeighbour(hostname)) return [];
     if (
       /^postgres(ql)?:$/.test(protocol) &&
       !/^(require|verify-ca|verify-full)$/.test(searchParams.get('sslmode') ?? '')
     )
-      return [`${name}: must have sslmode=verify-full in production, except to this machine`];
-    if (protocol === 'redis:') return [`${name}: must be rediss in production, except to this machine`];
+      return [`${name}: must have sslmode=verify-full in production unless the database is on this machine`];
+    if (protocol === 'redis:')
+      return [`${name}: must be rediss in production unless Redis is on this machine`];
     if (protocol === 'rediss:' && password === '') return [`${name}: must have a password in production`];
     return [];
   });
@@ -93,11 +94,11 @@ function mailProblems({ SMTP_URL, MAIL_FROM, PUBLIC_URL }: Environment, producti
   if (SMTP_URL === undefined) return [];
   return [
     ...(MAIL_FROM === undefined
-      ? ['MAIL_FROM: is required with SMTP_URL: the address that mail is sent from']
+      ? ['MAIL_FROM: is required with SMTP_URL. Mail is sent from this address']
       : []),
     // The host of a request must not decide where a link sent to another person leads.
     ...(PUBLIC_URL === undefined && !production
-      ? ['PUBLIC_URL: is required with SMTP_URL: links in mail begin with it']
+      ? ['PUBLIC_URL: is required with SMTP_URL. Links in mail begin with it']
       : []),
   ];
 }
@@ -157,7 +158,7 @@ const environment = {
     .string()
     .refine(validate, 'must be a cron expression like 0 7 3 * * *')
     .default('0 7 3 * * *'),
-  METRICS_TOKEN: z.string().min(32, 'must have 32 characters or more').optional(),
+  METRICS_TOKEN: z.string().min(32, 'must have at least 32 characters').optional(),
   PUBLIC_URL: z
     .string()
     .refine(isOrigin, 'must be an origin like https://gauge.example.com, without a path')
@@ -174,13 +175,13 @@ const environment = {
     .string()
     .regex(mailFrom, 'must be an address like gauge@example.com, or Gauge <gauge@example.com>')
     .optional(),
-  OPERATOR_TOKEN: z.string().min(32, 'must have 32 characters or more').optional(),
+  OPERATOR_TOKEN: z.string().min(32, 'must have at least 32 characters').optional(),
   OPERATOR_TOKENS: listField(
     z
       .string()
       .regex(
         /^[a-z0-9][a-z0-9-]{0,31}:.{32,}$/s,
-        'must be name:token, separated by commas, each name of a-z, 0-9 and -, each token of 32 characters or more',
+        'must be name:token, separated by commas, each name of a-z, 0-9 and -, each token of at least 32 characters',
       ),
   ).optional(),
   TRUST_PROXY: z

@@ -39,17 +39,17 @@ export function describeDemo(
   const sections = [
     `Gauge is running at ${baseUrl} with demo data.`,
     `Sign in at ${baseUrl}/login as one of:\n\n${loginTable}`,
-    `API keys of ${logins[0]?.organization ?? 'the first Organization'}, and what they may report:\n\n  live   ${keys.live}\n  test   ${keys.test}${paperKey}\n\n${productTable}`,
-    `Send the first event (again: it is counted once):\n\n  ${sendEventLine(baseUrl, keys.live, event)}`,
-    `Ask before the work whose size is not known yet: so much is held for five minutes, or until it is settled:\n\n  ${postLine(`${baseUrl}/api/usage/reservations`, keys.live, reservation)}`,
-    `See what is left:\n\n  ${readEntitlementsLine(baseUrl, keys.live)}`,
+    `API keys of ${logins[0]?.organization ?? 'the first Organization'}, and the products that they may report:\n\n  live   ${keys.live}\n  test   ${keys.test}${paperKey}\n\n${productTable}`,
+    `Send your first event. A repeat is not counted twice:\n\n  ${sendEventLine(baseUrl, keys.live, event)}`,
+    `Reserve units before work whose size is not known yet. They are held for five minutes, or until you settle the reservation:\n\n  ${postLine(`${baseUrl}/api/usage/reservations`, keys.live, reservation)}`,
+    `See what remains:\n\n  ${readEntitlementsLine(baseUrl, keys.live)}`,
   ];
   if (order) {
     const trade = postLine(`${baseUrl}/trade`, keys.trading, order, { 'Idempotency-Key': 'first-trade' });
     const portfolio = readLine(`${baseUrl}/portfolio`, keys.trading);
     sections.push(
       `Look at the markets (${baseUrl}/markets; as pages ${baseUrl}/dashboard/markets) and place a paper order:\n\n  ${trade}`,
-      `See what it made of the portfolio:\n\n  ${portfolio}`,
+      `See the portfolio after the order:\n\n  ${portfolio}`,
     );
   }
   if (database === 'embedded') sections.push(embeddedNotice.trimEnd());

@@ -44,10 +44,10 @@ onStopSignal(
   (signal) => {
     if (!service) {
       // Without a handler, process 1 of a container ignores SIGTERM while it waits for its database.
-      log.info({ signal }, 'stopped before the start was complete');
+      log.info({ signal }, 'stopped before startup was complete');
       exit(0);
     }
-    log.info({ signal }, 'shutting down: finishing what was accepted');
+    log.info({ signal }, 'shutting down after the accepted requests are finished');
     void stop(service);
   },
   () => exit(1),
@@ -75,7 +75,7 @@ log.info(
 if (service.setUpLink && buffer)
   createPlainLog(config.logLevel, buffer).warn(
     service.setUpLink,
-    'Gauge has no operator yet: set it up at this address. Earlier set-up links no longer work.',
+    'Gauge has no operator yet. Open this address to set it up. Earlier set-up links no longer work.',
   );
 // Prints the logins after the log lines of the start.
 buffer?.flushSync();
@@ -96,7 +96,7 @@ async function stop(running: Service): Promise<void> {
     log.info('stopped');
     exit(0);
   } catch (error) {
-    log.fatal({ err: error }, 'the shutdown failed');
+    log.fatal({ err: error }, 'shutdown failed');
     exit(1);
   }
 }

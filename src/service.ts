@@ -136,7 +136,7 @@ function startWork(context: Context, { products: running, services }: Running, d
   const stopping = new AbortController();
   const pastReady = fillDemo(context, running, demo, stopping.signal).catch((error: unknown) => {
     if (!stopping.signal.aborted)
-      log.warn({ err: error }, "the demo's past could not be filled in: the next start continues");
+      log.warn({ err: error }, "the demo's history could not be completed; the next start continues it");
   });
   const afterPast = pastReady.then(() => {
     if (stopping.signal.aborted) return undefined;
@@ -186,7 +186,7 @@ async function fillDemo(
 /** A read-only database, for example, still serves people who need no link. */
 const tryToCreateSetUpLink = (context: Context): Promise<NewLink | undefined> =>
   createSetUpLink(context).catch((error: unknown) => {
-    context.log.warn({ err: error }, 'no set-up link could be made');
+    context.log.warn({ err: error }, 'no set-up link could be created');
     return undefined;
   });
 
@@ -202,7 +202,7 @@ function explainListen(error: NodeJS.ErrnoException, { port, host }: Pick<Config
   switch (error.code) {
     case 'EADDRINUSE':
       return new CannotListenError(
-        `port ${port} of ${host} is in use. Stop what listens there, or set PORT to another one.`,
+        `port ${port} of ${host} is in use. Stop the process that listens there, or set PORT to another port.`,
       );
     case 'EACCES':
       return new CannotListenError(
@@ -226,7 +226,7 @@ async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Pr
       if (newer > 0)
         log.warn(
           { newerMigrations: newer },
-          'the database has been migrated by a newer version: whether this one may run on it is in the changelog',
+          'a newer version has migrated the database; the changelog says whether this version can run on it',
         );
       return;
     } catch (error) {

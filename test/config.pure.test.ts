@@ -259,7 +259,7 @@ describe('the configuration', () => {
       'LIMIT_USAGE_PER_MINUTE',
       'LIMIT_ENTITLEMENTS_PER_MINUTE',
     ]);
-    expect(problems).toContain('  - OPERATOR_TOKEN: must have 32 characters or more');
+    expect(problems).toContain('  - OPERATOR_TOKEN: must have at least 32 characters');
     expect(problems).toContain('  - REDIS_URL: must be a URL like redis://host:6379');
   });
 
@@ -355,7 +355,7 @@ describe('the configuration', () => {
     expect(
       problemsOf({ ...subscribed, OPEN_METEO_BASE_URL: 'https://ensemble-api.open-meteo.com/' }),
     ).toEqual([
-      '  - OPEN_METEO_BASE_URL: must be left out, or https://customer-ensemble-api.open-meteo.com, while OPEN_METEO_API_KEY is set: the free host takes no key',
+      '  - OPEN_METEO_BASE_URL: must be left out, or https://customer-ensemble-api.open-meteo.com, if OPEN_METEO_API_KEY is set, because the free host accepts no key',
     ]);
     for (const key of ['short', 'a key of words', '"abcDEF123456"'])
       expect(problemsOf({ OPEN_METEO_API_KEY: key }).join()).toMatch(/^ {2}- OPEN_METEO_API_KEY: must be/);
@@ -375,12 +375,12 @@ describe('the configuration', () => {
       ...(value === undefined ? {} : { SESSION_KEYS: value }),
     };
     expect(problemsOf(env)).toEqual([
-      '  - SESSION_KEYS: is required in production (make one with: openssl rand -hex 32)',
+      '  - SESSION_KEYS: is required in production. Generate one with: openssl rand -hex 32',
     ]);
   });
 
   it('production refuses a short session key, even as an older one', () => {
-    const problem = '  - SESSION_KEYS: each key must have 16 characters or more in production';
+    const problem = '  - SESSION_KEYS: each key must have at least 16 characters in production';
     expect(problemsOf({ ...production, SESSION_KEYS: `${sessionKey},short` })).toEqual([problem]);
     expect(problemsOf({ ...production, SECRET_KEYS: 'short' })).toEqual([
       problem.replace('SESSION', 'SECRET'),

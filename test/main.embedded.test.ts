@@ -76,13 +76,13 @@ describe('a start that must fail', () => {
       'a port in use',
       (port: number) => ({ PORT: String(port), MARKETS: 'off' }),
       (port: number) =>
-        `Gauge could not start: port ${port} of 127.0.0.1 is in use. Stop what listens there, or set PORT to another one.\n`,
+        `Gauge could not start: port ${port} of 127.0.0.1 is in use. Stop the process that listens there, or set PORT to another port.\n`,
     ],
     [
       'a server that is not Postgres',
       (port: number) => ({ DATABASE_URL: `postgres://gauge:secret-word@127.0.0.1:${port}/gauge` }),
       (port: number) =>
-        `Gauge could not start: what listens at 127.0.0.1:${port} is not Postgres. Correct the host or the port of DATABASE_URL.\n`,
+        `Gauge could not start: the server at 127.0.0.1:${port} is not Postgres. Correct the host or the port of DATABASE_URL.\n`,
     ],
   ])(
     'ends with a sentence and status 1: %s',
@@ -103,14 +103,14 @@ describe('a start that must fail', () => {
 
   it.each([
     ['127.0.0.1:9', 'nothing listens there'],
-    ['database.invalid:5432', 'the name of the host is not known'],
+    ['database.invalid:5432', 'the host name cannot be resolved'],
   ])(
     'waits for a database that is away, and names it: %s',
     async (place, reason) => {
       const started = start({ DATABASE_URL: `postgres://gauge:secret-word@${place}/gauge` });
       const line = await until(() => /^.*Waiting for.*\n/m.exec(started.stdout)?.[0]);
       expect(JSON.parse(line).msg).toBe(
-        `Waiting for Postgres at ${place}: ${reason}. Start it there, or stop Gauge and correct DATABASE_URL.`,
+        `Waiting for Postgres at ${place}: ${reason}. Start Postgres there, or stop Gauge and correct DATABASE_URL.`,
       );
       await setTimeout(1_500);
       expect(started.child.exitCode).toBe(null);
@@ -119,7 +119,7 @@ describe('a start that must fail', () => {
       // The process handles the signal: process 1 of a container would ignore it otherwise.
       started.child.kill('SIGTERM');
       expect(await started.exit).toBe(0);
-      expect(started.stdout).toContain('stopped before the start was complete');
+      expect(started.stdout).toContain('stopped before startup was complete');
     },
     120_000,
   );

@@ -21,7 +21,7 @@ const credentials = {
   unknownKey: 'a key that does not exist',
   ownerSession: "an owner's session",
   memberSession: "a member's session",
-  newcomerSession: 'the session of a person without Organization',
+  newcomerSession: 'the session of a person without an Organization',
   operator: 'the operator token',
   wrongOperator: 'a wrong operator token',
 };
@@ -35,18 +35,18 @@ declare module '../core/reference/names.js' {
 
 export const accountsReference: ReferencePart = {
   tags: {
-    'API keys': `A key belongs to an Organization, not to the person who created it: it keeps working when that person leaves. Its secret is \`org_live_\` or \`org_test_\`
-and 32 letters and digits, and is shown once, in the answer that creates it; only its SHA-256 is stored. A key never acts as a person: it cannot create keys, invite or change plans. Its scopes are fixed
-when it is made.
+    'API keys': `A key belongs to an Organization, not to the person who created it, so it keeps working when that person leaves. Its secret is \`org_live_\` or \`org_test_\`
+followed by 32 letters and digits. The secret is shown once, in the response that creates it; only its SHA-256 is stored. A key cannot act as a person: it cannot create keys, invite people or change plans. Its scopes are fixed
+at creation.
 
-\`state\` follows from the timestamps: \`active\`; \`grace\`, after a rotation until its \`expiresAt\`; \`expired\`; \`revoked\`. Owners and admins change
+\`state\` is derived from the timestamps: \`active\`; \`grace\`, from a rotation until \`expiresAt\`; \`expired\`; \`revoked\`. Owners and admins manage
 keys; every change writes an audit row in the same transaction.`,
-    Webhooks: `What happens is sent to endpoints of the Organization, following [Standard Webhooks](https://www.standardwebhooks.com): a \`POST\` of \`{ type, timestamp, data }\` with the headers
-\`webhook-id\`, \`webhook-timestamp\` and \`webhook-signature\`. Verify it with a library of Standard Webhooks and the endpoint's secret (\`whsec_…\`). Any answer of 2xx within 15 seconds is
-a success; redirects are not followed. Everything else is tried again after 5 seconds, 5 and 30 minutes, 2, 5, 10, 14, 20 and 24 hours, with the same \`webhook-id\`: a message may come more than once and in any
-order, so keep the ids that you have handled. An answer of 410, or five days of nothing but failures, disables the endpoint. Deliveries are kept for 30 days. For owners and admins.`,
-    'Signing in': `People sign in with e-mail and password, and with a code where they have turned on a second factor, and get a session that the service can end at any time: it is over as soon as the person signs out, the password
-changes or the membership ends. Every change from a browser must come from the service's own pages (\`Sec-Fetch-Site\`, else \`Origin\`).`,
+    Webhooks: `Gauge sends notifications to the Organization's endpoints, following [Standard Webhooks](https://www.standardwebhooks.com): a \`POST\` of \`{ type, timestamp, data }\` with the headers
+\`webhook-id\`, \`webhook-timestamp\` and \`webhook-signature\`. Verify it with a Standard Webhooks library and the endpoint's secret (\`whsec_…\`). A 2xx response within 15 seconds is
+a success; redirects are not followed. Anything else is retried after 5 seconds, 5 and 30 minutes, 2, 5, 10, 14, 20 and 24 hours, with the same \`webhook-id\`. A message can arrive more than once and in any
+order, so remember the ids that you have handled. A 410 response, or five days without a success, disables the endpoint. Deliveries are kept for 30 days. Only owners and admins can manage endpoints.`,
+    'Signing in': `People sign in with e-mail and password, and with a code if they use a second factor. The service can end a session at any time; it ends as soon as the person signs out, the password
+changes or the membership ends. Changes from a browser must come from the service's own pages (\`Sec-Fetch-Site\`, else \`Origin\`).`,
   },
   circumstances,
   credentials,

@@ -16,38 +16,38 @@ export interface paths {
         put?: never;
         /**
          * Send usage events
-         * @description Records a batch of 1 to 500 usage events for the Organization of the key, of at most 4,750,000 bytes. The body is UTF-8 JSON, plain or
-         *     compressed (`Content-Encoding: gzip`, `deflate` or `br`; the bound holds after inflating).
+         * @description Records a batch of 1 to 500 usage events for the key's Organization, of at most 4,750,000 bytes. The body is UTF-8 JSON, plain or
+         *     compressed (`Content-Encoding: gzip`, `deflate` or `br`; the limit applies to the decompressed body).
          *
-         *     **202 means durable.** The answer comes after the commit. The totals already include the batch, here and in every later answer of
-         *     the entitlement routes. Without an answer, or after a 5xx, it is unknown whether the batch was recorded: send it again as it was.
+         *     **202 means durable.** The response is sent after the commit. The totals in it, and in every later response of
+         *     the entitlement routes, include the batch. Without a response, or after a 5xx, the batch may or may not have been recorded. Send it again unchanged.
          *
-         *     **Counted once.** `idempotencyKey` names an event within the Organization, for ever or up to the horizon below. A repeat, in a later batch, in the same one or in two requests at
-         *     the same moment, is counted as `deduped` and changes nothing. If its product, metric, quantity, mode or (where given) time differs
-         *     from what was recorded first, the warning `duplicate_mismatch` says so. Live and test share the keys: a live event that repeats a
-         *     test one is not counted, and the warning's `differs` names `livemode`.
+         *     **Counted once.** `idempotencyKey` identifies an event within the Organization, forever or up to the horizon below. A repeat, in a later batch, in the same batch or in a
+         *     concurrent request, is counted as `deduped` and changes nothing. If its product, metric, quantity, mode or (if given) time differs
+         *     from the recorded event, the response has the warning `duplicate_mismatch`. Live and test events share their keys: a live event that repeats a
+         *     test event is not counted, and `differs` in the warning contains `livemode`.
          *
-         *     **Old repeats.** Where the operator of the service has set a horizon for archiving, an event is known for that many whole months after the
-         *     month it occurred in. Repeated later with its `occurredAt` it is refused with `timestamp_out_of_range`, as every event of more than 7 days
-         *     ago; repeated later **without** one it counts again. So repeat within days, and always with `occurredAt`.
+         *     **Old repeats.** If the operator of the service has set a horizon for archiving, an event's key is kept for that many whole months after the
+         *     month of the event. A later repeat with `occurredAt` is refused with `timestamp_out_of_range`, like every event older than 7 days.
+         *     A later repeat **without** `occurredAt` counts again. Repeat events within days, and always with `occurredAt`.
          *
          *     **All or nothing.** If any event breaks a rule, nothing is recorded. The status is that of the first broken rule in this order:
          *     `entitlement_required` (403), `entitlement_read_only` (403), `unknown_metric` (422), `timestamp_out_of_range` (422), `quantity_out_of_range` (422);
-         *     `errors` lists every one. With `Prefer: handling=lenient` (RFC 7240) the good events are recorded, the answer is 202, and `rejected` lists the others. A
-         *     body that does not fit the schema is 400 either way.
+         *     `errors` lists all of them. With `Prefer: handling=lenient` (RFC 7240), the valid events are recorded, the status is 202, and `rejected` lists the others. A
+         *     body that does not match the schema is 400 in both cases.
          *
-         *     **Exact.** Quantities are decimals, added up without rounding. Live and test keys are counted apart.
+         *     **Exact.** Quantities are decimals and are added without rounding. Live and test usage are counted separately.
          *
-         *     **Caps.** A product may have a cap of units per calendar month in UTC, the month of `occurredAt`. Usage above it is
-         *     recorded all the same, and the answer carries the warning `unit_cap_exceeded` with the total of the month.
+         *     **Caps.** A product can have a cap of units per calendar month in UTC. The month is that of `occurredAt`. Usage above the cap is
+         *     still recorded, and the response has the warning `unit_cap_exceeded` with the month's total.
          *
-         *     With `?dryRun=true` the answer is the same and nothing is recorded.
+         *     With `?dryRun=true`, the response is the same and nothing is recorded.
          *
-         *     **CloudEvents 1.0** are taken as `application/cloudevents+json`, one to a request, or `application/cloudevents-batch+json`, in structured mode. `source`, a slash and `id` make the idempotency key (its
-         *     SHA-256 in hex where that has more than 255 characters), `type` is the metric, `subject` the product unless `data.productSlug` is, `time` is `occurredAt`, `data.quantity` the quantity. Other
-         *     attributes and fields of `data` are not looked at. Everything else is as above; `errors` names places in what was sent, and `index` counts from 0.
+         *     **CloudEvents 1.0** are accepted in structured mode as `application/cloudevents+json` (one event) or `application/cloudevents-batch+json`. The idempotency key is `source`, a slash and `id` (or its
+         *     SHA-256 in hex, above 255 characters). `type` is the metric, `data.productSlug` or else `subject` the product, `time` is `occurredAt`, and `data.quantity` the quantity. Other
+         *     attributes and fields of `data` are ignored. Everything else is as above. The pointers in `errors` refer to the body as sent, and `index` counts from 0.
          *
-         *     Takes a key with the scope `usage:write`.
+         *     Requires a key with the scope `usage:write`.
          */
         post: operations["recordUsageEvents"];
         delete?: never;
@@ -64,13 +64,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read what was used
-         * @description Exact sums of the Organization's events in the mode of the key, by the time at which they occurred: one series for each product and metric, with `groupBy=apiKey` for each API
-         *     key that reported them, too. They include every batch that was answered with 202.
+         * Read usage
+         * @description Exact sums of the Organization's events in the key's mode, by the time at which they occurred. One series per product and metric, and with `groupBy=apiKey` also per API
+         *     key that reported them. They include every batch that got a 202.
          *
-         *     A range has at most 400 steps, and all series of an answer together 20,000 points.
+         *     A range can have at most 400 steps, and all series of a response together 20,000 points.
          *
-         *     Takes a key with the scope `usage:read`.
+         *     Requires a key with the scope `usage:read`.
          */
         get: operations["readUsage"];
         put?: never;
@@ -90,9 +90,9 @@ export interface paths {
         };
         /**
          * Read one event
-         * @description The event as it was recorded, with its corrections. An event of the other mode is not found here. `.` and `..` cannot be part of an address: use the lookup for such keys.
+         * @description The event as recorded, with its corrections. Only events in the key's mode are found. `.` and `..` cannot be path segments of a URL; use the lookup for such keys.
          *
-         *     Takes a key with the scope `usage:read`.
+         *     Requires a key with the scope `usage:read`.
          */
         get: operations["getUsageEvent"];
         put?: never;
@@ -114,11 +114,11 @@ export interface paths {
         put?: never;
         /**
          * Look up recorded events
-         * @description For a sender that is unsure: which of 1 to 500 idempotency keys were recorded in the mode of the key, one result for each, in the order of the request. A batch still in flight may be
-         *     recorded after this answer; sending an event again is always safe. An answer has at most 10,000 corrections: if the events have more in total, the answer is `batch_too_large`:
-         *     ask for fewer at once.
+         * @description Shows which of 1 to 500 idempotency keys were recorded in the key's mode, for a sender that is unsure. One result per key, in the order of the request. A batch in flight can still be
+         *     recorded afterwards; sending an event again is always safe. A response has at most 10,000 corrections. If the events have more in total, the response is `batch_too_large`:
+         *     request fewer events at once.
          *
-         *     Takes a key with the scope `usage:read`.
+         *     Requires a key with the scope `usage:read`.
          */
         post: operations["lookUpUsageEvents"];
         delete?: never;
@@ -136,24 +136,24 @@ export interface paths {
         };
         /**
          * List reservations
-         * @description The reservations of the key's Organization in the mode of the key, newest first. At most `limit` at a time; `nextCursor` leads to the next page.
+         * @description The reservations of the key's Organization in the key's mode, newest first. At most `limit` per page; `nextCursor` gets the next page.
          *
-         *     Takes a key with the scope `usage:write`.
+         *     Requires a key with the scope `usage:write`.
          */
         get: operations["listReservations"];
         put?: never;
         /**
          * Reserve usage
-         * @description Holds a quantity for work whose size is known only afterwards, or that must not go beyond a limit when many ask at once. What is held counts against the limits of the entitlement
-         *     until it is settled or released, or until `expiresAt`: nothing has to be called for that.
+         * @description Holds a quantity for work whose size is known only afterwards, or whose concurrent requests must not exceed a limit together. The held quantity counts against the entitlement's limits
+         *     until the reservation is settled or released, or expires at `expiresAt` without a further call.
          *
-         *     **201 means held**, durably. Of a limit that blocks, what was used and what is held never exceed it by what was reserved, on any number of instances. Where it leaves no room the answer is
-         *     `limit_reached` (409) with that limit, and nothing is held; `Retry-After` is there where time will help.
+         *     **201 means durably held.** On any number of instances, no reservation takes used plus held units above a blocking limit. If a blocking limit leaves no room, the response is
+         *     `limit_reached` (409) with that limit, and nothing is held. The response has `Retry-After` if waiting helps.
          *
-         *     **Repeating.** The same idempotency key and body answer the same reservation (200), in whatever state it is; another body is `idempotency_conflict` (409). The event that settles the
-         *     reservation has this key: use no event's key, and for each piece of work a new one.
+         *     **Retries.** The same idempotency key and body return the same reservation (200) in its current state; another body is `idempotency_conflict` (409). The event that settles the
+         *     reservation gets this key, so use a new key for each piece of work and never an event's key.
          *
-         *     Takes a key with the scope `usage:write`.
+         *     Requires a key with the scope `usage:write`.
          */
         post: operations["reserveUsage"];
         delete?: never;
@@ -171,18 +171,18 @@ export interface paths {
         };
         /**
          * Read a reservation
-         * @description A reservation of the key's Organization, in the mode of the key.
+         * @description A reservation of the key's Organization, in the key's mode.
          *
-         *     Takes a key with the scope `usage:write`.
+         *     Requires a key with the scope `usage:write`.
          */
         get: operations["getReservation"];
         put?: never;
         post?: never;
         /**
          * Release a reservation
-         * @description Ends the hold with nothing used. Repeated, it gives the same answer. A settled reservation stays settled, and the answer says so.
+         * @description Ends the hold without usage. A repeat gets the same response. A settled reservation stays settled, and the response shows it.
          *
-         *     Takes a key with the scope `usage:write`.
+         *     Requires a key with the scope `usage:write`.
          */
         delete: operations["releaseReservation"];
         options?: never;
@@ -201,12 +201,12 @@ export interface paths {
         put?: never;
         /**
          * Settle a reservation
-         * @description Ends the hold and records what was used as one usage event with the idempotency key of the reservation, in one commit. `quantity` may be less or more than was held: more is recorded all the
-         *     same, with the warning `reservation_exceeded`. After the hold has expired or was released it is still recorded, with the warning `reservation_expired`, and so it is when the entitlement has ended meanwhile.
+         * @description Ends the hold and records the usage as one event with the reservation's idempotency key, in one commit. `quantity` can be less or more than was held. A larger quantity is still
+         *     recorded, with the warning `reservation_exceeded`. Usage is also recorded after the hold expired or was released, with the warning `reservation_expired`, and after the entitlement ended.
          *
-         *     The same body again is answered alike, with the limits as they stand then; another body is `idempotency_conflict` (409). Without an answer, or after a 5xx, send it again as it was.
+         *     The same body again gets the same response, with current limits; another body is `idempotency_conflict` (409). Without a response, or after a 5xx, send the request again unchanged.
          *
-         *     Takes a key with the scope `usage:write`.
+         *     Requires a key with the scope `usage:write`.
          */
         post: operations["settleReservation"];
         delete?: never;
@@ -226,20 +226,20 @@ export interface paths {
         put?: never;
         /**
          * Correct usage events
-         * @description Sets what 1 to 100 events of the Organization, in the mode of the key, should have counted. An event may be corrected for 35 days after its receipt
-         *     (`timestamp_out_of_range` afterwards) and 1,000 times (`invalid_request`); the operator of the service, and owners and admins on the page of the event, may do it at any time.
+         * @description Corrects the quantities of 1 to 100 events of the Organization in the key's mode. An event can be corrected for 35 days after its receipt
+         *     (`timestamp_out_of_range` afterwards) and 1,000 times (`invalid_request`). The operator of the service, and owners and admins on the event's page, can correct it at any time.
          *
-         *     **An event is a fact, and so is its correction.** The event stays as it was sent, and a repeat of its idempotency key stays a repeat of what was sent. What it counts is moved by the difference, in its own
-         *     hour and month, in the same commit: totals, caps, limits, reports and exports have it when the answer arrives. The number of events does not change, not even with a quantity of 0.
+         *     **A correction does not change the recorded event.** A repeat of the event's idempotency key is still compared with the event as sent. The correction changes the counted quantity in the event's own
+         *     hour and month, in the same commit: totals, caps, limits, reports and exports include it when the response arrives. The number of events stays the same, even with a quantity of 0.
          *
-         *     **All or nothing.** If any correction breaks a rule, none is made; `errors` lists every one. Corrections of one event in a request follow each other.
+         *     **All or nothing.** If any correction breaks a rule, none is made; `errors` lists all of them. Several corrections of one event in a request are applied in order.
          *
-         *     **Repeating.** A `correctionKey` that was used before is counted as `deduped` and changes nothing; with another event, quantity or reason it is `idempotency_conflict` (409). Without an answer, or after a
-         *     5xx, send the request again as it was.
+         *     **Retries.** A repeated `correctionKey` is counted as `deduped` and changes nothing; with another event, quantity or reason it is `idempotency_conflict` (409). Without a response, or after a
+         *     5xx, send the request again unchanged.
          *
-         *     Events of archived months are no longer here and are `event_not_found`, as is a key that was never recorded. Each request that changes something is one entry in the audit log.
+         *     Events of archived months get `event_not_found`, like keys that were never recorded. Each request that changes something writes one entry to the audit log.
          *
-         *     Takes a key with the scope `usage:correct`.
+         *     Requires a key with the scope `usage:correct`.
          */
         post: operations["correctUsage"];
         delete?: never;
@@ -258,9 +258,9 @@ export interface paths {
         /**
          * List entitlements
          * @description The entitlements of the key's Organization that are in effect now, ordered by `productSlug`, each with the balance of the current
-         *     month in the key's mode. At most `limit` at once; `nextCursor` leads to the next page. Balances include every batch that was answered with 202.
+         *     month in the key's mode. At most `limit` per page; `nextCursor` gets the next page. Balances include every batch that got a 202.
          *
-         *     Takes a key with the scope `entitlements:read`.
+         *     Requires a key with the scope `entitlements:read`.
          */
         get: operations["listEntitlements"];
         put?: never;
@@ -280,9 +280,9 @@ export interface paths {
         };
         /**
          * Read one entitlement
-         * @description The entitlement for a product, if it is in effect now, with the balance of the current month in the mode of the key. An unknown product and one without an entitlement answer alike.
+         * @description The entitlement for a product, if it is in effect now, with the balance of the current month in the key's mode. An unknown product gets the same response as one without an entitlement.
          *
-         *     Takes a key with the scope `entitlements:read`.
+         *     Requires a key with the scope `entitlements:read`.
          */
         get: operations["getEntitlement"];
         put?: never;
@@ -304,13 +304,13 @@ export interface paths {
         put?: never;
         /**
          * Check up to 50 products
-         * @description Answers for 1 to 50 product slugs whether the Organization may use them now: one result for each slug, in the order of the request. A denial is an
-         *     answer (200), not an error. The body has at most 256 KiB.
+         * @description Checks for 1 to 50 product slugs whether the Organization may use them now. The response has one result per slug, in the order of the request. A denial is a
+         *     result (200), not an error. The body can have at most 256 KiB.
          *
-         *     `allowed` is true for a live entitlement, above its cap, too: `overCap` and `remaining` tell, and the caller decides. Only a limit that blocks
-         *     makes it false, with the reason `limit_reached`: with `items` if the `quantity` would go beyond it, without a quantity if it is reached. An answer promises nothing for later: a reservation does.
+         *     `allowed` is true for a live entitlement, even above its cap; use `overCap` and `remaining` to decide. Only a blocking limit
+         *     makes it false, with the reason `limit_reached`: for an item with a `quantity`, if the quantity would exceed the limit; otherwise, if the limit is reached. A result guarantees nothing for later; a reservation does.
          *
-         *     Takes a key with the scope `entitlements:read`.
+         *     Requires a key with the scope `entitlements:read`.
          */
         post: operations["checkEntitlements"];
         delete?: never;
@@ -328,10 +328,10 @@ export interface paths {
         };
         /**
          * List markets with their prices
-         * @description Every weather market that is not yet `finalized`, with its prices, from the present snapshot. `status` reaches the finalized ones, too. All come at
-         *     once, or page by page with `limit`. What a market settles on is taken from its rules alone; one whose subject is not certain, or not forecast here (rain),
-         *     has `station` and `bracket` `null`, says why in `problem`, and settles by the venue's word.
-         *     Prices are those of the book's best levels; `null` where there are no bids or asks.
+         * @description Every weather market that is not yet `finalized`, with its prices, from the current snapshot. Use `status` for finalized markets. All are returned at
+         *     once, or in pages with `limit`. The subject of a market is taken from its rules alone. A market whose subject is uncertain, or not forecast here (rain),
+         *     has `station` and `bracket` `null` and the reason in `problem`, and settles by the venue's result.
+         *     Prices are the best levels of the book; `null` without bids or asks.
          */
         get: operations["listMarkets"];
         put?: never;
@@ -351,14 +351,14 @@ export interface paths {
         };
         /**
          * List trading signals
-         * @description Purchases that the forecast supports, at what they would really cost: the asks in the book, level by level, plus the venue's fee.
+         * @description Purchases that the forecast supports, at their real cost: the asks in the book, level by level, plus the venue's fee.
          *
-         *     Exactly one bracket of an event wins, so they are sized together: Kelly's rule finds the purchases of YES and NO over all brackets that make the bankroll grow fastest; a quarter of
-         *     that is used, within caps per market, event and climate date. A purchase may therefore be a hedge: it costs more than it is worth by itself, and pays where the others lose. Each signal gives its
-         *     break-even probability, the share of the bankroll it takes, and its reasons.
+         *     Exactly one bracket of an event wins, so the brackets are sized together. Kelly's rule finds the purchases of YES and NO over all brackets that make the bankroll grow fastest. A quarter of
+         *     that is used, within caps per market, event and climate date. A purchase can therefore be a hedge: it costs more than it is worth alone, and pays where the others lose. Each signal has its
+         *     break-even probability, its share of the bankroll, and its reasons.
          *
-         *     A signal is let through by the `gate` of its station and lead: only where there is enough evidence that calibrated forecasts are ahead of the prices that could be paid, spread and fees included. `events` gives for each
-         *     event the state of its gate, what its signals can lose together, and why each of the other sides has no signal; where `isWithheld` is true it would have had one.
+         *     A signal must pass the `gate` of its station and lead, which opens only with enough evidence that calibrated forecasts beat the available prices, including spread and fees. For each event, `events` has
+         *     the state of the gate, the maximum joint loss of its signals, and the reason why each other side has no signal. If `isWithheld` is true, only the closed gate withheld the signal.
          *
          *     A signal is neither advice nor an order: `POST /trade` checks everything again.
          */
@@ -380,16 +380,16 @@ export interface paths {
         };
         /**
          * Read the forecast for a station
-         * @description For each local climate day that has markets: the distribution of the day's maximum temperature, the probability of each bracket, what the station has
-         *     reported so far, and what the forecast was made from. `asOf`, `ageSeconds` and `stale` refer to the markets, as everywhere; forecasts are updated less often,
-         *     and `forecastAgeSeconds` is their age.
+         * @description For each local climate day with markets: the distribution of the day's maximum temperature, the probability of each bracket, the station's
+         *     reports so far, and the sources of the forecast. As on other routes, `asOf`, `ageSeconds` and `stale` refer to the markets. Forecasts are updated less often;
+         *     `forecastAgeSeconds` is their age.
          *
          *     Forecasts are calibrated against the outcomes of earlier ones: each day names the fit (`method`, `fit`, `seasonalFit`), the uncorrected values of the members (`rawMeanF`, `rawStandardDeviationF`), and,
-         *     if a simpler method was used, why (`fallback`). A fit knows only what was known before it was made (`knownThrough`). `distribution` is what quantiles and
-         *     probabilities are taken from: calibrated forecasts are logistic, with heavier tails than a normal distribution.
+         *     if a simpler method was used, the reason (`fallback`). A fit uses only data from before it was made (`knownThrough`). Quantiles and
+         *     probabilities are taken from `distribution`. Calibrated forecasts are logistic, with heavier tails than a normal distribution.
          *
-         *     While the day is running, its forecast continues from what has been observed (`method` `same_day`): the extreme is what has been reached, or what is still to come if that exceeds it. `running` says what was
-         *     known and when, how likely it is that the extreme has already been reached, and what that was learned from. Brackets that can no longer win have a probability of 0; none has 1 before the day's own report is published.
+         *     During the day, its forecast continues from the observations (`method` `same_day`): the extreme is the value reached so far, or a later value that exceeds it. `running` has the
+         *     observations and their time, the probability that the extreme has already been reached, and the fit. Brackets that can no longer win have a probability of 0; none has 1 before the day's own report is published.
          */
         get: operations["getForecast"];
         put?: never;
@@ -409,7 +409,7 @@ export interface paths {
         };
         /**
          * List stations
-         * @description Where the markets settle: the station, the report that decides, the day that it covers, and how well that was verified on settled markets, before and since another company began to relay the report. A neighbouring airport has a different maximum on half of the days. Hourly markets settle on the areas of the venue’s own index.
+         * @description Where the markets settle: the station, the deciding report, the day it covers, and how well this was verified on settled markets, before and since another company began to relay the report. A neighbouring airport has a different maximum on half of the days. Hourly markets settle on the areas of the venue’s own index.
          */
         get: operations["listStations"];
         put?: never;
@@ -494,28 +494,28 @@ export interface paths {
         put?: never;
         /**
          * Place an order
-         * @description Buys or sells contracts of one side of a market at the limit price or better: at once, or by waiting in the book. The answer comes when it is durable: **201 says what became of the order**, not that it was received.
+         * @description Buys or sells contracts of one side of a market at the limit price or better, at once or by resting in the book. The response is sent after the commit: **201 has the outcome of the order**, not just its receipt.
          *
-         *     **Once.** `Idempotency-Key` names the order within the Organization. After a time-out, a 503 or a lost connection send the same request again: if it was carried out, the same trade comes back (200), also when
+         *     **Retries.** `Idempotency-Key` identifies the order within the Organization. After a time-out, a 503 or a lost connection, send the same request again. If the order was placed, you get the same trade (200), even if
          *     the market has closed since; if not, it is placed now. The same key with another order is a `409`.
          *
-         *     **Paper orders** take the same way as live ones up to the last step. They walk the venue's order book level by level and take what stands there: a contract that one order of the Organization took is
-         *     gone for its next one, until the venue shows another book. They sell at the bid, and pay the venue's fee: 7% of contracts · price · (1 − price) · the multiplier of the series or event,
-         *     up to $0.000001 for each level. Each level's balance change is rounded down to $0.0001, and what an order has overpaid by that is given back with its next ones.
+         *     **Paper orders** are processed like live orders up to the last step. They fill against the venue's order book level by level. A contract that one order of the Organization took is
+         *     not available to its next order until the venue shows another book. They sell at the bid and pay the venue's fee: 7% of contracts · price · (1 − price) · the multiplier of the series or event,
+         *     rounded up to $0.000001 for each level. Each level's balance change is rounded down to $0.0001; the overpaid rounding is refunded with the next fills.
          *
-         *     A paper order is on its way for a moment (`PAPER_LATENCY_MS` of the service's configuration, 250 ms), as a live one is: it is checked, travels, and is matched with the book as it stands then. What has gone meanwhile is
-         *     a miss: the trade is `cancelled` or `partially_filled`, and its `reason` says how much was gone. A repeat is answered at once.
+         *     A paper order is delayed like a live order (`PAPER_LATENCY_MS` of the service's configuration, 250 ms): it is checked, delayed, and then matched with the current book. Contracts that are gone by then
+         *     are a miss: the trade is `cancelled` or `partially_filled`, and its `reason` has the number. A repeat gets its response without delay.
          *
-         *     **Orders that wait** (`good_till_cancelled`, `good_till_time`) take what they can at once, unless `postOnly`; the rest is `resting`, and `DELETE /trades/{id}` cancels it. On paper it stands behind all that the book shows at its price,
-         *     and is filled by the venue's prints alone: those of takers on the other side, at its price or through it, once what stood before it is traded. It pays the fee of a maker. Until it ends it keeps back its money or contracts.
+         *     **Resting orders** (`good_till_cancelled`, `good_till_time`) take what they can at once, unless `postOnly`. The rest is `resting`, and `DELETE /trades/{id}` cancels it. A paper order queues behind all contracts in the book at its price
+         *     and is filled only by the venue's trades: takers on the other side, at its price or through it, after the queue ahead has traded. It pays the maker's fee. Until it ends, its cash or contracts stay reserved.
          *
-         *     **Live orders** need a live key, the live switch of the server, and the Organization named in its configuration. The order is stored before it is sent. If the venue's answer is lost it stays `pending` and is looked up,
-         *     never sent again: read `GET /trades/{id}` until `finishedAt` is there.
+         *     **Live orders** need a live key, the live switch of the server, and the Organization named in its configuration. The order is stored before it is sent. If the venue's response is lost, the order stays `pending` and is looked up,
+         *     never sent again: read `GET /trades/{id}` until `finishedAt` is set.
          *
-         *     **Checks**, in this order: the market and its data, the position that is sold, the price that can be had, the Organization's access to markets, its limits and switches, the cash. Cash counts without what pending orders may still take.
-         *     Where an Organization may only read markets, orders pass that close what it holds. There is no selling short: to bet against a side buy the other one. Buying the side that is not held closes pairs of YES and NO, each of which pays a dollar at once.
+         *     **Checks**, in this order: the market and its data, the position to sell, the available price, the Organization's access to markets, its limits and switches, the cash. Cash excludes what is reserved for pending orders.
+         *     An Organization with read access to markets can still close positions. Short selling is not possible: to bet against a side, buy the other. Buying the opposite of a held side closes pairs of YES and NO; each pair pays a dollar at once.
          *
-         *     Takes a key with the scope `trading:write`.
+         *     Requires a key with the scope `trading:write`.
          */
         post: operations["placeOrder"];
         delete?: never;
@@ -533,9 +533,9 @@ export interface paths {
         };
         /**
          * List trades
-         * @description Every accepted order of the key's Organization, from all its keys and people, newest first, including those that filled nothing. Refused orders are not listed. A test key lists paper trades only.
+         * @description All accepted orders of the key's Organization, from all its keys and people, newest first, including orders without fills. Refused orders are not listed. A test key lists only paper trades.
          *
-         *     Takes a key with the scope `trading:read`.
+         *     Requires a key with the scope `trading:read`.
          */
         get: operations["listTrades"];
         put?: never;
@@ -555,21 +555,21 @@ export interface paths {
         };
         /**
          * Read one trade
-         * @description The outcome of an order. For a live order that is `pending`, ask again until `finishedAt` is set. A test key sees paper trades only.
+         * @description The outcome of an order. For a `pending` live order, repeat the request until `finishedAt` is set. A test key can read only paper trades.
          *
-         *     Takes a key with the scope `trading:read`.
+         *     Requires a key with the scope `trading:read`.
          */
         get: operations["getTrade"];
         put?: never;
         post?: never;
         /**
          * Cancel an order
-         * @description Removes what is not filled yet from the book. The answer is the trade as it is then, even if it had already ended: **a fill that crossed the cancellation is included.**
+         * @description Removes the unfilled contracts from the book. The response is the trade at that time, even if it had already ended. **It includes a fill that crossed the cancellation.**
          *
-         *     A paper order is first filled by what was printed up to the cancellation. A live one is cancelled at the venue, whose answer is final. While that is not known, or the prints cannot be read,
-         *     the trade stays `resting` with a `reason` that says so; its end follows, and asking again changes nothing.
+         *     A paper order is first filled by the trades up to the cancellation. A live order is cancelled at the venue, whose response is final. While the venue's response or the market's trades are unknown,
+         *     the trade stays `resting` with a `reason`, and ends later. Repeating the request changes nothing.
          *
-         *     Takes a key with the scope `trading:write`.
+         *     Requires a key with the scope `trading:write`.
          */
         delete: operations["cancelOrder"];
         options?: never;
@@ -588,11 +588,11 @@ export interface paths {
         put?: never;
         /**
          * Decrease an order
-         * @description Reduces the contracts still to be filled. The order keeps its place in the queue. Its `contracts` become what was filled plus what remains; cash reserved for the rest is released.
+         * @description Reduces the contracts that can still be filled. The order keeps its place in the queue. Its `contracts` become the filled plus the remaining contracts; cash reserved for the rest is released.
          *
-         *     The same request again changes nothing. More than may still be filled is refused: to buy more, place another order.
+         *     The same request again changes nothing. A larger number is refused; to buy more, place another order.
          *
-         *     Takes a key with the scope `trading:write`.
+         *     Requires a key with the scope `trading:write`.
          */
         post: operations["decreaseOrder"];
         delete?: never;
@@ -613,19 +613,19 @@ export interface paths {
          * @description The Organization's cash, open positions, and profit and loss. The first request opens the paper account with its play money (`PAPER_CASH` of the service's configuration); a live
          *     account is as booked from the venue.
          *
-         *     **Value.** `liquidationValue` is what the positions could be turned into at this moment: each is sold into the whole depth of the bids of its side, after the taker's fee with its roundings. Contracts that
-         *     have no bids (`unsellableContracts`) count as nothing. It is not the middle between bid and ask, at which no trade happens. What the Organization's own paper orders have just taken from the book is not deducted: it
-         *     returns with the venue's next book. Where a market has ended, `valuation` says what the value rests on.
+         *     **Value.** `liquidationValue` is the proceeds of selling all positions now into the full depth of the bids, after the taker's fee and rounding. Contracts without
+         *     bids (`unsellableContracts`) count as 0. It is not the mid price, at which no trade happens. Contracts that the Organization's own paper orders just took from the book are not deducted; they
+         *     return with the venue's next book. For a market that has ended, `valuation` names the basis of the value.
          *
-         *     **Profit and loss** is without fees; `fees` stand apart. `deposits + transfers + realisedPnl + unrealisedPnl − fees = equity`, to the millionth.
+         *     **Profit and loss** excludes fees; `fees` are separate. `deposits + transfers + realisedPnl + unrealisedPnl − fees = equity`, to the millionth.
          *
-         *     **Events.** Exactly one bracket of a day wins, and every threshold of an hour that is passed, so the positions of an event are netted: `worstCase` is what they make in the worst of its outcomes. A void market, which gives back what was paid, is not among them.
+         *     **Events.** Exactly one bracket of a day wins, and for an hour every threshold passed, so the positions of an event are netted: `worstCase` is their profit or loss in the worst outcome. A void market, which refunds the cost, is not included.
          *
          *     A test key reads paper portfolios only.
          *
-         *     Money is as of this request. The marks are as of `asOf`; without any market data they are `null`, `sources` says why, and the rest is answered all the same.
+         *     Cash is as of this request, and marks are as of `asOf`. Without market data the marks are `null`, `sources` shows why, and the other fields are still returned.
          *
-         *     Takes a key with the scope `trading:read`.
+         *     Requires a key with the scope `trading:read`.
          */
         get: operations["getPortfolio"];
         put?: never;
@@ -655,7 +655,7 @@ export interface paths {
          *
          *     Profit and loss assume that each fill was held, for a minute or to the end of its market: the value of the fills themselves, whatever was traded afterwards. At most 92 days per request; a test key reads paper only.
          *
-         *     Takes a key with the scope `trading:read`.
+         *     Requires a key with the scope `trading:read`.
          */
         get: operations["getExecution"];
         put?: never;
@@ -674,10 +674,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What am I?
-         * @description The metadata of the calling key, and its Organization. Lets a runtime check at startup that its key works, which mode it is in and when it expires.
+         * Read the calling key
+         * @description The metadata of the calling key, and its Organization. A runtime can use it at startup to check that its key works, its mode and its expiry.
          *
-         *     Takes any valid key, whatever its scopes.
+         *     Accepts any valid key, whatever its scopes.
          */
         get: operations["getOwnApiKey"];
         put?: never;
@@ -697,16 +697,16 @@ export interface paths {
         };
         /**
          * List API keys
-         * @description The Organization's keys in every state, newest first; every member may read them. Never a secret. The headers say how many keys may still be created or rotated within the hour.
+         * @description The Organization's keys in every state, newest first, without secrets. Every member can read them. The headers show how many more keys can be created or rotated in this hour.
          */
         get: operations["listApiKeys"];
         put?: never;
         /**
          * Create an API key
-         * @description For owners and admins. The secret is returned only in this response; only its SHA-256 is stored. The key works from the next request on.
+         * @description For owners and admins. The secret is returned only in this response; Gauge stores only its SHA-256. The key works at once.
          *
-         *     An Organization can create or rotate at most 10 keys within an hour, across all its people and all instances of the service; `RateLimit` says how many are left. A
-         *     refused request does not count.
+         *     An Organization can create or rotate at most 10 keys within an hour, across all its members and all instances of the service; `RateLimit` has the number left. Refused
+         *     requests do not count.
          */
         post: operations["createApiKey"];
         delete?: never;
@@ -724,14 +724,14 @@ export interface paths {
         };
         /**
          * Read one API key
-         * @description The metadata of a key, in whatever state it is; every member may read it. Never the secret.
+         * @description The metadata of a key in any state, without its secret. Every member can read it.
          */
         get: operations["getApiKey"];
         put?: never;
         post?: never;
         /**
          * Revoke an API key
-         * @description For owners and admins. The key stops working with the next request, on every instance, in grace or not; that cannot be undone. A key that is revoked already stays as it is: the answer is the same and no audit row is written.
+         * @description For owners and admins. The key, active or in grace, stops working at the next request on every instance. This cannot be undone. Revoking a revoked key changes nothing: the response is the same and no audit row is written.
          */
         delete: operations["revokeApiKey"];
         options?: never;
@@ -750,10 +750,10 @@ export interface paths {
         put?: never;
         /**
          * Rotate an API key
-         * @description For owners and admins. Makes a new key with the name, scopes, mode and expiry of the old one. The old key stays valid for `graceMinutes`, or until its own
-         *     expiry if that comes first; its state is `grace` until then, and `graceMinutes: 0` ends it with this request. The body may be left out.
+         * @description For owners and admins. Creates a new key with the name, scopes, mode and expiry of the old key. The old key has the state `grace` and stays valid for `graceMinutes`, or until its own
+         *     expiry if that comes first. `graceMinutes: 0` expires it with this request. The body is optional.
          *
-         *     Counts towards the 10 keys an hour of the Organization. A key is rotated once; after that, rotate its successor.
+         *     Counts towards the 10 keys an hour of the Organization. A key can be rotated once; after that, rotate its successor.
          */
         post: operations["rotateApiKey"];
         delete?: never;
@@ -771,13 +771,13 @@ export interface paths {
         };
         /**
          * List webhook endpoints
-         * @description The Organization's endpoints. Never a secret.
+         * @description The Organization's endpoints, without secrets.
          */
         get: operations["listWebhooks"];
         put?: never;
         /**
          * Create a webhook endpoint
-         * @description The secret is returned only in this response. The endpoint receives what happens from now on. An Organization has at most 20 endpoints.
+         * @description The secret is returned only in this response. The endpoint receives messages created from now on. An Organization can have at most 20 endpoints.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -795,18 +795,18 @@ export interface paths {
         };
         /**
          * Read one webhook endpoint
-         * @description The endpoint and its state. Never its secret.
+         * @description The endpoint and its state, without its secret.
          */
         get: operations["getWebhook"];
         /**
          * Change a webhook endpoint
-         * @description Replaces the settings of the endpoint; repeating it changes nothing. An endpoint that is enabled again starts with a clean record. Deliveries waiting for an endpoint that is disabled are given up.
+         * @description Replaces the settings of the endpoint; a repeat changes nothing. Enabling an endpoint clears its record of failures. Disabling it fails its waiting deliveries.
          */
         put: operations["updateWebhook"];
         post?: never;
         /**
          * Delete a webhook endpoint
-         * @description Nothing is sent to it from now on, and its deliveries can no longer be read.
+         * @description Stops all deliveries to the endpoint. Its deliveries can no longer be read.
          */
         delete: operations["deleteWebhook"];
         options?: never;
@@ -825,8 +825,8 @@ export interface paths {
         put?: never;
         /**
          * Rotate the secret of a webhook endpoint
-         * @description Creates a new secret. For `graceMinutes` each message carries two signatures, one of each secret, so the receiver can be given the new one without a gap; `0` ends the
-         *     old one at once. A secret from before the last rotation ends in any case. The body may be left out.
+         * @description Creates a new secret. For `graceMinutes`, each message has two signatures, one per secret, so you can change the secret at the receiver without a gap. `0` ends the
+         *     old secret at once. Any earlier secret ends at once. The body is optional.
          */
         post: operations["rotateWebhookSecret"];
         delete?: never;
@@ -846,7 +846,7 @@ export interface paths {
         put?: never;
         /**
          * Send a test message
-         * @description Sends a message of type `webhook.test` to this endpoint alone, as any other message is sent. Look for it among the deliveries.
+         * @description Sends a message of type `webhook.test` to this endpoint only, in the same way as any other message. It appears among the deliveries.
          */
         post: operations["testWebhook"];
         delete?: never;
@@ -864,7 +864,7 @@ export interface paths {
         };
         /**
          * List deliveries
-         * @description What was sent to an endpoint, what became of it, and what waits.
+         * @description The endpoint's messages: delivered, failed and waiting.
          */
         get: operations["listWebhookDeliveries"];
         put?: never;
@@ -884,7 +884,7 @@ export interface paths {
         };
         /**
          * Read one delivery
-         * @description What was sent, and how each attempt went.
+         * @description The message and the result of each attempt.
          */
         get: operations["getWebhookDelivery"];
         put?: never;
@@ -906,7 +906,7 @@ export interface paths {
         put?: never;
         /**
          * Resend a delivery
-         * @description Resends it at once, whatever its status, with the same `webhook-id`; the retry schedule starts again.
+         * @description Resends the message at once, whatever its status, with the same `webhook-id`. The retry schedule starts again.
          */
         post: operations["resendWebhookDelivery"];
         delete?: never;
@@ -926,7 +926,7 @@ export interface paths {
         put?: never;
         /**
          * Resend failed deliveries
-         * @description Resends all failed deliveries to the endpoint of messages since the given time.
+         * @description Resends the endpoint's failed deliveries whose messages were created since the given time.
          */
         post: operations["resendFailedWebhookDeliveries"];
         delete?: never;
@@ -944,23 +944,23 @@ export interface paths {
         };
         /**
          * The sign-in form
-         * @description A page that works without scripts. Anyone who is already signed in is redirected.
+         * @description A page that works without JavaScript. Anyone already signed in is redirected.
          */
         get: operations["getSignInForm"];
         put?: never;
         /**
          * Sign in
-         * @description Starts a session and ends the one that the browser had. The answer is the same, and takes as long, for an unknown address and for a wrong password. A session lasts 30 days
-         *     from the sign-in, and 7 days without a request.
+         * @description Starts a session and ends the browser's earlier one. The response to an unknown address and to a wrong password is the same and takes the same time. A session ends 30 days
+         *     after the sign-in, or after 7 days without a request.
          *
-         *     After 3 failures of an account, from wherever they come, the answers slow down, up to 16 s; a browser in which the account has signed in before (the signed cookie `gauge_device`) has a count of its
-         *     own. After 10 failures of an account from one network, or 50 from an address, within 15 minutes sign-ins from there are refused with 429. Successes do not count.
+         *     After 3 failures for an account from any address, responses are delayed by up to 16 s. A browser in which the account has signed in before (signed cookie `gauge_device`) has its own
+         *     count. After 10 failures for an account from one network, or 50 from an address, within 15 minutes, further sign-ins from there get 429. Successes do not count.
          *
-         *     A person who has turned on a second factor gets no session yet: browsers are sent on to `/login/code`, and with `Accept: application/json` the answer is a 401 that says so. The cookie
-         *     of either is good for 10 minutes and 5 codes: post the form field `code` with it to `/login/code`, a code of the authenticator app or a recovery code, each of which is accepted once.
-         *     The answer is then as from here, and after 10 wrong codes of an account within 15 minutes, on all pages that take one together, codes are refused with 429.
+         *     A person with a second factor does not get a session yet. Browsers are redirected to `/login/code`; with `Accept: application/json`, the response is a 401 that asks for the code. Its cookie
+         *     is valid for 10 minutes and 5 codes. Post the form field `code` with it to `/login/code`: a code of the authenticator app or a recovery code. Each code is accepted once.
+         *     That response is the same as here. After 10 wrong codes for an account within 15 minutes, counted over all pages that ask for one, codes get 429.
          *
-         *     With `Accept: application/json` a failure is a problem document, otherwise the form with a message.
+         *     With `Accept: application/json`, a failure is a problem document; otherwise it is the form with a message.
          */
         post: operations["signIn"];
         delete?: never;
@@ -980,7 +980,7 @@ export interface paths {
         put?: never;
         /**
          * Sign out
-         * @description Ends the session at once, wherever its cookie may have been copied to, or a sign-in that waits for its second factor. Without a session, nothing happens; the answer is the same.
+         * @description Ends the session at once, including copies of its cookie, or a sign-in that waits for its second factor. Without a session, nothing happens and the response is the same.
          */
         post: operations["signOut"];
         delete?: never;
@@ -997,8 +997,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who is signed in?
-         * @description The person, their current Organization and role in it, and all Organizations they belong to.
+         * Read the session
+         * @description The person, their current Organization and role, and all their Organizations.
          */
         get: operations["getSession"];
         put?: never;
@@ -1020,7 +1020,7 @@ export interface paths {
         put?: never;
         /**
          * Choose the current Organization
-         * @description For people who belong to several. Every later request of this session is about the chosen one. As a form (`application/x-www-form-urlencoded`) it answers 303 to the dashboard.
+         * @description For people who belong to several Organizations. Later requests of this session use the chosen one. A form (`application/x-www-form-urlencoded`) gets a 303 to the dashboard.
          */
         post: operations["chooseOrganization"];
         delete?: never;
@@ -1058,14 +1058,14 @@ export interface paths {
         };
         /**
          * Read a product
-         * @description A product as it was declared, for all Organizations.
+         * @description A declared product, for all Organizations.
          */
         get: operations["getProduct"];
         /**
          * Declare a product
-         * @description Creates the product or replaces its settings with those declared. The slug never changes, and products are not deleted: usage was recorded under them.
+         * @description Creates the product or replaces its settings. The slug never changes. Products cannot be deleted, because usage was recorded for them.
          *
-         *     A change takes effect on the next request. While the product is `archived`, no entitlement to it is in effect: usage events get 403 `entitlement_required`, and checks say that it is not allowed; restored, all is as it was. A new `usageMetric` counts from zero; earlier usage stays under the earlier metric. `unitCap` and `maxQuantity` are kept with every digit that was sent.
+         *     A change takes effect on the next request. While the product is `archived`, no entitlement to it is in effect: usage events get 403 `entitlement_required` and checks deny it. Restoring it brings everything back. A new `usageMetric` counts from zero; earlier usage stays under the earlier metric. `unitCap` and `maxQuantity` keep every digit that you send.
          */
         put: operations["putProduct"];
         post?: never;
@@ -1084,7 +1084,7 @@ export interface paths {
         };
         /**
          * List the entitlements of an Organization
-         * @description All that were declared, whether or not they are in effect now, ordered by product.
+         * @description All declared entitlements, in effect or not, ordered by product.
          */
         get: operations["listGrants"];
         put?: never;
@@ -1104,18 +1104,18 @@ export interface paths {
         };
         /**
          * Read an entitlement of an Organization
-         * @description As it was declared, whether or not it is in effect now.
+         * @description The declared entitlement, in effect or not.
          */
         get: operations["getGrant"];
         /**
          * Declare an entitlement
-         * @description Entitles the Organization to the product, or replaces the entitlement with the one declared. It takes effect on the next request, on every instance. There is one entitlement for each Organization and product. A `unitCap` of its own applies in place of that of the product, from the next event on; what is left out is not kept, nor are limits and thresholds.
+         * @description Grants the Organization the product, or replaces the existing entitlement. It takes effect on the next request, on every instance. Each Organization has one entitlement per product. Its own `unitCap` replaces that of the product, from the next event on. Fields that you leave out are reset, including limits and thresholds.
          */
         put: operations["putGrant"];
         post?: never;
         /**
          * Withdraw an entitlement
-         * @description Takes effect on the next request, on every instance. What was used stays recorded.
+         * @description Takes effect on the next request, on every instance. Recorded usage stays.
          */
         delete: operations["deleteGrant"];
         options?: never;
@@ -1132,11 +1132,11 @@ export interface paths {
         };
         /**
          * Read the usage of all customers
-         * @description For a billing system: what each Organization used of each product, as exact sums of its events by the time at which they occurred. Periods without events have no row.
+         * @description For billing systems: the usage of each Organization and product, as exact sums of events by the time at which they occurred. Periods without events have no row.
          *
-         *     At most 366 days, of hours 31. With `Accept: text/csv` or `format=csv` the answer is one file with all rows, whose columns are the fields in their order.
+         *     At most 366 days, or 31 days by hour. With `Accept: text/csv` or `format=csv`, the response is one file with all rows; its columns are the fields in their order.
          *
-         *     An event may be reported up to seven days after it occurred: the sums of a month are final on the eighth of the next.
+         *     An event can be reported up to seven days after it occurred, so the sums of a month are final on the eighth of the next month.
          */
         get: operations["listCustomerUsage"];
         put?: never;
@@ -1158,17 +1158,17 @@ export interface paths {
         put?: never;
         /**
          * Correct an Organization's usage events
-         * @description Sets what 1 to 100 events, live or test and however old, should have counted.
+         * @description Corrects the quantities of 1 to 100 events, live or test and of any age.
          *
-         *     **An event is a fact, and so is its correction.** The event stays as it was sent, and a repeat of its idempotency key stays a repeat of what was sent. What it counts is moved by the difference, in its own
-         *     hour and month, in the same commit: totals, caps, limits, reports and exports have it when the answer arrives. The number of events does not change, not even with a quantity of 0.
+         *     **A correction does not change the recorded event.** A repeat of the event's idempotency key is still compared with the event as sent. The correction changes the counted quantity in the event's own
+         *     hour and month, in the same commit: totals, caps, limits, reports and exports include it when the response arrives. The number of events stays the same, even with a quantity of 0.
          *
-         *     **All or nothing.** If any correction breaks a rule, none is made; `errors` lists every one. Corrections of one event in a request follow each other.
+         *     **All or nothing.** If any correction breaks a rule, none is made; `errors` lists all of them. Several corrections of one event in a request are applied in order.
          *
-         *     **Repeating.** A `correctionKey` that was used before is counted as `deduped` and changes nothing; with another event, quantity or reason it is `idempotency_conflict` (409). Without an answer, or after a
-         *     5xx, send the request again as it was.
+         *     **Retries.** A repeated `correctionKey` is counted as `deduped` and changes nothing; with another event, quantity or reason it is `idempotency_conflict` (409). Without a response, or after a
+         *     5xx, send the request again unchanged.
          *
-         *     Events of archived months are no longer here and are `event_not_found`, as is a key that was never recorded. Each request that changes something is one entry in the audit log.
+         *     Events of archived months get `event_not_found`, like keys that were never recorded. Each request that changes something writes one entry to the audit log.
          */
         post: operations["correctCustomerUsage"];
         delete?: never;
@@ -1192,8 +1192,8 @@ export interface paths {
         put?: never;
         /**
          * Open a backfill
-         * @description For events that are too old to be sent: more than 7 days. They are staged into the backfill in batches of 500 (`POST …/events`), looked at (`GET`), and then counted (`POST …/apply`) like any other
-         *     event. `npm run send -- FILE --backfill ID` does the first.
+         * @description For events older than 7 days, which are too old to send. Stage them into the backfill in batches of 500 (`POST …/events`), review them (`GET`), and then count them (`POST …/apply`) like any other
+         *     event. `npm run send -- FILE --backfill ID` stages a file.
          */
         post: operations["openBackfill"];
         delete?: never;
@@ -1211,14 +1211,14 @@ export interface paths {
         };
         /**
          * Read a backfill
-         * @description How far it is, and what it would change (has changed, once it is applied) by product and month. `repeats` and `mismatches` are as of the staging; what counts is decided when it is applied.
+         * @description Its progress, and the changes by product and month that it would make or has made. `repeats` and `mismatches` are from the time of staging; applying decides which events count.
          */
         get: operations["getBackfill"];
         put?: never;
         post?: never;
         /**
          * Discard a backfill
-         * @description Ends one that is open, and deletes what is staged. It runs in the background.
+         * @description Ends an open backfill and deletes its staged events. It runs in the background.
          */
         delete: operations["discardBackfill"];
         options?: never;
@@ -1235,7 +1235,7 @@ export interface paths {
         };
         /**
          * Find a backfill by its id
-         * @description For those who know only the id, as `npm run send -- FILE --backfill ID` does: whose it is.
+         * @description Finds the Organization of a backfill by the backfill's id alone. `npm run send -- FILE --backfill ID` uses it.
          */
         get: operations["locateBackfill"];
         put?: never;
@@ -1257,9 +1257,9 @@ export interface paths {
         put?: never;
         /**
          * Stage events into a backfill
-         * @description Takes the body of `POST /api/usage/events`, 1 to 500 events with their `occurredAt`, which lies in the range of the backfill and more than 7 days back. Nothing is counted yet. All or nothing, unless the
-         *     request says `Prefer: handling=lenient`. An event that was staged before is counted as `deduped`: without an answer, or after a 5xx, send the batch again as it was. Whether the Organization is entitled to
-         *     the product does not matter here.
+         * @description Accepts the body of `POST /api/usage/events`: 1 to 500 events whose `occurredAt` is in the backfill's range and more than 7 days ago. Nothing is counted yet. All or nothing, unless the
+         *     request has `Prefer: handling=lenient`. An already staged event is counted as `deduped`. Without a response, or after a 5xx, send the batch again unchanged. The Organization needs no entitlement to
+         *     the product.
          */
         post: operations["stageBackfillEvents"];
         delete?: never;
@@ -1279,8 +1279,8 @@ export interface paths {
         put?: never;
         /**
          * Apply a backfill
-         * @description Counts what is staged, like any other event: totals, hours, limits and reports of the events' own time have it. It runs in the background, some thousand events a second in commits of at most 1,000, also after a
-         *     crash, on whichever instance; `GET` tells how far it is. A key that was recorded meanwhile is a repeat and is not counted.
+         * @description Counts the staged events like any other events, in the totals, hours, limits and reports of their own time. It runs in the background at some thousand events a second, in commits of at most 1,000 events. After a crash,
+         *     any instance continues it. `GET` shows the progress. An idempotency key that was recorded in the meantime is a repeat and is not counted.
          */
         post: operations["applyBackfill"];
         delete?: never;
@@ -1300,7 +1300,7 @@ export interface paths {
         put?: never;
         /**
          * Revert a backfill
-         * @description Takes back what an applied backfill has counted: each of its events is corrected to nothing, whatever it was corrected to before. It runs in the background. The events stay recorded, and their keys used.
+         * @description Reverts an applied backfill by correcting each of its events to 0, whatever earlier corrections it has. It runs in the background. The events stay recorded and their keys stay used.
          */
         post: operations["revertBackfill"];
         delete?: never;
@@ -1318,12 +1318,12 @@ export interface paths {
         };
         /**
          * Compare the live account with the venue
-         * @description How orders, fills, positions and cash of the Organization compare with what the venue says, as this instance saw it last: at its start and every minute since. Live trading is closed until both agree.
+         * @description The latest comparison of the Organization's orders, fills, positions and cash with the venue's. This instance compares at its start and every minute. Live trading is closed until both agree.
          */
         get: operations["getReconciliation"];
         /**
          * Accept the venue’s figures where they differ
-         * @description Compares anew and accepts every difference: cash is corrected by an `adjustment` in the ledger, contracts beyond ours count as those of others, and differing orders are not reported again. An audit row says what was accepted. Also reopens trading after the venue said something that was not understood. Where both agree, nothing changes. 503 `unavailable` while the venue cannot be read or the outcome of an order is not known yet.
+         * @description Compares again and accepts every difference. Cash is corrected by an `adjustment` in the ledger, extra contracts at the venue count as those of others, and differing orders are not reported again. An audit row has the accepted differences. This also reopens trading after an unreadable response of the venue. If both agree, nothing changes. 503 `unavailable` while the venue cannot be read or the outcome of an order is unknown.
          */
         put: operations["acceptReconciliation"];
         post?: never;
@@ -1342,18 +1342,18 @@ export interface paths {
         };
         /**
          * Read an Organization's risk limits
-         * @description What its orders are held to, in paper and live mode each by itself. `effective` is what applies; where `declared` is `null`, that is the default.
+         * @description The limits on its orders, separately for paper and live mode. `effective` has the limits that apply: the declared values, or the default where `declared` is `null`.
          */
         get: operations["getTradingLimits"];
         /**
          * Declare an Organization's risk limits
-         * @description Replaces them in full: what is left out or `null` is the default. A limit of 0 lets nothing pass that it limits, and a `priceCollar` of 0 no price beyond the best. Orders that only give up what is held are never refused for `maxOrderCost`, `maxPositionContracts`, `maxEventLoss` or `maxDailyLoss`. An order against a limit is answered with 422 `risk_limit`, whose `detail` begins with the limit's name. An order reads it in the transaction that writes the order, so it takes effect on the next order, on every instance; an order that is being carried out at that moment is not taken back.
+         * @description Replaces all limits; a missing or `null` limit is the default. A limit of 0 refuses everything that it limits, and a `priceCollar` of 0 every price beyond the best. Orders that only reduce positions are never refused for `maxOrderCost`, `maxPositionContracts`, `maxEventLoss` or `maxDailyLoss`. An order beyond a limit gets 422 `risk_limit`; its `detail` begins with the limit's name. Each order reads it in the transaction that writes the order, so it takes effect on the next order, on every instance. An order in progress is not reversed.
          */
         put: operations["putTradingLimits"];
         post?: never;
         /**
          * Withdraw an Organization's risk limits
-         * @description Back to the defaults. An order reads it in the transaction that writes the order, so it takes effect on the next order, on every instance; an order that is being carried out at that moment is not taken back.
+         * @description Restores the defaults. Each order reads it in the transaction that writes the order, so it takes effect on the next order, on every instance. An order in progress is not reversed.
          */
         delete: operations["deleteTradingLimits"];
         options?: never;
@@ -1375,7 +1375,7 @@ export interface paths {
         get: operations["getTradingSwitch"];
         /**
          * Set the operator's kill switch of an Organization
-         * @description `halt` refuses every order of the Organization with 422 `risk_limit`, `reduce_only` all but sales of what is held and purchases that close pairs. The Organization sees state and reason and cannot open it; it has a switch of its own beside it. Each order reads it in the transaction that writes the order, and a live order once more when it is its turn to be sent, so it takes effect on the next order that is sent, on every instance. An order that has left for the venue is not taken back.
+         * @description `halt` refuses every order of the Organization with 422 `risk_limit`; `reduce_only` refuses all orders except sales of held contracts and purchases that close pairs. The Organization can see the state and reason but cannot change this switch; it has its own switch. Each order reads it in the transaction that writes the order, and a live order again before it is sent, so it takes effect on the next order sent, on every instance. An order already sent to the venue is not recalled.
          */
         put: operations["putTradingSwitch"];
         post?: never;
@@ -1399,7 +1399,7 @@ export interface paths {
         get: operations["getServiceTradingSwitch"];
         /**
          * Set the kill switch of the whole service
-         * @description For every Organization, in paper and live mode: `halt` refuses every order, `reduce_only` all that do not reduce what is held. Each order reads it in the transaction that writes the order, and a live order once more when it is its turn to be sent, so it takes effect on the next order that is sent, on every instance. An order that has left for the venue is not taken back.
+         * @description For every Organization, in paper and live mode: `halt` refuses every order; `reduce_only` refuses all orders that do not reduce a position. Each order reads it in the transaction that writes the order, and a live order again before it is sent, so it takes effect on the next order sent, on every instance. An order already sent to the venue is not recalled.
          */
         put: operations["putServiceTradingSwitch"];
         post?: never;
@@ -1602,7 +1602,7 @@ export interface paths {
         };
         /**
          * List the operator's changes
-         * @description What belongs to no Organization, newest first: changes of products and Users, signing in and what people do to their accounts, operator tokens that were refused. Each was written in the transaction of its change, and is chained to the one before: `npm run audit:verify` finds what was changed since.
+         * @description Changes outside any Organization, newest first: products, Users, sign-ins, people's changes to their own accounts, and refused operator tokens. Each entry is written in the transaction of its change and chained to the previous entry, so `npm run audit:verify` detects later alterations.
          */
         get: operations["listOperatorLog"];
         put?: never;
@@ -1621,8 +1621,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the changes inside an Organization
-         * @description Changes of the Organization, its members, entitlements and keys, newest first: what, by whom, from where. Each was written in the transaction of its change, and is chained to the one before: `npm run audit:verify` finds what was changed since.
+         * List the changes in an Organization
+         * @description Changes of the Organization, its members, entitlements and keys, newest first, with actor and address. Each entry is written in the transaction of its change and chained to the previous entry, so `npm run audit:verify` detects later alterations.
          */
         get: operations["listAuditLog"];
         put?: never;
@@ -1642,7 +1642,7 @@ export interface paths {
         };
         /**
          * Is the process alive?
-         * @description Answers as long as the process runs, whatever the state of the database. For liveness probes.
+         * @description For liveness probes. Responds as long as the process runs, whatever the state of the database.
          */
         get: operations["getHealth"];
         put?: never;
@@ -1662,7 +1662,7 @@ export interface paths {
         };
         /**
          * Is the service ready?
-         * @description Also asks the database. For a load balancer: 503 while the service starts, while it drains before it ends, while the database cannot be reached, is read-only or lacks a migration, and while the clocks of the instance and of the database differ by more than a minute. Where they differ by more than 5 seconds, `reason` says so. The database is asked at most once a second.
+         * @description For load balancers. Also queries the database, at most once a second. 503 while the service starts or drains before it stops; while the database is unreachable, read-only or lacks a migration; and while the clocks of the instance and the database differ by more than a minute. A difference of more than 5 seconds is reported in `reason`.
          */
         get: operations["getReadiness"];
         put?: never;
@@ -1682,7 +1682,7 @@ export interface paths {
         };
         /**
          * Metrics for Prometheus
-         * @description Request durations by route and status, usage events by outcome, sizes and durations of the ingestion statements, runs of jobs by outcome, the state of the limit store, and the measures of the process. Names of Organizations, products or keys never appear. Where METRICS_TOKEN is set, it is the bearer token; in production there is nothing here without it.
+         * @description Request durations by route and status, usage events by outcome, sizes and durations of ingestion statements, job runs by outcome, the state of the limit store, and process metrics. Names of Organizations, products or keys never appear. If METRICS_TOKEN is set, it is the bearer token. Without it, this route is 404 in production.
          */
         get: operations["getMetrics"];
         put?: never;
@@ -1702,7 +1702,7 @@ export interface paths {
         };
         /**
          * This document
-         * @description OpenAPI 3.1. It changes only with the version of the service: keep the `ETag` and ask with `If-None-Match`.
+         * @description OpenAPI 3.1. The document changes only with the version of the service. Keep its `ETag` and send it as `If-None-Match`.
          */
         get: operations["getOpenApi"];
         put?: never;
@@ -1722,7 +1722,7 @@ export interface paths {
         };
         /**
          * The documentation
-         * @description Leads to a page for each subject and to the reference. A signed-in member sees the examples with products, key prefixes and times of their own.
+         * @description Links to a page for each subject and to the reference. For a signed-in member, the examples use their own products, key prefixes and times.
          */
         get: operations["getDocumentation"];
         put?: never;
@@ -1742,7 +1742,7 @@ export interface paths {
         };
         /**
          * A subject of the documentation
-         * @description At `/docs/errors` is what each `code` means and what to do about it: the `type` of a problem leads to its place there.
+         * @description `/docs/errors` explains each `code` and its remedy. The `type` of a problem links to it.
          */
         get: operations["getTopic"];
         put?: never;
@@ -1762,7 +1762,7 @@ export interface paths {
         };
         /**
          * A part of the reference
-         * @description The routes of a group with their fields, answers and examples. With a script, requests can be tried; a key that is entered stays in the memory of the tab.
+         * @description The routes of a group with their fields, responses and examples. With JavaScript, requests can be tried on the page; an entered key stays in the memory of the tab.
          */
         get: operations["getReference"];
         put?: never;
@@ -1806,17 +1806,17 @@ export interface webhooks {
         put?: never;
         /**
          * Usage reached a threshold of a cap or limit.
-         * @description Once for each threshold, limit and window. In a rolling window it is sent again only after a whole length of it. Evaluated as of the times at which events were recorded, and at which they occurred if that is later.
+         * @description Sent once for each threshold, limit and window. For a rolling window, it is sent again only after a full window length. Usage is evaluated at the time at which an event was recorded, or at which it occurred if that is later.
          */
         post: {
             parameters: {
                 query?: never;
                 header: {
-                    /** @description The same on each attempt: use it to recognise repeats. */
+                    /** @description The same on each attempt. Use it to recognise repeats. */
                     "webhook-id": string;
                     /** @description When it was sent, in seconds since 1970. */
                     "webhook-timestamp": string;
-                    /** @description `v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them. */
+                    /** @description `v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces. */
                     "webhook-signature": string;
                 };
                 path?: never;
@@ -1859,25 +1859,25 @@ export interface webhooks {
                             livemode: boolean;
                             /** @description In percent of `limit.quantity`. */
                             threshold: number;
-                            /** @description A cap is a limit of the calendar month that warns. */
+                            /** @description A cap is reported as a warning limit for the calendar month. */
                             limit: {
-                                /** @description Units. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+                                /** @description Units. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
                                 quantity: number;
-                                /** @description `calendar_month`, `calendar_week`, `calendar_day`, or the ISO 8601 duration of a rolling one. */
+                                /** @description `calendar_month`, `calendar_week`, `calendar_day`, or the ISO 8601 duration of a rolling window. */
                                 window: string;
                                 /** @enum {string} */
                                 enforcement: "warn" | "block";
                             };
-                            /** @description Units in the window when it was evaluated: the threshold, or more. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+                            /** @description Units used in the window at evaluation; at or above the threshold. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
                             used: number;
                             /**
                              * Format: date-time
-                             * @description Inclusive; for a rolling window exclusive. RFC 3339 in UTC, ending in `Z`.
+                             * @description Inclusive. For a rolling window: exclusive. RFC 3339 in UTC, ending in `Z`.
                              */
                             windowStart: string;
                             /**
                              * Format: date-time
-                             * @description Exclusive; for a rolling window the time at which it was evaluated, inclusive. RFC 3339 in UTC, ending in `Z`.
+                             * @description Exclusive. For a rolling window: the time of evaluation, inclusive. RFC 3339 in UTC, ending in `Z`.
                              */
                             windowEnd: string;
                         };
@@ -1885,7 +1885,7 @@ export interface webhooks {
                 };
             };
             responses: {
-                /** @description Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint. */
+                /** @description Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint. */
                 "2XX": {
                     headers: {
                         [name: string]: unknown;
@@ -1910,18 +1910,18 @@ export interface webhooks {
         get?: never;
         put?: never;
         /**
-         * A reservation was refused: a limit that blocks left no room for it.
-         * @description At most once a minute for each limit.
+         * A reservation was refused because a blocking limit left no room for it.
+         * @description Sent at most once a minute for each limit.
          */
         post: {
             parameters: {
                 query?: never;
                 header: {
-                    /** @description The same on each attempt: use it to recognise repeats. */
+                    /** @description The same on each attempt. Use it to recognise repeats. */
                     "webhook-id": string;
                     /** @description When it was sent, in seconds since 1970. */
                     "webhook-timestamp": string;
-                    /** @description `v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them. */
+                    /** @description `v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces. */
                     "webhook-signature": string;
                 };
                 path?: never;
@@ -1962,29 +1962,29 @@ export interface webhooks {
                             metric: string;
                             /** @description True for live usage, false for test usage. */
                             livemode: boolean;
-                            /** @description A cap is a limit of the calendar month that warns. */
+                            /** @description A cap is reported as a warning limit for the calendar month. */
                             limit: {
-                                /** @description Units. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+                                /** @description Units. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
                                 quantity: number;
-                                /** @description `calendar_month`, `calendar_week`, `calendar_day`, or the ISO 8601 duration of a rolling one. */
+                                /** @description `calendar_month`, `calendar_week`, `calendar_day`, or the ISO 8601 duration of a rolling window. */
                                 window: string;
                                 /** @enum {string} */
                                 enforcement: "warn" | "block";
                             };
-                            /** @description Units in the window. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+                            /** @description Units used in the window. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
                             used: number;
-                            /** @description Units of other reservations. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+                            /** @description Units held by other reservations. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
                             held: number;
-                            /** @description What was left. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+                            /** @description Units that remained. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
                             remaining: number;
-                            /** @description What was requested. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+                            /** @description Units that were requested. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
                             requested: number;
                         };
                     };
                 };
             };
             responses: {
-                /** @description Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint. */
+                /** @description Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint. */
                 "2XX": {
                     headers: {
                         [name: string]: unknown;
@@ -2013,11 +2013,11 @@ export interface webhooks {
             parameters: {
                 query?: never;
                 header: {
-                    /** @description The same on each attempt: use it to recognise repeats. */
+                    /** @description The same on each attempt. Use it to recognise repeats. */
                     "webhook-id": string;
                     /** @description When it was sent, in seconds since 1970. */
                     "webhook-timestamp": string;
-                    /** @description `v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them. */
+                    /** @description `v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces. */
                     "webhook-signature": string;
                 };
                 path?: never;
@@ -2058,9 +2058,9 @@ export interface webhooks {
                             idempotencyKey: string;
                             /** @description The key of the correction. */
                             correctionKey: string;
-                            /** @description What the event counted before. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+                            /** @description The quantity before the correction. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
                             previousQuantity: number;
-                            /** @description What it counts now; 0 for an event that was voided. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+                            /** @description The quantity after the correction; 0 if the event was voided. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
                             quantity: number;
                             reason: string;
                         };
@@ -2068,7 +2068,7 @@ export interface webhooks {
                 };
             };
             responses: {
-                /** @description Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint. */
+                /** @description Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint. */
                 "2XX": {
                     headers: {
                         [name: string]: unknown;
@@ -2097,11 +2097,11 @@ export interface webhooks {
             parameters: {
                 query?: never;
                 header: {
-                    /** @description The same on each attempt: use it to recognise repeats. */
+                    /** @description The same on each attempt. Use it to recognise repeats. */
                     "webhook-id": string;
                     /** @description When it was sent, in seconds since 1970. */
                     "webhook-timestamp": string;
-                    /** @description `v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them. */
+                    /** @description `v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces. */
                     "webhook-signature": string;
                 };
                 path?: never;
@@ -2149,27 +2149,27 @@ export interface webhooks {
                             productSlug: string;
                             /** @enum {string} */
                             change: "granted" | "changed" | "withdrawn";
-                            /** @description As it is now; `null` if it was withdrawn. */
+                            /** @description The current entitlement; `null` if it was withdrawn. */
                             entitlement: {
                                 /** @enum {string} */
                                 kind: "live" | "read_only";
                                 /**
                                  * Format: date-time
-                                 * @description From when it is in effect, inclusive. RFC 3339 in UTC, ending in `Z`.
+                                 * @description Start of the entitlement, inclusive. RFC 3339 in UTC, ending in `Z`.
                                  */
                                 startsAt: string;
                                 /**
                                  * Format: date-time
-                                 * @description Until when it is in effect, exclusive; `null` is without end. RFC 3339 in UTC, ending in `Z`.
+                                 * @description End of the entitlement, exclusive; `null` if it has no end. RFC 3339 in UTC, ending in `Z`.
                                  */
                                 endsAt: string | null;
-                                /** @description Units per calendar month; `null` is unlimited. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+                                /** @description Units per calendar month; `null` is unlimited. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
                                 unitCap: number | null;
-                                /** @description Beside the cap, as they were declared. */
+                                /** @description The declared limits, without the cap. */
                                 limits: {
-                                    /** @description Units. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+                                    /** @description Units. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
                                     quantity: number;
-                                    /** @description `calendar_month`, `calendar_week`, `calendar_day`, or the ISO 8601 duration of a rolling one. */
+                                    /** @description `calendar_month`, `calendar_week`, `calendar_day`, or the ISO 8601 duration of a rolling window. */
                                     window: string;
                                     /** @enum {string} */
                                     enforcement: "warn" | "block";
@@ -2182,7 +2182,7 @@ export interface webhooks {
                 };
             };
             responses: {
-                /** @description Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint. */
+                /** @description Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint. */
                 "2XX": {
                     headers: {
                         [name: string]: unknown;
@@ -2211,11 +2211,11 @@ export interface webhooks {
             parameters: {
                 query?: never;
                 header: {
-                    /** @description The same on each attempt: use it to recognise repeats. */
+                    /** @description The same on each attempt. Use it to recognise repeats. */
                     "webhook-id": string;
                     /** @description When it was sent, in seconds since 1970. */
                     "webhook-timestamp": string;
-                    /** @description `v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them. */
+                    /** @description `v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces. */
                     "webhook-signature": string;
                 };
                 path?: never;
@@ -2252,14 +2252,14 @@ export interface webhooks {
                              * @description End of the entitlement, exclusive. RFC 3339 in UTC, ending in `Z`.
                              */
                             endsAt: string;
-                            /** @description It is sent 7 days and 1 day before. A notice that was missed is sent late, unless the next one is due. */
+                            /** @description Sent 7 days and 1 day before. A missed notice is sent late, unless the next one is due. */
                             daysBefore: 7 | 1;
                         };
                     };
                 };
             };
             responses: {
-                /** @description Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint. */
+                /** @description Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint. */
                 "2XX": {
                     headers: {
                         [name: string]: unknown;
@@ -2288,11 +2288,11 @@ export interface webhooks {
             parameters: {
                 query?: never;
                 header: {
-                    /** @description The same on each attempt: use it to recognise repeats. */
+                    /** @description The same on each attempt. Use it to recognise repeats. */
                     "webhook-id": string;
                     /** @description When it was sent, in seconds since 1970. */
                     "webhook-timestamp": string;
-                    /** @description `v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them. */
+                    /** @description `v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces. */
                     "webhook-signature": string;
                 };
                 path?: never;
@@ -2351,7 +2351,7 @@ export interface webhooks {
                 };
             };
             responses: {
-                /** @description Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint. */
+                /** @description Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint. */
                 "2XX": {
                     headers: {
                         [name: string]: unknown;
@@ -2375,16 +2375,16 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** An API key was rotated: a new one takes its place. */
+        /** An API key was rotated. A new key replaces it. */
         post: {
             parameters: {
                 query?: never;
                 header: {
-                    /** @description The same on each attempt: use it to recognise repeats. */
+                    /** @description The same on each attempt. Use it to recognise repeats. */
                     "webhook-id": string;
                     /** @description When it was sent, in seconds since 1970. */
                     "webhook-timestamp": string;
-                    /** @description `v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them. */
+                    /** @description `v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces. */
                     "webhook-signature": string;
                 };
                 path?: never;
@@ -2429,7 +2429,7 @@ export interface webhooks {
                          */
                         timestamp: string;
                         data: {
-                            /** @description The new one. */
+                            /** @description The new key. */
                             apiKey: {
                                 /**
                                  * Format: uuid
@@ -2449,7 +2449,7 @@ export interface webhooks {
                                  */
                                 expiresAt: string | null;
                             };
-                            /** @description The old one. It works until its `expiresAt`. */
+                            /** @description The old key. It works until its `expiresAt`. */
                             previous: {
                                 /**
                                  * Format: uuid
@@ -2474,7 +2474,7 @@ export interface webhooks {
                 };
             };
             responses: {
-                /** @description Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint. */
+                /** @description Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint. */
                 "2XX": {
                     headers: {
                         [name: string]: unknown;
@@ -2503,11 +2503,11 @@ export interface webhooks {
             parameters: {
                 query?: never;
                 header: {
-                    /** @description The same on each attempt: use it to recognise repeats. */
+                    /** @description The same on each attempt. Use it to recognise repeats. */
                     "webhook-id": string;
                     /** @description When it was sent, in seconds since 1970. */
                     "webhook-timestamp": string;
-                    /** @description `v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them. */
+                    /** @description `v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces. */
                     "webhook-signature": string;
                 };
                 path?: never;
@@ -2564,7 +2564,7 @@ export interface webhooks {
                             };
                             /**
                              * Format: date-time
-                             * @description It has not worked since. RFC 3339 in UTC, ending in `Z`.
+                             * @description When the key stopped working. RFC 3339 in UTC, ending in `Z`.
                              */
                             revokedAt: string;
                         };
@@ -2572,7 +2572,7 @@ export interface webhooks {
                 };
             };
             responses: {
-                /** @description Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint. */
+                /** @description Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint. */
                 "2XX": {
                     headers: {
                         [name: string]: unknown;
@@ -2601,11 +2601,11 @@ export interface webhooks {
             parameters: {
                 query?: never;
                 header: {
-                    /** @description The same on each attempt: use it to recognise repeats. */
+                    /** @description The same on each attempt. Use it to recognise repeats. */
                     "webhook-id": string;
                     /** @description When it was sent, in seconds since 1970. */
                     "webhook-timestamp": string;
-                    /** @description `v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them. */
+                    /** @description `v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces. */
                     "webhook-signature": string;
                 };
                 path?: never;
@@ -2660,14 +2660,14 @@ export interface webhooks {
                                  */
                                 expiresAt: string | null;
                             };
-                            /** @description It is sent 7 days and 1 day before. A notice that was missed is sent late, unless the next one is due. */
+                            /** @description Sent 7 days and 1 day before. A missed notice is sent late, unless the next one is due. */
                             daysBefore: 7 | 1;
                         };
                     };
                 };
             };
             responses: {
-                /** @description Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint. */
+                /** @description Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint. */
                 "2XX": {
                     headers: {
                         [name: string]: unknown;
@@ -2692,18 +2692,18 @@ export interface webhooks {
         get?: never;
         put?: never;
         /**
-         * An order was filled, in whole or in part.
-         * @description Paper trades go to test endpoints, too; live trades only to live ones.
+         * An order was filled, fully or partially.
+         * @description Paper trades are sent to test endpoints too; live trades only to live endpoints.
          */
         post: {
             parameters: {
                 query?: never;
                 header: {
-                    /** @description The same on each attempt: use it to recognise repeats. */
+                    /** @description The same on each attempt. Use it to recognise repeats. */
                     "webhook-id": string;
                     /** @description When it was sent, in seconds since 1970. */
                     "webhook-timestamp": string;
-                    /** @description `v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them. */
+                    /** @description `v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces. */
                     "webhook-signature": string;
                 };
                 path?: never;
@@ -2763,19 +2763,19 @@ export interface webhooks {
                             side: "yes" | "no";
                             /** @enum {string} */
                             action: "buy" | "sell";
-                            /** @description As ordered. With at most two decimals. */
+                            /** @description Contracts ordered. At most two decimals. */
                             contracts: number;
-                            /** @description All that was filled of them so far. With at most two decimals. */
+                            /** @description Contracts filled so far. At most two decimals. */
                             filledContracts: number;
-                            /** @description Those that are new. */
+                            /** @description The new fills. */
                             fills: {
-                                /** @description Counts the fills of the trade. */
+                                /** @description The number of the fill within the trade. */
                                 n: number;
-                                /** @description The price of a contract. Dollars, a decimal string. */
+                                /** @description The price per contract. A decimal string in dollars. */
                                 price: string;
-                                /** @description Contracts filled at this price. With at most two decimals. */
+                                /** @description Contracts filled at this price. At most two decimals. */
                                 contracts: number;
-                                /** @description The fee of this fill. Dollars, a decimal string. */
+                                /** @description The fee of this fill. A decimal string in dollars. */
                                 fee: string;
                                 /**
                                  * Format: date-time
@@ -2788,7 +2788,7 @@ export interface webhooks {
                 };
             };
             responses: {
-                /** @description Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint. */
+                /** @description Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint. */
                 "2XX": {
                     headers: {
                         [name: string]: unknown;
@@ -2813,18 +2813,18 @@ export interface webhooks {
         get?: never;
         put?: never;
         /**
-         * A market in which contracts were held was settled, or a payout was corrected.
-         * @description Paper accounts are reported to test endpoints, too; live accounts only to live ones.
+         * A market with an open position was settled, or a payout was corrected.
+         * @description Paper accounts are reported to test endpoints too; live accounts only to live endpoints.
          */
         post: {
             parameters: {
                 query?: never;
                 header: {
-                    /** @description The same on each attempt: use it to recognise repeats. */
+                    /** @description The same on each attempt. Use it to recognise repeats. */
                     "webhook-id": string;
                     /** @description When it was sent, in seconds since 1970. */
                     "webhook-timestamp": string;
-                    /** @description `v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them. */
+                    /** @description `v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces. */
                     "webhook-signature": string;
                 };
                 path?: never;
@@ -2865,27 +2865,27 @@ export interface webhooks {
                             eventTicker: string;
                             /** @enum {string} */
                             state: "finalized" | "void";
-                            /** @description What a YES contract pays; `null` for a void market. Dollars, a decimal string. */
+                            /** @description Payout of a YES contract; `null` for a void market. A decimal string in dollars. */
                             value: string | null;
                             /** @description The reported temperature, °F. */
                             temperature: number | null;
                             /**
-                             * @description That was held.
+                             * @description The side held.
                              * @enum {string}
                              */
                             side: "yes" | "no";
-                            /** @description That were held. With at most two decimals. */
+                            /** @description Contracts held. At most two decimals. */
                             contracts: number;
-                            /** @description What the balance changed by: negative if a correction took something back. Dollars, a decimal string. */
+                            /** @description The change of the balance; negative if a correction took money back. A decimal string in dollars. */
                             payout: string;
-                            /** @description True if it was paid before, by another result. */
+                            /** @description True if an earlier result was already paid. */
                             isCorrection: boolean;
                         };
                     };
                 };
             };
             responses: {
-                /** @description Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint. */
+                /** @description Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint. */
                 "2XX": {
                     headers: {
                         [name: string]: unknown;
@@ -2909,16 +2909,16 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A switch stopped orders, or all but those that give up what is held. */
+        /** A switch stopped all orders, or all orders except those that reduce a position. */
         post: {
             parameters: {
                 query?: never;
                 header: {
-                    /** @description The same on each attempt: use it to recognise repeats. */
+                    /** @description The same on each attempt. Use it to recognise repeats. */
                     "webhook-id": string;
                     /** @description When it was sent, in seconds since 1970. */
                     "webhook-timestamp": string;
-                    /** @description `v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them. */
+                    /** @description `v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces. */
                     "webhook-signature": string;
                 };
                 path?: never;
@@ -2948,7 +2948,7 @@ export interface webhooks {
                         timestamp: string;
                         data: {
                             /**
-                             * @description Whose switch: of the whole service, of its operator for this Organization, or of the Organization itself.
+                             * @description The owner of the switch: the whole service, its operator for this Organization, or the Organization itself.
                              * @enum {string}
                              */
                             owner: "service" | "operator" | "own";
@@ -2957,7 +2957,7 @@ export interface webhooks {
                             reason: string;
                             /**
                              * Format: date-time
-                             * @description In force since then. RFC 3339 in UTC, ending in `Z`.
+                             * @description When the state took effect. RFC 3339 in UTC, ending in `Z`.
                              */
                             changedAt: string;
                         };
@@ -2965,7 +2965,7 @@ export interface webhooks {
                 };
             };
             responses: {
-                /** @description Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint. */
+                /** @description Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint. */
                 "2XX": {
                     headers: {
                         [name: string]: unknown;
@@ -2989,16 +2989,16 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** The gate of a station and lead opened or closed. */
+        /** The gate for a station and lead opened or closed. */
         post: {
             parameters: {
                 query?: never;
                 header: {
-                    /** @description The same on each attempt: use it to recognise repeats. */
+                    /** @description The same on each attempt. Use it to recognise repeats. */
                     "webhook-id": string;
                     /** @description When it was sent, in seconds since 1970. */
                     "webhook-timestamp": string;
-                    /** @description `v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them. */
+                    /** @description `v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces. */
                     "webhook-signature": string;
                 };
                 path?: never;
@@ -3031,13 +3031,13 @@ export interface webhooks {
                         data: {
                             /** @enum {string} */
                             kind: "daily_maximum" | "daily_minimum" | "hourly";
-                            /** @description The id of a station; of hours that of an area. */
+                            /** @description The id of the station; for hourly markets, of the area. */
                             station: string;
-                            /** @description The hours before the end of the day, or before the hour, of the forecasts that it is judged by. */
+                            /** @description The lead of the judged forecasts, in hours before the end of the day or before the hour. */
                             leadHours: number;
                             /** @enum {string} */
                             state: "open" | "closed";
-                            /** @description Settled days that it is judged by. */
+                            /** @description The settled days it is judged on. */
                             n: number;
                             /** @description Why it is open or closed. */
                             reason: string;
@@ -3046,7 +3046,7 @@ export interface webhooks {
                 };
             };
             responses: {
-                /** @description Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint. */
+                /** @description Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint. */
                 "2XX": {
                     headers: {
                         [name: string]: unknown;
@@ -3070,16 +3070,16 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** Another endpoint of the Organization was disabled, because its deliveries failed. */
+        /** Another endpoint of the Organization was disabled because its deliveries failed. */
         post: {
             parameters: {
                 query?: never;
                 header: {
-                    /** @description The same on each attempt: use it to recognise repeats. */
+                    /** @description The same on each attempt. Use it to recognise repeats. */
                     "webhook-id": string;
                     /** @description When it was sent, in seconds since 1970. */
                     "webhook-timestamp": string;
-                    /** @description `v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them. */
+                    /** @description `v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces. */
                     "webhook-signature": string;
                 };
                 path?: never;
@@ -3116,13 +3116,13 @@ export interface webhooks {
                             /** @description The URL of the endpoint. */
                             url: string;
                             /**
-                             * @description `gone`: it answered 410. `failing`: nothing but failures.
+                             * @description `gone`: it responded with 410. `failing`: every delivery failed for five days.
                              * @enum {string}
                              */
                             reason: "gone" | "failing";
                             /**
                              * Format: date-time
-                             * @description When. RFC 3339 in UTC, ending in `Z`.
+                             * @description When it was disabled. RFC 3339 in UTC, ending in `Z`.
                              */
                             disabledAt: string;
                         };
@@ -3130,7 +3130,7 @@ export interface webhooks {
                 };
             };
             responses: {
-                /** @description Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint. */
+                /** @description Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint. */
                 "2XX": {
                     headers: {
                         [name: string]: unknown;
@@ -3154,16 +3154,16 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A person asked for a test delivery. */
+        /** A person requested a test delivery. */
         post: {
             parameters: {
                 query?: never;
                 header: {
-                    /** @description The same on each attempt: use it to recognise repeats. */
+                    /** @description The same on each attempt. Use it to recognise repeats. */
                     "webhook-id": string;
                     /** @description When it was sent, in seconds since 1970. */
                     "webhook-timestamp": string;
-                    /** @description `v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them. */
+                    /** @description `v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces. */
                     "webhook-signature": string;
                 };
                 path?: never;
@@ -3199,7 +3199,7 @@ export interface webhooks {
                 };
             };
             responses: {
-                /** @description Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint. */
+                /** @description Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint. */
                 "2XX": {
                     headers: {
                         [name: string]: unknown;
@@ -3219,16 +3219,16 @@ export interface components {
     schemas: {
         /** @description `accepted`, `deduped` and `rejected` add up to the events of the batch. */
         UsageAnswer: {
-            /** @description Events recorded now. */
+            /** @description Events recorded by this request. */
             accepted: number;
-            /** @description Events whose idempotency key was recorded before, or came earlier in this batch. */
+            /** @description Events whose idempotency key was already recorded, or appears earlier in this batch. */
             deduped: number;
-            /** @description What did not stop an event. New codes may be added. */
+            /** @description Conditions that did not stop an event. New codes may be added. */
             warnings: (components["schemas"]["UnitCapExceeded"] | components["schemas"]["LimitExceeded"] | components["schemas"]["DuplicateMismatch"])[];
-            /** @description Only with `Prefer: handling=lenient`. */
+            /** @description Present only with `Prefer: handling=lenient`. */
             rejected?: components["schemas"]["RejectedEvent"][];
         };
-        /** @description The month is above its cap. The events were recorded all the same. One warning for each product and month. */
+        /** @description The month is above its cap. The events were still recorded. One warning for each product and month. */
         UnitCapExceeded: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -3237,9 +3237,9 @@ export interface components {
             code: "unit_cap_exceeded";
             productSlug: string;
             metric: string;
-            /** @description Units per calendar month. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units per calendar month. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             unitCap: number;
-            /** @description Units of the month so far, this batch included. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units used in the month, including this batch. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             used: number;
             period: components["schemas"]["Period"];
         };
@@ -3256,7 +3256,7 @@ export interface components {
              */
             end: string;
         };
-        /** @description A limit of the entitlement is exceeded, in a window that is open now and that the usage lies in. It was recorded all the same. */
+        /** @description The usage falls in the current window of a limit and exceeds it. It was still recorded. */
         LimitExceeded: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -3266,20 +3266,20 @@ export interface components {
             productSlug: string;
             metric: string;
             limit: components["schemas"]["DeclaredLimit"];
-            /** @description Units in the window of the limit so far, this batch included. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units used in the limit's window, including this batch. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             used: number;
         };
         DeclaredLimit: {
-            /** @description Units. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             quantity: number;
             window: string;
             /**
-             * @description `block`: checks and reservations beyond it are refused; `warn`: they are not. Events are recorded either way, with a warning.
+             * @description `block` refuses checks and reservations beyond the limit; `warn` allows them. Events are recorded in both cases, with a warning.
              * @enum {string}
              */
             enforcement: "warn" | "block";
         };
-        /** @description The idempotency key at `index` was used before for another event: what differs was not recorded. It counts as `deduped`. */
+        /** @description The idempotency key at `index` belongs to a different recorded event. This event was not recorded and counts as `deduped`. */
         DuplicateMismatch: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -3287,12 +3287,12 @@ export interface components {
              */
             code: "duplicate_mismatch";
             index: number;
-            /** @description Only where the mode differs: a live event with the key of a test one is not counted as live, nor the other way round. Treat it as an error. */
+            /** @description Present only if the mode differs. A live event with the key of a test event is not counted as live, and vice versa. Treat it as an error. */
             differs?: "livemode"[];
         };
-        /** @description An event that was not recorded, with the first rule that it breaks. */
+        /** @description An event that was not recorded, and the first rule that it broke. */
         RejectedEvent: {
-            /** @description The place in `events`, from 0. */
+            /** @description The index in `events`, from 0. */
             index: number;
             /** @enum {string} */
             code: "entitlement_required" | "entitlement_read_only" | "unknown_metric" | "timestamp_out_of_range" | "quantity_out_of_range";
@@ -3310,11 +3310,11 @@ export interface components {
             /** @description The HTTP status. */
             status: number;
             code: components["schemas"]["ErrorCode"];
-            /** @description What went wrong this time, in plain language. The wording may change. */
+            /** @description What went wrong, for people. The wording may change. */
             detail: string;
-            /** @description The `X-Request-Id` of the answer; it finds the request in the log of the service. */
+            /** @description The `X-Request-Id` of the response. It identifies the request in the service's log. */
             requestId: string;
-            /** @description Every offending place, in the order of the body; present where places can be identified. */
+            /** @description Every invalid place, in the order of the body; present if places can be identified. */
             errors?: components["schemas"]["ErrorPlace"][];
             /** @description If a limit leaves no room: the one with the least remaining, in the same form as in other answers. */
             limit?: {
@@ -3322,18 +3322,18 @@ export interface components {
             };
         };
         /**
-         * @description A stable identifier of the error, for programs to switch on. Each is explained at `/docs/errors#<code>`. New codes may be added.
+         * @description A stable error code for programs. Each code is explained at `/docs/errors#<code>`. New codes may be added.
          * @enum {string}
          */
         ErrorCode: "invalid_json" | "invalid_request" | "session_cookie_not_allowed" | "key_in_query_string" | "missing_key" | "invalid_key" | "key_expired" | "key_revoked" | "not_signed_in" | "insufficient_scope" | "forbidden_role" | "cross_site_request" | "entitlement_required" | "entitlement_read_only" | "live_trading_disabled" | "not_found" | "entitlement_not_found" | "event_not_found" | "unknown_station" | "unknown_market" | "method_not_allowed" | "request_timeout" | "key_not_active" | "key_already_rotated" | "idempotency_conflict" | "backfill_state" | "limit_reached" | "market_closed" | "body_too_large" | "batch_too_large" | "unsupported_media_type" | "unknown_metric" | "timestamp_out_of_range" | "quantity_out_of_range" | "insufficient_funds" | "insufficient_position" | "risk_limit" | "price_moved" | "rate_limited" | "headers_too_large" | "unavailable" | "market_data_unavailable" | "market_data_stale" | "internal";
-        /** @description One offending place of the request body. */
+        /** @description An invalid place in the request body. */
         ErrorPlace: {
             /** @description The index of the list item, from 0, if the place is inside one. */
             index?: number;
-            /** @description RFC 6901 JSON pointer into the request body; empty for the body itself. */
+            /** @description RFC 6901 JSON pointer into the request body; empty for the whole body. */
             pointer: string;
             code: components["schemas"]["ErrorCode"];
-            /** @description What is wrong at this place, in plain language. */
+            /** @description What is wrong at this place, for people. */
             detail: string;
         };
         UsageBatch: {
@@ -3344,23 +3344,23 @@ export interface components {
             productSlug: string;
             /** @description Must equal the product's `usageMetric`. */
             metric: string;
-            /** @description How many units; 1 if left out. Counted as the decimal that was written, up to 100 digits: 0.1 and 0.2 add up to 0.3. At most what an event of the product may count, 1,000,000,000,000,000 unless the operator has set another ceiling. */
+            /** @description The number of units. Default: 1. An exact decimal of up to 100 digits: 0.1 and 0.2 add up to 0.3. At most the product's maximum per event, which is 1,000,000,000,000,000 unless the operator has set another. */
             quantity?: number;
             /**
              * Format: date-time
-             * @description When the usage happened, RFC 3339 with an offset (`Z` or `+02:00`); the time of receipt if left out. From 7 days before to 5 minutes after the receipt, both included. Kept to the microsecond. Its calendar month in UTC is the one it counts in.
+             * @description When the usage happened, RFC 3339 with an offset (`Z` or `+02:00`). Default: the time of receipt. From 7 days before to 5 minutes after the receipt, inclusive. Stored to the microsecond. The event counts in this time's calendar month in UTC.
              */
             occurredAt?: string;
-            /** @description Names the event within the Organization, across all its keys, live and test: for ever, or for as many months as the operator has set for old events. A key that was used before is counted as `deduped` and changes nothing. */
+            /** @description Identifies the event within the Organization, across all its API keys, live and test: forever, or for as many months as the operator has set for old events. A repeat is counted as `deduped` and changes nothing. */
             idempotencyKey: string;
         };
         /** @description A usage event as a CloudEvent 1.0 in JSON. */
         CloudEvent: {
             /** @enum {string} */
             specversion: "1.0";
-            /** @description Names the event within its `source`. */
+            /** @description Identifies the event within its `source`. */
             id: string;
-            /** @description Together with `id` the idempotency key: `source`, a slash and `id`, or the SHA-256 of that in hex where it has more than 255 characters. */
+            /** @description The idempotency key is `source`, a slash and `id`, or its SHA-256 in hex if it has more than 255 characters. */
             source: string;
             /** @description The metric. Must equal the product's `usageMetric`. */
             type: string;
@@ -3368,16 +3368,16 @@ export interface components {
             subject?: string | null;
             /**
              * Format: date-time
-             * @description When the usage happened, as `occurredAt` of `UsageEvent`.
+             * @description When the usage happened, like `occurredAt` in `UsageEvent`.
              */
             time?: string | null;
-            /** @description Left out: JSON. */
+            /** @description Default: JSON. */
             datacontenttype?: string | null;
             /** @description Other fields are ignored. */
             data?: ({
-                /** @description The product; left out, `subject` names it. */
+                /** @description The product. Default: `subject`. */
                 productSlug?: string;
-                /** @description How many units; 1 if left out. Otherwise as in `UsageEvent`. */
+                /** @description The number of units. Default: 1. The rules of `UsageEvent` apply. */
                 quantity?: number;
             } & {
                 [key: string]: unknown;
@@ -3394,16 +3394,16 @@ export interface components {
         };
         UsageSeries: {
             productSlug: string;
-            /** @description As the events named it: one that the product no longer counts is included, too. */
+            /** @description The metric of the events, even if the product no longer counts it. */
             metric: string;
             /**
              * Format: uuid
              * @description Only with `groupBy=apiKey`.
              */
             apiKeyId?: string;
-            /** @description In order; steps without an event have none. */
+            /** @description In order. Steps without events are left out. */
             points: components["schemas"]["UsagePoint"][];
-            /** @description The sum of the points. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description The sum of the points. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             total: number;
         };
         UsagePoint: {
@@ -3412,17 +3412,17 @@ export interface components {
              * @description The start of the step. RFC 3339 in UTC, ending in `Z`.
              */
             start: string;
-            /** @description The sum of its events. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description The sum of its events. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             quantity: number;
             /** @description The number of events in the sum. */
             events: number;
         };
-        /** @description A usage event as it was recorded, and what it was corrected to. */
+        /** @description A usage event as recorded, with its corrections. */
         RecordedEvent: {
             idempotencyKey: string;
             productSlug: string;
             metric: string;
-            /** @description As it was sent. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description The quantity as sent. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             quantity: number;
             /**
              * Format: date-time
@@ -3440,14 +3440,14 @@ export interface components {
              * @description The API key that sent it.
              */
             apiKeyId: string;
-            /** @description In their order; the last one says what it counts. */
+            /** @description In order. The last one has the current quantity. */
             corrections: components["schemas"]["EventCorrection"][];
         };
         EventCorrection: {
             correctionKey: string;
-            /** @description What it counted before. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description The quantity before the correction. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             previousQuantity: number;
-            /** @description What it has counted since then. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description The quantity after the correction. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             quantity: number;
             reason: string;
             /**
@@ -3459,18 +3459,18 @@ export interface components {
             correctedBy: "api_key" | "member" | "operator";
         };
         UsageLookupAnswer: {
-            /** @description One for each key that was asked for, in the order of the request. */
+            /** @description One for each requested key, in the order of the request. */
             results: components["schemas"]["LookupResult"][];
         };
         LookupResult: {
             idempotencyKey: string;
             recorded: boolean;
-            /** @description Where it was recorded. */
+            /** @description Present if it was recorded. */
             event?: {
                 idempotencyKey: string;
                 productSlug: string;
                 metric: string;
-                /** @description As it was sent. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+                /** @description The quantity as sent. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
                 quantity: number;
                 /**
                  * Format: date-time
@@ -3488,7 +3488,7 @@ export interface components {
                  * @description The API key that sent it.
                  */
                 apiKeyId: string;
-                /** @description In their order; the last one says what it counts. */
+                /** @description In order. The last one has the current quantity. */
                 corrections: components["schemas"]["EventCorrection"][];
             };
         };
@@ -3497,7 +3497,7 @@ export interface components {
         };
         ReservationAnswer: {
             reservation: components["schemas"]["Reservation"];
-            /** @description The limits of the entitlement, with this reservation. */
+            /** @description The limits of the entitlement, including this reservation. */
             limits: components["schemas"]["Limit"][];
         };
         Reservation: {
@@ -3507,21 +3507,21 @@ export interface components {
              */
             id: string;
             /**
-             * @description `held` counts against the limits. `expired` follows from the time: nothing was settled or released by then.
+             * @description `held` counts against the limits. `expired`: neither settled nor released before `expiresAt`.
              * @enum {string}
              */
             status: "held" | "settled" | "released" | "expired";
             productSlug: string;
             metric: string;
-            /** @description Units that are or were held. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units held, now or earlier. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             quantity: number;
             idempotencyKey: string;
             /**
              * Format: date-time
-             * @description When it stops being held. RFC 3339 in UTC, ending in `Z`.
+             * @description When the hold ends. RFC 3339 in UTC, ending in `Z`.
              */
             expiresAt: string;
-            /** @description Units that were used; `null` until it is settled. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units used; `null` until it is settled. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             settledQuantity: number | null;
             /**
              * Format: date-time
@@ -3529,38 +3529,38 @@ export interface components {
              */
             createdAt: string;
         };
-        /** @description A limit of an entitlement, and its use in the mode of the calling key. */
+        /** @description A limit of an entitlement and its usage in the mode of the calling key. */
         Limit: {
-            /** @description Units. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             quantity: number;
             /** @description `calendar_month`, `calendar_week` (ISO, from Monday) or `calendar_day`, in UTC; or a rolling window, an ISO 8601 duration of days, hours, minutes and seconds from `PT1M` to `P31D`, like `PT5H`. */
             window: string;
             /**
-             * @description `block`: checks and reservations beyond it are refused; `warn`: they are not. Events are recorded either way, with a warning.
+             * @description `block` refuses checks and reservations beyond the limit; `warn` allows them. Events are recorded in both cases, with a warning.
              * @enum {string}
              */
             enforcement: "warn" | "block";
-            /** @description Units of the events in the window, by `occurredAt`. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units used in the window, by `occurredAt`. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             used: number;
-            /** @description Units of the reservations that are held now. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units held by reservations now. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             held: number;
-            /** @description What is available to a reservation, never below 0: `quantity` less `used` and `held`, and less events that are dated after now. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units available to a reservation, never below 0: `quantity` minus `used`, `held` and events dated in the future. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             remaining: number;
             /**
              * Format: date-time
-             * @description When the calendar window ends. For a rolling window that is used up: when enough usage has left the window for something to remain; `null` if waiting does not help. RFC 3339 in UTC, ending in `Z`.
+             * @description When the calendar window ends. For an exhausted rolling window: when enough usage has left it for something to remain; `null` if waiting does not help. RFC 3339 in UTC, ending in `Z`.
              */
             resetsAt: string | null;
         };
         ReservationInput: {
             productSlug: string;
-            /** @description What the product counts. */
+            /** @description The product's metric. */
             metric: string;
-            /** @description Units to hold, an exact decimal of up to 100 digits: what the work may use at most. */
+            /** @description Units to hold: the most that the work may use. An exact decimal of up to 100 digits. */
             quantity: number;
-            /** @description Names the reservation, and the event that settles it, within the Organization, for ever. */
+            /** @description Identifies the reservation and the event that settles it, within the Organization, forever. */
             idempotencyKey: string;
-            /** @description How long it is held at most, 1 to 86,400; 300 if left out. */
+            /** @description The longest time to hold it, 1 to 86,400. Default: 300. */
             ttlSeconds?: number;
         };
         ReservationList: {
@@ -3576,48 +3576,48 @@ export interface components {
             reservation: components["schemas"]["Reservation"];
             /** @description 1 if the event was new. */
             accepted: number;
-            /** @description 1 if an event with the idempotency key had been recorded before. */
+            /** @description 1 if an event with the idempotency key was already recorded. */
             deduped: number;
-            /** @description What did not stop the event. New codes may be added. */
+            /** @description Conditions that did not stop the event. New codes may be added. */
             warnings: (components["schemas"]["UnitCapExceeded"] | components["schemas"]["LimitExceeded"] | components["schemas"]["DuplicateMismatch"] | components["schemas"]["ReservationExpired"] | components["schemas"]["ReservationExceeded"])[];
         };
-        /** @description The hold had expired or was released: what was used was recorded, and may go beyond a limit. */
+        /** @description The hold had expired or was released. The usage was recorded and may exceed a limit. */
         ReservationExpired: {
             /** @enum {string} */
             code: "reservation_expired";
         };
-        /** @description More was used than was held. All of it was recorded. */
+        /** @description More was used than held. All of it was recorded. */
         ReservationExceeded: {
             /** @enum {string} */
             code: "reservation_exceeded";
-            /** @description Units that were held. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units held. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             reserved: number;
-            /** @description Units that were recorded. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units recorded. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             used: number;
         };
         SettlementInput: {
-            /** @description Units that were used, an exact decimal of up to 100 digits; what was held if left out. */
+            /** @description Units used, an exact decimal of up to 100 digits. Default: the units held. */
             quantity?: number;
             /**
              * Format: date-time
-             * @description When the usage happened, RFC 3339 with an offset (`Z` or `+02:00`); the time of receipt if left out. From 7 days before to 5 minutes after the receipt, both included. Kept to the microsecond. Its calendar month in UTC is the one it counts in.
+             * @description When the usage happened, RFC 3339 with an offset (`Z` or `+02:00`). Default: the time of receipt. From 7 days before to 5 minutes after the receipt, inclusive. Stored to the microsecond. The event counts in this time's calendar month in UTC.
              */
             occurredAt?: string;
         };
         /** @description `applied` and `deduped` add up to the corrections. */
         CorrectionAnswer: {
-            /** @description Corrections made now. */
+            /** @description Corrections made by this request. */
             applied: number;
-            /** @description Corrections whose key was used before, for the same. */
+            /** @description Corrections that repeat an earlier one. */
             deduped: number;
-            /** @description One for each correction, in the order of the request; of a repeat what it did the first time. */
+            /** @description One for each correction, in the order of the request. A repeat has its original result. */
             results: components["schemas"]["CorrectionResult"][];
         };
         CorrectionResult: {
             idempotencyKey: string;
-            /** @description What the event counted before. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description The quantity before the correction. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             previousQuantity: number;
-            /** @description What it has counted since then. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description The quantity after the correction. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             quantity: number;
         };
         UsageCorrections: {
@@ -3626,11 +3626,11 @@ export interface components {
         CorrectionInput: {
             /** @description The idempotency key of the event. */
             idempotencyKey: string;
-            /** @description What the event should have been, an exact decimal of up to 100 digits; 0 voids it. At most what an event of its product may count. */
+            /** @description The correct quantity, an exact decimal of up to 100 digits; 0 voids the event. At most the product's maximum per event. */
             quantity: number;
             /** @description The reason, kept with the event and in the audit log. */
             reason: string;
-            /** @description Names the correction within the Organization, for ever: sent again, it is counted as `deduped` and changes nothing. */
+            /** @description Identifies the correction within the Organization, forever. A repeat is counted as `deduped` and changes nothing. */
             correctionKey: string;
         };
         EntitlementList: {
@@ -3648,25 +3648,25 @@ export interface components {
              * @enum {string}
              */
             kind: "live" | "read_only";
-            /** @description The `metric` that usage events of this product must name. */
+            /** @description The `metric` that this product's usage events must have. */
             usageMetric: string;
-            /** @description Units per calendar month; `null` is unlimited. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units per calendar month; `null` is unlimited. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             unitCap: number | null;
-            /** @description Units of the current month in the mode of the calling key. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units used in the current month, in the mode of the calling key. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             used: number;
-            /** @description `unitCap` less `used`, never below 0; `null` where there is no cap. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description `unitCap` minus `used`, never below 0; `null` without a cap. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             remaining: number | null;
             period: components["schemas"]["Period"];
-            /** @description Beside the cap, as they were declared. Their use is in the mode of the calling key. */
+            /** @description The declared limits, without the cap. Their usage is in the mode of the calling key. */
             limits: components["schemas"]["Limit"][];
             /**
              * Format: date-time
-             * @description From when it is in effect, inclusive. RFC 3339 in UTC, ending in `Z`.
+             * @description Start of the entitlement, inclusive. RFC 3339 in UTC, ending in `Z`.
              */
             startsAt: string;
             /**
              * Format: date-time
-             * @description Until when it is in effect, exclusive; `null` is without end. RFC 3339 in UTC, ending in `Z`.
+             * @description End of the entitlement, exclusive; `null` if it has no end. RFC 3339 in UTC, ending in `Z`.
              */
             endsAt: string | null;
         };
@@ -3676,10 +3676,10 @@ export interface components {
         };
         EntitlementCheckResult: {
             productSlug: string;
-            /** @description True for a live entitlement, even above its cap, unless a limit that blocks leaves no room. */
+            /** @description True for a live entitlement, even above its cap, unless a blocking limit leaves no room. */
             allowed: boolean;
             /**
-             * @description Why it is not allowed; `null` where it is.
+             * @description Why it is not allowed; `null` if it is.
              * @enum {string|null}
              */
             reason: "entitlement_required" | "entitlement_read_only" | "limit_reached" | null;
@@ -3688,26 +3688,26 @@ export interface components {
              * @enum {string|null}
              */
             kind: "live" | "read_only" | null;
-            /** @description Units per calendar month; `null` is unlimited, or no entitlement. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units per calendar month; `null` if unlimited or without an entitlement. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             unitCap: number | null;
-            /** @description Units of the current month in the mode of the calling key; `null` without entitlement. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units used in the current month, in the mode of the calling key; `null` without an entitlement. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             used: number | null;
-            /** @description `unitCap` less `used`, never below 0. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description `unitCap` minus `used`, never below 0. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             remaining: number | null;
             /** @description True if `used` is greater than `unitCap`. */
             overCap: boolean;
-            /** @description Beside the cap, as they were declared. Their use is in the mode of the calling key. */
+            /** @description The declared limits, without the cap. Their usage is in the mode of the calling key. */
             limits: components["schemas"]["Limit"][];
         };
         EntitlementCheck: {
-            /** @description Product slugs, each answered in its place. A slug may repeat. */
+            /** @description Product slugs. A slug can appear more than once. */
             productSlugs?: string[];
-            /** @description Instead of `productSlugs`: products with quantities. */
+            /** @description Products with quantities, instead of `productSlugs`. */
             items?: components["schemas"]["EntitlementCheckItem"][];
         };
         EntitlementCheckItem: {
             productSlug: string;
-            /** @description The units you intend to use, an exact decimal of up to 100 digits; 0 if left out. */
+            /** @description The units that you intend to use, an exact decimal of up to 100 digits. Default: 0. */
             quantity?: number;
         };
         MarketList: {
@@ -3733,12 +3733,12 @@ export interface components {
             eventTicker: string;
             seriesTicker: string;
             /**
-             * @description What it is about, by its rules. `other`: something else, or a wording that is not known.
+             * @description The subject of the market by its rules. `other`: another subject, or an unknown wording.
              * @enum {string}
              */
             kind: "daily_maximum" | "daily_minimum" | "hourly" | "rain" | "other";
             /**
-             * @description The id of the station whose report decides; `null` where none does, or it is not certain which.
+             * @description The id of the station whose report decides; `null` if there is none or it is uncertain.
              * @enum {string|null}
              */
             station: "KNYC" | "KMDW" | "KMIA" | "KAUS" | "KDEN" | "KLAX" | "KPHL" | "KSFO" | "KPHX" | "KSEA" | "KATL" | "KBOS" | "KDFW" | "KDCA" | "KLAS" | "KHOU" | "KMSP" | "KOKC" | "KMSY" | "KSAT" | "KSAN" | "KTTN" | "KEWR" | "KSDF" | null;
@@ -3750,7 +3750,7 @@ export interface components {
             date: string | null;
             /** @description In the city's local time; `null` for a whole day. */
             hour: number | null;
-            /** @description What YES pays for: whole degrees of a day, hundredths of an hour; `null` where it is not certain to be a temperature. */
+            /** @description The temperatures for which YES pays: whole degrees for a day, hundredths for an hour; `null` if it is not certain to be a temperature. */
             bracket: {
                 /**
                  * @description `between` includes both ends; `less` is below `cap`, `greater` above `floor`.
@@ -3763,11 +3763,11 @@ export interface components {
                 unit: "fahrenheit";
                 label: string;
             } | null;
-            /** @description What YES pays for, in words. */
+            /** @description The temperatures for which YES pays, in words. */
             label: string;
-            /** @description Why there is neither forecast nor signal: the venue alone decides how it settles. `null` for all others. */
+            /** @description Why there is no forecast or signal, so that only the venue determines the settlement. Otherwise `null`. */
             problem: string | null;
-            /** @description What it settles on, and where. */
+            /** @description The settlement rules and source. */
             settlement: {
                 /**
                  * @description The settlement source according to the rules; `null` if they name none that is known.
@@ -3783,31 +3783,31 @@ export interface components {
                 rulesText: string;
             };
             /**
-             * @description As the venue has it. It pays once it is `finalized`.
+             * @description The venue's status. The market pays when it is `finalized`.
              * @enum {string}
              */
             status: "initialized" | "inactive" | "active" | "closed" | "determined" | "disputed" | "amended" | "finalized";
-            /** @description Why orders in it are refused with `market_closed` and it has no signals, whatever its status; `null` for all others. */
+            /** @description Why it has no signals and its orders are refused with `market_closed`, whatever its status. Otherwise `null`. */
             untradable: string | null;
-            /** @description The best bid for YES, in dollars; `null` where there is none. */
+            /** @description The best bid for YES, in dollars; `null` if there is none. */
             yesBid: string | null;
-            /** @description What YES can be bought for, in dollars; `null` where there is none. */
+            /** @description The best ask for YES, in dollars; `null` if there is none. */
             yesAsk: string | null;
-            /** @description The best bid for NO, in dollars; `null` where there is none. */
+            /** @description The best bid for NO, in dollars; `null` if there is none. */
             noBid: string | null;
-            /** @description What NO can be bought for, in dollars; `null` where there is none. */
+            /** @description The best ask for NO, in dollars; `null` if there is none. */
             noAsk: string | null;
-            /** @description Contracts at `yesBid`, and so at `noAsk`; 0 where there are no bids. With at most two decimals. */
+            /** @description Contracts at `yesBid`, and so at `noAsk`; 0 without bids. At most two decimals. */
             yesBidSize: number;
-            /** @description Contracts at `yesAsk`, and so at `noBid`; 0 where there are no asks. With at most two decimals. */
+            /** @description Contracts at `yesAsk`, and so at `noBid`; 0 without asks. At most two decimals. */
             yesAskSize: number;
-            /** @description Of YES in the last trade, in dollars; `null` where there is none. */
+            /** @description The price of YES in the last trade, in dollars; `null` if there is none. */
             lastPrice: string | null;
-            /** @description Contracts traded so far. With at most two decimals. */
+            /** @description Contracts traded so far. At most two decimals. */
             volume: number;
-            /** @description Contracts traded in 24 hours. With at most two decimals. */
+            /** @description Contracts traded in 24 hours. At most two decimals. */
             volume24h: number;
-            /** @description Open interest: contracts held. With at most two decimals. */
+            /** @description Open interest: contracts held. At most two decimals. */
             openInterest: number;
             /**
              * Format: date-time
@@ -3821,16 +3821,16 @@ export interface components {
             closeTime: string;
             /** @description The price step at its current price. */
             tickSize: string;
-            /** @description A page about it; a path is on this service. */
+            /** @description A page about the market; a path is on this service. */
             url: string;
             /**
-             * @description `whole`: every level is known. `best_prices`: only the best level of each side, as the venue lists it. `in_doubt`: it is the last book that was certain, and orders are refused with `market_data_stale` until it has been read again.
+             * @description `whole`: every level is known. `best_prices`: only the best level of each side, from the venue's list. `in_doubt`: the last reliable book; orders are refused with `market_data_stale` until it has been read again.
              * @enum {string}
              */
             bookState: "whole" | "best_prices" | "in_doubt";
             /**
              * Format: date-time
-             * @description When the book was read, where that was before the markets were; `null` for all others. No order is filled from a book that is older than 60 seconds. RFC 3339 in UTC, ending in `Z`.
+             * @description When the book was read, if that was before the markets; otherwise `null`. No order is filled from a book older than 60 seconds. RFC 3339 in UTC, ending in `Z`.
              */
             bookAsOf: string | null;
         };
@@ -3865,7 +3865,7 @@ export interface components {
             }[];
         };
         SignalList: {
-            /** @description The bankroll that sizes are calculated from. */
+            /** @description The bankroll used for the sizes. */
             bankroll: string;
             /** @description The share of the Kelly fraction that is used. */
             kellyShare: number;
@@ -3897,15 +3897,15 @@ export interface components {
             side: "yes" | "no";
             /** @description The best ask of the side. */
             price: string;
-            /** @description Contracts offered at `price`. With at most two decimals. */
+            /** @description Contracts offered at `price`. At most two decimals. */
             depth: number;
             /** @description The probability that the side pays, according to the forecast. */
             probability: number;
             /** @description The probability above which the purchase is worth its price and fee. */
             breakEven: number;
-            /** @description `probability` less `breakEven`. */
+            /** @description `probability` minus `breakEven`. */
             edge: number;
-            /** @description The full Kelly share of the bankroll, fee included. */
+            /** @description The full Kelly share of the bankroll, including the fee. */
             fullKelly: number;
             /** @description The share that is used. */
             fractionalKelly: number;
@@ -3917,17 +3917,17 @@ export interface components {
             averagePrice: string;
             /** @description The venue's fee for all contracts. */
             fee: string;
-            /** @description Prices and fee of all contracts. It is also the most that can be lost. */
+            /** @description The price and fee of all contracts, which is also the maximum loss. */
             stake: string;
-            /** @description The value of the purchase according to the forecast, less `stake`. Negative for a hedge. */
+            /** @description The value of the purchase according to the forecast, minus `stake`. Negative for a hedge. */
             expectedValue: string;
-            /** @description The most that it can lose by itself: its stake. What the purchases of an event lose together is with the event. */
+            /** @description The maximum loss of this purchase alone: its stake. The event has the joint maximum loss of its purchases. */
             worstCase: string;
             /** @description The same purchase as an order that waits in the book (`timeInForce`, `postOnly`). It pays only if it fills, which nothing here promises: those who trade with it may know more. `null` for a hedge. */
             rest: {
-                /** @description One step above the best bid of the side, where that reaches no ask; else the best bid. */
+                /** @description One step above the best bid of the side if that is below the best ask; otherwise the best bid. */
                 price: string;
-                /** @description Contracts ahead of it there. With at most two decimals. */
+                /** @description Contracts ahead of it there. At most two decimals. */
                 contractsAhead: number;
                 /** @description With the maker's fee. */
                 breakEven: number;
@@ -3936,10 +3936,10 @@ export interface components {
                 /** @description The share of such orders that must fill for waiting to be worth more than taking, at the same probability; `null` if neither is worth its cost. */
                 worthMoreAbove: number | null;
             } | null;
-            /** @description True for a purchase that costs more than it is worth by itself: it pays where the others of its event lose. */
+            /** @description True for a purchase that costs more than it is worth alone, but pays where the others of its event lose. */
             isHedge: boolean;
             /**
-             * @description What limited it below the Kelly size: one of the caps, the available cash, or the depth of the book; `null` if nothing did.
+             * @description The limit that kept it below the Kelly size: a cap, the available cash, or the depth of the book; `null` if none did.
              * @enum {string|null}
              */
             limitedBy: "market" | "event" | "day" | "cash" | "depth" | null;
@@ -3975,9 +3975,9 @@ export interface components {
                 state: "open" | "closed";
                 /** @description The hours before the end of the day at which the forecasts were recorded that it is judged by; 0 where none are. */
                 leadHours: number;
-                /** @description Settled days that it is judged by. */
+                /** @description The settled days it is judged on. */
                 n: number;
-                /** @description The evidence that the forecasts are ahead, as odds to 1. It has to reach `needed`. */
+                /** @description The evidence that the forecasts are ahead, as odds to 1. The gate opens at `needed`. */
                 evidence: number;
                 needed: number;
                 /** @description Over the last days: mean log score of the forecasts less that of what each outcome cost to buy, fee included. Below zero the forecasts were ahead. `null` for too few days. */
@@ -3994,7 +3994,7 @@ export interface components {
             signals: number;
             /** @description The stake of all its signals. */
             stake: string;
-            /** @description The most they can lose together, whichever bracket wins. */
+            /** @description Their maximum joint loss, whichever bracket wins. */
             worstCase: string;
             /** @description Expected growth by its signals of the logarithm of the part of the bankroll that `kellyShare` puts at stake, exact costs included. */
             growth: number;
@@ -4006,7 +4006,7 @@ export interface components {
                 /** @enum {string} */
                 side: "yes" | "no";
                 reason: string;
-                /** @description True for what would be a signal of this event if its forecasts had earned it. */
+                /** @description True if this side would have a signal with an open gate. */
                 isWithheld: boolean;
             }[];
         };
@@ -4028,7 +4028,7 @@ export interface components {
             days: components["schemas"]["DayForecast"][];
             /** @description Daily minima, in order of date. */
             minima: components["schemas"]["MinimumForecast"][];
-            /** @description Forecasts of the venue's temperature index of the city, where it has one; in the order of time. */
+            /** @description Forecasts of the venue's temperature index of the city, if it has one, in order of time. */
             hours: components["schemas"]["HourForecast"][];
             /**
              * Format: date-time
@@ -4041,7 +4041,7 @@ export interface components {
             ageSeconds: number;
             /** @description True if the markets are older than 30 seconds. */
             stale: boolean;
-            /** @description Whole seconds since the oldest `fetchedAt` of what is forecast. */
+            /** @description Whole seconds since the oldest `fetchedAt` of these forecasts. */
             forecastAgeSeconds: number;
         };
         DayForecast: {
@@ -4053,13 +4053,13 @@ export interface components {
             /** @description Likewise, °F. */
             standardDeviationF: number;
             distribution: components["schemas"]["ForecastDistribution"];
-            /** @description Of `distribution`, given what was observed, °F. */
+            /** @description Quantiles of `distribution`, given the observations, °F. */
             quantiles: {
-                /** @description The probability of a temperature at or below. */
+                /** @description The probability of a temperature at or below it. */
                 probability: number;
                 temperatureF: number;
             }[];
-            /** @description From cold to warm. The probabilities of a day sum to one; those of an hour are of thresholds, each within the one before. */
+            /** @description From cold to warm. The probabilities of a day sum to one. Those of an hour are for thresholds, each contained in the previous one. */
             brackets: {
                 ticker: string;
                 label: string | null;
@@ -4074,19 +4074,19 @@ export interface components {
             method: "same_day" | "emos" | "emos_pooled" | "raw_ensemble";
             /** @description Calibrated against the outcomes of earlier forecasts. */
             isCalibrated: boolean;
-            /** @description Why a simpler method was used, in words; `null` if the best available method was used. */
+            /** @description Why a simpler method was used, for people; `null` if the best available method was used. */
             fallback: string | null;
             /** @description The mean of the members, before any correction, °F. */
             rawMeanF: number;
             /** @description Their sample deviation, at least 1, °F. */
             rawStandardDeviationF: number;
-            /** @description The correction applied to the members; `null` if there was none. */
+            /** @description The correction of the members; `null` without a correction. */
             fit: {
                 /** @description A UUIDv7. */
                 id: string;
-                /** @description Whose long past it was learned from, with the seasons; `null`: that of all stations. */
+                /** @description The station whose long history it was trained on, with the seasons; `null`: all stations. */
                 station: string | null;
-                /** @description The leads that it is for: up to this many hours, in steps of 12. */
+                /** @description The lead that it applies to: up to this many hours, in steps of 12. */
                 leadHours: number;
                 /** @description What it comes to at this station and on this day: the temperature is logistic with mean a + b·m, where m is the mean of the members less `stationBiasF`, and standard deviation exp(c + d·ln s), where s is their sample deviation. Beyond what was seen, m is corrected by as much as at the end of that. */
                 coefficients: {
@@ -4101,12 +4101,12 @@ export interface components {
                 n: number;
                 /**
                  * Format: date
-                 * @description The first day of them.
+                 * @description The first of these days.
                  */
                 firstDate: string;
                 /**
                  * Format: date
-                 * @description The last day of them.
+                 * @description The last of these days.
                  */
                 lastDate: string;
                 /** @description Its mean CRPS over them, °F. */
@@ -4115,7 +4115,7 @@ export interface components {
                 rawCrps: number;
                 /**
                  * Format: date-time
-                 * @description When the latest that it was learned from became known. RFC 3339 in UTC, ending in `Z`.
+                 * @description When the latest training data became known. RFC 3339 in UTC, ending in `Z`.
                  */
                 knownThrough: string;
                 /**
@@ -4124,13 +4124,13 @@ export interface components {
                  */
                 trainedAt: string;
             } | null;
-            /** @description The station's own fit with the seasons, which counts as much as `fit`; `null` where its past is shorter than a year and a half. */
+            /** @description The station's own fit with the seasons, weighted equally with `fit`; `null` if its history is shorter than a year and a half. */
             seasonalFit: {
                 /** @description A UUIDv7. */
                 id: string;
-                /** @description Whose long past it was learned from, with the seasons; `null`: that of all stations. */
+                /** @description The station whose long history it was trained on, with the seasons; `null`: all stations. */
                 station: string | null;
-                /** @description The leads that it is for: up to this many hours, in steps of 12. */
+                /** @description The lead that it applies to: up to this many hours, in steps of 12. */
                 leadHours: number;
                 /** @description What it comes to at this station and on this day: the temperature is logistic with mean a + b·m, where m is the mean of the members less `stationBiasF`, and standard deviation exp(c + d·ln s), where s is their sample deviation. Beyond what was seen, m is corrected by as much as at the end of that. */
                 coefficients: {
@@ -4145,12 +4145,12 @@ export interface components {
                 n: number;
                 /**
                  * Format: date
-                 * @description The first day of them.
+                 * @description The first of these days.
                  */
                 firstDate: string;
                 /**
                  * Format: date
-                 * @description The last day of them.
+                 * @description The last of these days.
                  */
                 lastDate: string;
                 /** @description Its mean CRPS over them, °F. */
@@ -4159,7 +4159,7 @@ export interface components {
                 rawCrps: number;
                 /**
                  * Format: date-time
-                 * @description When the latest that it was learned from became known. RFC 3339 in UTC, ending in `Z`.
+                 * @description When the latest training data became known. RFC 3339 in UTC, ending in `Z`.
                  */
                 knownThrough: string;
                 /**
@@ -4172,7 +4172,7 @@ export interface components {
             leadHours: number;
             /**
              * Format: date-time
-             * @description When the weather model was started: nothing later is in it. RFC 3339 in UTC, ending in `Z`.
+             * @description When the weather model run started. It contains no later data. RFC 3339 in UTC, ending in `Z`.
              */
             modelRunAt: string;
             /**
@@ -4186,7 +4186,7 @@ export interface components {
             models: components["schemas"]["ForecastModelShare"][];
             /** @description Whether the day's own climate report, the first final one, is what was observed. */
             isReported: boolean;
-            /** @description What is known of the day while it runs; `null` before anything was observed of it, and once it is over. */
+            /** @description The observations of the running day; `null` before the first observation and after the day is over. */
             running: {
                 /** @description The latest hour by local standard time whose temperature is known, 0 to 22; `null` where none is. */
                 hour: number | null;
@@ -4215,12 +4215,12 @@ export interface components {
                     n: number;
                     /**
                      * Format: date
-                     * @description The first day of them.
+                     * @description The first of these days.
                      */
                     firstDate: string;
                     /**
                      * Format: date
-                     * @description The last day of them.
+                     * @description The last of these days.
                      */
                     lastDate: string;
                     /** @description Its mean CRPS over them, °F. */
@@ -4229,7 +4229,7 @@ export interface components {
                     rawCrps: number;
                     /**
                      * Format: date-time
-                     * @description When the latest that it was learned from became known. RFC 3339 in UTC, ending in `Z`.
+                     * @description When the latest training data became known. RFC 3339 in UTC, ending in `Z`.
                      */
                     knownThrough: string;
                     /**
@@ -4238,7 +4238,7 @@ export interface components {
                      */
                     trainedAt: string;
                 } | null;
-                /** @description Why there is none, in words; `null` where there is. */
+                /** @description Why there is none, for people; `null` if there is one. */
                 fallback: string | null;
             } | null;
             /** @description The mean of the members at the hours 0 to 23 by local standard time, °F; `null` where it is not known. */
@@ -4261,7 +4261,7 @@ export interface components {
         /** @description What `quantiles` and `brackets` are of, before it is rounded. */
         ForecastDistribution: {
             /**
-             * @description `logistic`: of every forecast that is calibrated. `normal`: of the members as they are. `known`: it has been observed.
+             * @description `logistic`: every calibrated forecast. `normal`: the uncorrected members. `known`: the value was observed.
              * @enum {string}
              */
             family: "normal" | "logistic" | "known";
@@ -4275,7 +4275,7 @@ export interface components {
         ForecastModelShare: {
             /** @description `main`: the source's first model. `earlier`: its run of at least 12 hours before. Else what the source calls it: of Open-Meteo `ecmwf`, `hrrr` and `nbm`. */
             model: string;
-            /** @description Its share; they sum to one. */
+            /** @description Its share. All shares sum to one. */
             weight: number;
             /** @description The mean of this model alone, corrected by its own fit, °F. */
             meanF: number;
@@ -4283,7 +4283,7 @@ export interface components {
             standardDeviationF: number;
             /** @description The mean of its members, before any correction, °F. */
             rawMeanF: number;
-            /** @description Its members; 1 of a single run */
+            /** @description Its members; 1 for a single run */
             members: number;
             /**
              * Format: date-time
@@ -4295,7 +4295,7 @@ export interface components {
              * @description When its run was fetched. RFC 3339 in UTC, ending in `Z`.
              */
             fetchedAt: string;
-            /** @description Why it has no share, in words; `null` where it has one. */
+            /** @description Why it has no share, for people; `null` if it has one. */
             reason: string | null;
         };
         MinimumForecast: {
@@ -4307,13 +4307,13 @@ export interface components {
             /** @description Likewise, °F. */
             standardDeviationF: number;
             distribution: components["schemas"]["ForecastDistribution"];
-            /** @description Of `distribution`, given what was observed, °F. */
+            /** @description Quantiles of `distribution`, given the observations, °F. */
             quantiles: {
-                /** @description The probability of a temperature at or below. */
+                /** @description The probability of a temperature at or below it. */
                 probability: number;
                 temperatureF: number;
             }[];
-            /** @description From cold to warm. The probabilities of a day sum to one; those of an hour are of thresholds, each within the one before. */
+            /** @description From cold to warm. The probabilities of a day sum to one. Those of an hour are for thresholds, each contained in the previous one. */
             brackets: {
                 ticker: string;
                 label: string | null;
@@ -4328,19 +4328,19 @@ export interface components {
             method: "same_day" | "emos" | "emos_pooled" | "raw_ensemble";
             /** @description Calibrated against the outcomes of earlier forecasts. */
             isCalibrated: boolean;
-            /** @description Why a simpler method was used, in words; `null` if the best available method was used. */
+            /** @description Why a simpler method was used, for people; `null` if the best available method was used. */
             fallback: string | null;
             /** @description The mean of the members, before any correction, °F. */
             rawMeanF: number;
             /** @description Their sample deviation, at least 1, °F. */
             rawStandardDeviationF: number;
-            /** @description The correction applied to the members; `null` if there was none. */
+            /** @description The correction of the members; `null` without a correction. */
             fit: {
                 /** @description A UUIDv7. */
                 id: string;
-                /** @description Whose long past it was learned from, with the seasons; `null`: that of all stations. */
+                /** @description The station whose long history it was trained on, with the seasons; `null`: all stations. */
                 station: string | null;
-                /** @description The leads that it is for: up to this many hours, in steps of 12. */
+                /** @description The lead that it applies to: up to this many hours, in steps of 12. */
                 leadHours: number;
                 /** @description What it comes to at this station and on this day: the temperature is logistic with mean a + b·m, where m is the mean of the members less `stationBiasF`, and standard deviation exp(c + d·ln s), where s is their sample deviation. Beyond what was seen, m is corrected by as much as at the end of that. */
                 coefficients: {
@@ -4355,12 +4355,12 @@ export interface components {
                 n: number;
                 /**
                  * Format: date
-                 * @description The first day of them.
+                 * @description The first of these days.
                  */
                 firstDate: string;
                 /**
                  * Format: date
-                 * @description The last day of them.
+                 * @description The last of these days.
                  */
                 lastDate: string;
                 /** @description Its mean CRPS over them, °F. */
@@ -4369,7 +4369,7 @@ export interface components {
                 rawCrps: number;
                 /**
                  * Format: date-time
-                 * @description When the latest that it was learned from became known. RFC 3339 in UTC, ending in `Z`.
+                 * @description When the latest training data became known. RFC 3339 in UTC, ending in `Z`.
                  */
                 knownThrough: string;
                 /**
@@ -4378,13 +4378,13 @@ export interface components {
                  */
                 trainedAt: string;
             } | null;
-            /** @description The station's own fit with the seasons, which counts as much as `fit`; `null` where its past is shorter than a year and a half. */
+            /** @description The station's own fit with the seasons, weighted equally with `fit`; `null` if its history is shorter than a year and a half. */
             seasonalFit: {
                 /** @description A UUIDv7. */
                 id: string;
-                /** @description Whose long past it was learned from, with the seasons; `null`: that of all stations. */
+                /** @description The station whose long history it was trained on, with the seasons; `null`: all stations. */
                 station: string | null;
-                /** @description The leads that it is for: up to this many hours, in steps of 12. */
+                /** @description The lead that it applies to: up to this many hours, in steps of 12. */
                 leadHours: number;
                 /** @description What it comes to at this station and on this day: the temperature is logistic with mean a + b·m, where m is the mean of the members less `stationBiasF`, and standard deviation exp(c + d·ln s), where s is their sample deviation. Beyond what was seen, m is corrected by as much as at the end of that. */
                 coefficients: {
@@ -4399,12 +4399,12 @@ export interface components {
                 n: number;
                 /**
                  * Format: date
-                 * @description The first day of them.
+                 * @description The first of these days.
                  */
                 firstDate: string;
                 /**
                  * Format: date
-                 * @description The last day of them.
+                 * @description The last of these days.
                  */
                 lastDate: string;
                 /** @description Its mean CRPS over them, °F. */
@@ -4413,7 +4413,7 @@ export interface components {
                 rawCrps: number;
                 /**
                  * Format: date-time
-                 * @description When the latest that it was learned from became known. RFC 3339 in UTC, ending in `Z`.
+                 * @description When the latest training data became known. RFC 3339 in UTC, ending in `Z`.
                  */
                 knownThrough: string;
                 /**
@@ -4426,7 +4426,7 @@ export interface components {
             leadHours: number;
             /**
              * Format: date-time
-             * @description When the weather model was started: nothing later is in it. RFC 3339 in UTC, ending in `Z`.
+             * @description When the weather model run started. It contains no later data. RFC 3339 in UTC, ending in `Z`.
              */
             modelRunAt: string;
             /**
@@ -4440,7 +4440,7 @@ export interface components {
             models: components["schemas"]["ForecastModelShare"][];
             /** @description Whether the day's own climate report, the first final one, is what was observed. */
             isReported: boolean;
-            /** @description What is known of the day while it runs; `null` before anything was observed of it, and once it is over. */
+            /** @description The observations of the running day; `null` before the first observation and after the day is over. */
             running: {
                 /** @description The latest hour by local standard time whose temperature is known, 0 to 22; `null` where none is. */
                 hour: number | null;
@@ -4469,12 +4469,12 @@ export interface components {
                     n: number;
                     /**
                      * Format: date
-                     * @description The first day of them.
+                     * @description The first of these days.
                      */
                     firstDate: string;
                     /**
                      * Format: date
-                     * @description The last day of them.
+                     * @description The last of these days.
                      */
                     lastDate: string;
                     /** @description Its mean CRPS over them, °F. */
@@ -4483,7 +4483,7 @@ export interface components {
                     rawCrps: number;
                     /**
                      * Format: date-time
-                     * @description When the latest that it was learned from became known. RFC 3339 in UTC, ending in `Z`.
+                     * @description When the latest training data became known. RFC 3339 in UTC, ending in `Z`.
                      */
                     knownThrough: string;
                     /**
@@ -4492,7 +4492,7 @@ export interface components {
                      */
                     trainedAt: string;
                 } | null;
-                /** @description Why there is none, in words; `null` where there is. */
+                /** @description Why there is none, for people; `null` if there is one. */
                 fallback: string | null;
             } | null;
             /** @description The mean of the members at the hours 0 to 23 by local standard time, °F; `null` where it is not known. */
@@ -4530,13 +4530,13 @@ export interface components {
             /** @description Likewise, °F. */
             standardDeviationF: number;
             distribution: components["schemas"]["ForecastDistribution"];
-            /** @description Of `distribution`, given what was observed, °F. */
+            /** @description Quantiles of `distribution`, given the observations, °F. */
             quantiles: {
-                /** @description The probability of a temperature at or below. */
+                /** @description The probability of a temperature at or below it. */
                 probability: number;
                 temperatureF: number;
             }[];
-            /** @description From cold to warm. The probabilities of a day sum to one; those of an hour are of thresholds, each within the one before. */
+            /** @description From cold to warm. The probabilities of a day sum to one. Those of an hour are for thresholds, each contained in the previous one. */
             brackets: {
                 ticker: string;
                 label: string | null;
@@ -4551,19 +4551,19 @@ export interface components {
             method: "same_day" | "emos" | "emos_pooled" | "raw_ensemble";
             /** @description Calibrated against the outcomes of earlier forecasts. */
             isCalibrated: boolean;
-            /** @description Why a simpler method was used, in words; `null` if the best available method was used. */
+            /** @description Why a simpler method was used, for people; `null` if the best available method was used. */
             fallback: string | null;
             /** @description The mean of the members, before any correction, °F. */
             rawMeanF: number;
             /** @description Their sample deviation, at least 1, °F. */
             rawStandardDeviationF: number;
-            /** @description The correction applied to the members; `null` if there was none. */
+            /** @description The correction of the members; `null` without a correction. */
             fit: {
                 /** @description A UUIDv7. */
                 id: string;
-                /** @description Whose long past it was learned from, with the seasons; `null`: that of all stations. */
+                /** @description The station whose long history it was trained on, with the seasons; `null`: all stations. */
                 station: string | null;
-                /** @description The leads that it is for: up to this many hours, in steps of 12. */
+                /** @description The lead that it applies to: up to this many hours, in steps of 12. */
                 leadHours: number;
                 /** @description What it comes to at this station and on this day: the temperature is logistic with mean a + b·m, where m is the mean of the members less `stationBiasF`, and standard deviation exp(c + d·ln s), where s is their sample deviation. Beyond what was seen, m is corrected by as much as at the end of that. */
                 coefficients: {
@@ -4578,12 +4578,12 @@ export interface components {
                 n: number;
                 /**
                  * Format: date
-                 * @description The first day of them.
+                 * @description The first of these days.
                  */
                 firstDate: string;
                 /**
                  * Format: date
-                 * @description The last day of them.
+                 * @description The last of these days.
                  */
                 lastDate: string;
                 /** @description Its mean CRPS over them, °F. */
@@ -4592,7 +4592,7 @@ export interface components {
                 rawCrps: number;
                 /**
                  * Format: date-time
-                 * @description When the latest that it was learned from became known. RFC 3339 in UTC, ending in `Z`.
+                 * @description When the latest training data became known. RFC 3339 in UTC, ending in `Z`.
                  */
                 knownThrough: string;
                 /**
@@ -4601,13 +4601,13 @@ export interface components {
                  */
                 trainedAt: string;
             } | null;
-            /** @description The station's own fit with the seasons, which counts as much as `fit`; `null` where its past is shorter than a year and a half. */
+            /** @description The station's own fit with the seasons, weighted equally with `fit`; `null` if its history is shorter than a year and a half. */
             seasonalFit: {
                 /** @description A UUIDv7. */
                 id: string;
-                /** @description Whose long past it was learned from, with the seasons; `null`: that of all stations. */
+                /** @description The station whose long history it was trained on, with the seasons; `null`: all stations. */
                 station: string | null;
-                /** @description The leads that it is for: up to this many hours, in steps of 12. */
+                /** @description The lead that it applies to: up to this many hours, in steps of 12. */
                 leadHours: number;
                 /** @description What it comes to at this station and on this day: the temperature is logistic with mean a + b·m, where m is the mean of the members less `stationBiasF`, and standard deviation exp(c + d·ln s), where s is their sample deviation. Beyond what was seen, m is corrected by as much as at the end of that. */
                 coefficients: {
@@ -4622,12 +4622,12 @@ export interface components {
                 n: number;
                 /**
                  * Format: date
-                 * @description The first day of them.
+                 * @description The first of these days.
                  */
                 firstDate: string;
                 /**
                  * Format: date
-                 * @description The last day of them.
+                 * @description The last of these days.
                  */
                 lastDate: string;
                 /** @description Its mean CRPS over them, °F. */
@@ -4636,7 +4636,7 @@ export interface components {
                 rawCrps: number;
                 /**
                  * Format: date-time
-                 * @description When the latest that it was learned from became known. RFC 3339 in UTC, ending in `Z`.
+                 * @description When the latest training data became known. RFC 3339 in UTC, ending in `Z`.
                  */
                 knownThrough: string;
                 /**
@@ -4649,7 +4649,7 @@ export interface components {
             leadHours: number;
             /**
              * Format: date-time
-             * @description When the weather model was started: nothing later is in it. RFC 3339 in UTC, ending in `Z`.
+             * @description When the weather model run started. It contains no later data. RFC 3339 in UTC, ending in `Z`.
              */
             modelRunAt: string;
             /**
@@ -4679,7 +4679,7 @@ export interface components {
         };
         StationList: {
             stations: components["schemas"]["Station"][];
-            /** @description The areas of the venue's temperature index, which hours settle on. */
+            /** @description The areas of the venue's temperature index, on which hourly markets settle. */
             areas: components["schemas"]["IndexArea"][];
         };
         Station: {
@@ -4704,7 +4704,7 @@ export interface components {
             measure: "daily_maximum_temperature";
             /** @enum {string} */
             unit: "fahrenheit";
-            /** @description The report that decides. */
+            /** @description The deciding report. */
             report: string;
             /** @description The rule in words. */
             settlesOn: string;
@@ -4715,7 +4715,7 @@ export interface components {
                 /** @description Days that were compared. */
                 compared: number;
             } | null;
-            /** @description How often the venue settled by the weather service's first final report, of the days that this service has seen; `null` while there is none. */
+            /** @description How often the venue settled by the weather service's first final report, on the days that this service has seen; `null` without such days. */
             crossCheck: {
                 maximum: components["schemas"]["SettlementCrossCheck"] | null;
                 minimum: components["schemas"]["SettlementCrossCheck"] | null;
@@ -4728,13 +4728,13 @@ export interface components {
             agreed: number;
             /** @description The climate day: midnight to midnight in local standard time. */
             since: string;
-            /** @description The newest, at most ten. */
+            /** @description The newest days, at most ten. */
             disagreements: {
                 /** @description The climate day: midnight to midnight in local standard time. */
                 date: string;
-                /** @description What the venue settled by, °F. */
+                /** @description The temperature that the venue settled by, °F. */
                 venue: number;
-                /** @description What the first final report says, °F. */
+                /** @description The temperature in the first final report, °F. */
                 report: number;
             }[];
         };
@@ -4757,12 +4757,12 @@ export interface components {
             unit: "fahrenheit";
             /** @description The rule in words. */
             settlesOn: string;
-            /** @description How the index is computed, as published by the venue; `null` while that is not known. */
+            /** @description How the venue computes the index, as it publishes; `null` if unknown. */
             calibration: {
                 version: string;
                 /**
                  * Format: date-time
-                 * @description Since when it is in force. RFC 3339 in UTC, ending in `Z`.
+                 * @description When it took effect. RFC 3339 in UTC, ending in `Z`.
                  */
                 effectiveAt: string;
                 members: {
@@ -4774,7 +4774,7 @@ export interface components {
                     offsetC: number;
                 }[];
             } | null;
-            /** @description The newest value; `null` while none is known. */
+            /** @description The newest value; `null` if none is known. */
             latest: {
                 /**
                  * Format: date-time
@@ -4783,7 +4783,7 @@ export interface components {
                 at: string;
                 temperatureF: number;
                 /**
-                 * @description `degraded`: a station was missing or replaced; the value counts all the same.
+                 * @description `degraded`: a station was missing or replaced; the value still counts.
                  * @enum {string}
                  */
                 status: "normal" | "degraded";
@@ -5233,7 +5233,7 @@ export interface components {
         TradeAnswer: {
             trade: components["schemas"]["Trade"];
         };
-        /** @description An order and what became of it. */
+        /** @description An order and its outcome. */
         Trade: {
             /**
              * Format: uuid
@@ -5243,24 +5243,24 @@ export interface components {
             /** @enum {string} */
             mode: "paper" | "live";
             /**
-             * @description `pending`: sent to the venue, and its answer is not known yet; only live trades. `resting`: what is not filled yet waits in the book. The others are final. `partially_filled`: the rest was cancelled. `cancelled`: nothing was filled. `rejected`: the venue would not take it.
+             * @description `pending`: sent to the venue, outcome unknown; live trades only. `resting`: the unfilled contracts wait in the book. The others are final. `partially_filled`: the rest was cancelled. `cancelled`: nothing was filled. `rejected`: the venue refused it.
              * @enum {string}
              */
             status: "pending" | "resting" | "filled" | "partially_filled" | "cancelled" | "rejected";
-            /** @description Why it was not filled completely; `null` if it was, or still may be. */
+            /** @description Why it was not filled completely; `null` if it was or still can be. */
             reason: string | null;
             ticker: string;
             eventTicker: string;
             seriesTicker: string;
-            /** @description The id of the station that the series settles on. */
+            /** @description The id of the station whose report settles the series. */
             station: string | null;
             /** @enum {string} */
             side: "yes" | "no";
             /** @enum {string} */
             action: "buy" | "sell";
-            /** @description As ordered, or as decreased since. With at most two decimals. */
+            /** @description Contracts ordered, or the number after a decrease. At most two decimals. */
             contracts: number;
-            /** @description As ordered. Dollars, a decimal string. */
+            /** @description As ordered. A decimal string in dollars. */
             limitPrice: string;
             /** @enum {string} */
             timeInForce: "immediate_or_cancel" | "fill_or_kill" | "good_till_cancelled" | "good_till_time";
@@ -5269,23 +5269,23 @@ export interface components {
              * @description When a `good_till_time` order ends. RFC 3339 in UTC, ending in `Z`.
              */
             expiresAt: string | null;
-            /** @description Only rests in the book, never takes. */
+            /** @description True if the order never takes liquidity. */
             postOnly: boolean;
-            /** @description What cancels it automatically. */
+            /** @description The conditions that cancel it automatically. */
             cancelOn: ("observation" | "stale" | "gate_closed")[];
-            /** @description Contracts filled. With at most two decimals. */
+            /** @description Contracts filled. At most two decimals. */
             filledContracts: number;
-            /** @description Contracts that may still be filled; 0 once it has ended. With at most two decimals. */
+            /** @description Contracts that can still be filled; 0 after it has ended. At most two decimals. */
             remainingContracts: number;
-            /** @description For a resting paper order: contracts ahead of it at its price, which trade first. `null` while only the best prices of its market are known, and for all others. With at most two decimals. */
+            /** @description For a resting paper order: the contracts ahead of it at its price. `null` while only the market's best prices are known, and for other orders. At most two decimals. */
             queueAhead: number | null;
-            /** @description The average price of what was filled, without fees; `null` if nothing was. Dollars, a decimal string. */
+            /** @description The average fill price without fees; `null` without fills. A decimal string in dollars. */
             averagePrice: string | null;
-            /** @description The fees of all fills. Dollars, a decimal string. */
+            /** @description The fees of all fills. A decimal string in dollars. */
             fees: string;
-            /** @description What the balance changed by, fees included: negative for a purchase. A purchase of the side that is not held closes pairs of YES and NO, and each pair pays a dollar at once, which is counted here. Dollars, a decimal string. */
+            /** @description The change of the balance, including fees; negative for a purchase. Buying the opposite of a held side closes pairs of YES and NO; each pair pays a dollar at once, which is included here. A decimal string in dollars. */
             total: string;
-            /** @description The fills, level by level. */
+            /** @description The fills by price level. */
             fills: components["schemas"]["TradeFill"][];
             idempotencyKey: string;
             /** @description The client order id sent to the venue; derived from the idempotency key. */
@@ -5304,11 +5304,11 @@ export interface components {
             finishedAt: string | null;
         };
         TradeFill: {
-            /** @description The price of a contract. Dollars, a decimal string. */
+            /** @description The price of a contract. A decimal string in dollars. */
             price: string;
-            /** @description Contracts filled at this price. With at most two decimals. */
+            /** @description Contracts filled at this price. At most two decimals. */
             contracts: number;
-            /** @description With what rounds its balance change down to $0.0001, less what is given back of earlier fills’ roundings. Never below 0. Dollars, a decimal string. */
+            /** @description Includes the rounding of the balance change down to $0.0001, minus rebates of earlier rounding. Never below 0. A decimal string in dollars. */
             fee: string;
             /**
              * Format: date-time
@@ -5320,34 +5320,34 @@ export interface components {
             /** @description The market. */
             ticker: string;
             /**
-             * @description The side that is bought or sold.
+             * @description The side to buy or sell.
              * @enum {string}
              */
             side: "yes" | "no";
             /** @enum {string} */
             action: "buy" | "sell";
-            /** @description 0.01 to 100,000, with at most two decimals. Each whole one pays a dollar if its side wins. */
+            /** @description 0.01 to 100,000, with at most two decimals. Each contract pays a dollar if its side wins. */
             contracts: number;
-            /** @description The worst price of a contract of `side`, in dollars: a purchase pays no more, a sale brings no less. A multiple of the market’s `tickSize`. */
+            /** @description The limit price per contract of `side`, in dollars: the most that a purchase pays, or the least that a sale brings. A multiple of the market’s `tickSize`. */
             limitPrice: string;
             /**
-             * @description `paper` if left out.
+             * @description Default: `paper`.
              * @enum {string}
              */
             mode?: "paper" | "live";
             /**
-             * @description `immediate_or_cancel` (if left out): what the book holds is filled, the rest is cancelled. `fill_or_kill`: all or nothing. `good_till_cancelled`: the rest waits in the book until it is filled or cancelled. `good_till_time`: until `expiresAt` at the latest.
+             * @description `immediate_or_cancel` (the default): fill what the book has and cancel the rest. `fill_or_kill`: all or nothing. `good_till_cancelled`: the rest stays in the book until it is filled or cancelled. `good_till_time`: until `expiresAt` at the latest.
              * @enum {string}
              */
             timeInForce?: "immediate_or_cancel" | "fill_or_kill" | "good_till_cancelled" | "good_till_time";
             /**
              * Format: date-time
-             * @description When what is still in the book is cancelled; with `good_till_time`, and only with it.
+             * @description When the rest of the order is cancelled. Required with `good_till_time`, and allowed only with it.
              */
             expiresAt?: string;
-            /** @description Only for orders that may rest: never takes what is in the book. One that would be filled at once is refused with `price_moved`. */
+            /** @description Only for orders that can rest. The order never takes liquidity: if it would fill at once, it is refused with `price_moved`. */
             postOnly?: boolean;
-            /** @description Only for orders that may rest; all three if left out. What cancels it automatically. `observation`: a report of the market’s station has come in or is due since it was placed. `stale`: the market data is too old, or its book is in doubt. `gate_closed`: the gate of the market’s signal closes; left out of the answer where it is closed already. A trading switch that lets the order no longer pass cancels it always. */
+            /** @description Only for orders that can rest. The conditions that cancel the order automatically. Default: all three. `observation`: a report of the market’s station has arrived or become due since the order was placed. `stale`: the market data is too old, or the book is in doubt. `gate_closed`: the gate of the market’s signal closes; not in the response if the gate is already closed. A trading switch that no longer allows the order always cancels it. */
             cancelOn?: ("observation" | "stale" | "gate_closed")[];
         };
         TradeList: {
@@ -5357,17 +5357,17 @@ export interface components {
             nextCursor: string | null;
         };
         OrderDecrease: {
-            /** @description The contracts that may still be filled: at most as many as now. 0 cancels the order. */
+            /** @description The contracts that can still be filled, at most the current number. 0 cancels the order. */
             remainingContracts: number;
         };
         PortfolioAnswer: {
             portfolio: components["schemas"]["Portfolio"];
-            /** @description In live mode: how the account compares with the venue’s, and what others did with it. `null` if the Organization does not trade live here. */
+            /** @description In live mode: the comparison with the venue’s account, and other activity on it. `null` if the Organization does not trade live here. */
             venue?: {
                 /** @description Its slug. */
                 organization: string;
                 /**
-                 * @description `open`: live orders are taken. `off`: the Organization does not trade live on this server.
+                 * @description `open`: live orders are accepted. `off`: the Organization does not trade live on this server.
                  * @enum {string}
                  */
                 state: "open" | "closed" | "off";
@@ -5375,7 +5375,7 @@ export interface components {
                 reason: string | null;
                 /**
                  * Format: date-time
-                 * @description When the account was last completely compared with that of the venue. RFC 3339 in UTC, ending in `Z`.
+                 * @description When the account was last fully compared with the venue's. RFC 3339 in UTC, ending in `Z`.
                  */
                 comparedAt: string | null;
                 /**
@@ -5389,15 +5389,15 @@ export interface components {
                 pendingOrders: number;
                 /** @description Orders in the venue’s book. */
                 restingOrders: number;
-                /** @description Markets that have ended for one of both sides, and not yet for the other. */
+                /** @description Markets that have ended at the venue or here, but not yet on both sides. */
                 settling: string[];
-                /** @description The account’s money on other exchange shards of the venue, as far as the venue says. It is no part of `cash` and cannot be spent here until it is transferred to shard 0, which trades the weather. */
+                /** @description The account’s money on other exchange shards, as reported by the venue. It is not part of `cash` and cannot be used here until it is transferred to shard 0, where weather markets trade. */
                 otherShards: {
                     exchangeIndex: number;
                     /** @description In dollars. */
                     balance: string;
                 }[];
-                /** @description Activity of others on the same account in the last day, newest first, at most 100 of each. Shown, never adopted. */
+                /** @description Activity on the same account from outside this service in the last day, newest first, at most 100 of each kind. For information only. */
                 foreign: {
                     orders: {
                         venueOrderId: string;
@@ -5438,7 +5438,7 @@ export interface components {
             } | null;
             /**
              * Format: date-time
-             * @description When the market data used for the valuation was fetched; `null` while there is none. RFC 3339 in UTC, ending in `Z`.
+             * @description When the market data used for the valuation was fetched; `null` without market data. RFC 3339 in UTC, ending in `Z`.
              */
             asOf: string | null;
             ageSeconds: number | null;
@@ -5453,30 +5453,30 @@ export interface components {
             cash: string;
             /** @description Kept for open orders. Dollars. */
             reserved: string;
-            /** @description `cash` less `reserved`: what may be spent. Dollars. */
+            /** @description `cash` minus `reserved`. Dollars. */
             available: string;
-            /** @description `cash` and `liquidationValue`; `null` while that is. Dollars. */
+            /** @description `cash` plus `liquidationValue`; `null` if that is `null`. Dollars. */
             equity: string | null;
-            /** @description The sum over the positions; `null` while one of them is. Dollars. */
+            /** @description The sum over the positions; `null` if one of them is `null`. Dollars. */
             liquidationValue: string | null;
-            /** @description What the open positions were bought for, without fees. Dollars. */
+            /** @description The purchase cost of the open positions, without fees. Dollars. */
             cost: string;
-            /** @description Since the account was opened, fees apart. Dollars. */
+            /** @description Since the account was opened, without fees. Dollars. */
             realisedPnl: string;
-            /** @description `liquidationValue` less `cost`. Dollars. */
+            /** @description `liquidationValue` minus `cost`. Dollars. */
             unrealisedPnl: string | null;
             /** @description Since the account was opened. Dollars. */
             fees: string;
-            /** @description Deposits less withdrawals. Dollars. */
+            /** @description Deposits minus withdrawals. Dollars. */
             deposits: string;
-            /** @description Of a live account: transfers from other exchange shards of the venue less those to them. They are neither deposits nor profits. Dollars. */
+            /** @description For a live account: transfers from other exchange shards of the venue minus transfers to them. They are neither deposits nor profits. Dollars. */
             transfers: string;
-            /** @description Open ones, by station, day and bracket; 500 at most. */
+            /** @description Open positions by station, day and bracket; at most 500. */
             positions: components["schemas"]["Position"][];
-            /** @description True if there are more positions than that: the others count as worth nothing. */
+            /** @description True if there are more positions; the others are valued at 0. */
             isCut: boolean;
             events: components["schemas"]["EventExposure"][];
-            /** @description Oldest first, 100 at most: orders in the book, or on their way to the venue. */
+            /** @description Orders in the book or sent to the venue, oldest first, at most 100. */
             openOrders: components["schemas"]["OpenOrder"][];
             openOrderCount: number;
         };
@@ -5492,42 +5492,42 @@ export interface components {
             label: string;
             /** @enum {string} */
             side: "yes" | "no";
-            /** @description Contracts of `side` held. With at most two decimals. */
+            /** @description Contracts of `side` held. At most two decimals. */
             contracts: number;
-            /** @description What a contract was bought for on average, without fees. Dollars. */
+            /** @description The average purchase price of a contract, without fees. Dollars. */
             averagePrice: string;
-            /** @description What the contracts were bought for, without fees. Dollars. */
+            /** @description The purchase cost of the contracts, without fees. Dollars. */
             cost: string;
-            /** @description What they could be sold for now, after fees; `null` while there is no market data. Dollars. */
+            /** @description The proceeds of selling them now, after fees; `null` without market data. Dollars. */
             liquidationValue: string | null;
             /** @description The venue's fee for that sale. Dollars. */
             liquidationFees: string;
             /**
-             * @description `book`: sold into the bids that stand there now. `expected`: a result is named that is not final yet, or not booked yet, and it stands. `closed`: no orders and no result. `not_listed`: no longer shown by the venue. `unknown`: no market data.
+             * @description `book`: sold into the current bids. `expected`: by a result that is not final or not booked yet. `closed`: no orders and no result. `not_listed`: no longer listed by the venue. `unknown`: no market data.
              * @enum {string}
              */
             valuation: "book" | "expected" | "closed" | "not_listed" | "unknown";
-            /** @description Contracts without bids now. They are valued at nothing. With at most two decimals. */
+            /** @description Contracts without bids now. Their value is 0. At most two decimals. */
             unsellableContracts: number;
-            /** @description `liquidationValue` less `cost`. Dollars. */
+            /** @description `liquidationValue` minus `cost`. Dollars. */
             unrealisedPnl: string | null;
-            /** @description Over the whole life of the position, fees apart. Dollars. */
+            /** @description Over the whole life of the position, without fees. Dollars. */
             realisedPnl: string;
-            /** @description Paid for it, over its whole life. Dollars. */
+            /** @description Fees over the whole life of the position. Dollars. */
             fees: string;
             /**
-             * @description The market's state; `null` where the venue does not show it.
+             * @description The market's state; `null` if the venue does not show it.
              * @enum {string|null}
              */
             status: "initialized" | "inactive" | "active" | "closed" | "determined" | "disputed" | "amended" | "finalized" | null;
-            /** @description The venue's latest settlement of the market, if there is one. */
+            /** @description The venue's latest settlement of the market, if any. */
             settlement: {
                 state: string;
-                /** @description What a YES contract pays. Between nothing and a dollar it is a last fair price, where no data came; NO pays the rest. Dollars. */
+                /** @description The payout of a YES contract. A value between 0 and a dollar is a last fair price, used without data; NO pays the rest. Dollars. */
                 value: string | null;
                 /** @description The reported temperature, °F: whole degrees of a day, hundredths of an hour. */
                 temperature: number | null;
-                /** @description Who reports it, by the rules of the day; `null` where they do not say it in a way that is understood. */
+                /** @description The settlement source according to the rules; `null` if they cannot be interpreted. */
                 source: string | null;
             } | null;
             /**
@@ -5541,22 +5541,22 @@ export interface components {
              */
             updatedAt: string;
         };
-        /** @description The positions of one event. They are netted: exactly one bracket of a day wins, and every threshold that an hour passes. */
+        /** @description The positions of one event, netted: exactly one bracket of a day wins, and for an hour every threshold passed. */
         EventExposure: {
             eventTicker: string;
             /** @description The total cost of the positions of the event. Dollars. */
             cost: string;
-            /** @description Profit or loss in the worst outcome: payout less cost, without fees. Dollars. */
+            /** @description Profit or loss in the worst outcome: payout minus cost, without fees. Dollars. */
             worstCase: string;
             /** @description Profit or loss in the best outcome. Dollars. */
             bestCase: string;
-            /** @description Every way the day or the hour can end, from cold to warm. Where it is not known how the markets go together: the worst and the best. */
+            /** @description All outcomes of the day or hour, from cold to warm. If the relation between the markets is unknown: the worst and the best outcome. */
             outcomes: {
-                /** @description The bracket that wins; of an hour the highest threshold that is passed. `null`: another one, or none. */
+                /** @description The winning bracket; for an hour, the highest threshold passed. `null`: another bracket, or none. */
                 ticker: string | null;
-                /** @description What the positions pay then. Dollars. */
+                /** @description The payout of the positions. Dollars. */
                 payout: string;
-                /** @description Payout less cost. Dollars. */
+                /** @description Payout minus cost. Dollars. */
                 result: string;
             }[];
         };
@@ -5571,20 +5571,20 @@ export interface components {
             side: "yes" | "no";
             /** @enum {string} */
             action: "buy" | "sell";
-            /** @description As ordered, or as decreased since. With at most two decimals. */
+            /** @description Contracts ordered, or the number after a decrease. At most two decimals. */
             contracts: number;
-            /** @description Contracts filled. With at most two decimals. */
+            /** @description Contracts filled. At most two decimals. */
             filledContracts: number;
             /**
-             * @description On the way to the venue, or in the book.
+             * @description Sent to the venue, or in the book.
              * @enum {string}
              */
             status: "pending" | "resting";
-            /** @description For a resting paper order: contracts ahead of it, where that is known; else `null`. With at most two decimals. */
+            /** @description For a resting paper order: the contracts ahead of it, if known; otherwise `null`. At most two decimals. */
             queueAhead: number | null;
-            /** @description The worst price to trade at. Dollars. */
+            /** @description The limit price. Dollars. */
             limitPrice: string;
-            /** @description Cash reserved for what may still be filled. Dollars. */
+            /** @description Cash reserved for the contracts that can still be filled. Dollars. */
             reserved: string;
             /**
              * Format: date-time
@@ -5597,9 +5597,9 @@ export interface components {
             kind: "order" | "fill" | "position" | "cash";
             /** @description The venue’s id of the order, the market, or `cash`. */
             subject: string;
-            /** @description What this service has: contracts, dollars or a state. */
+            /** @description This service's value: contracts, dollars or a state. */
             ours: string;
-            /** @description What the venue says. */
+            /** @description The venue's value. */
             venues: string;
         };
         Execution: {
@@ -5619,7 +5619,7 @@ export interface components {
             /** @description `null` for a test key. */
             live: {
                 fills: number;
-                /** @description Filled. With at most two decimals. */
+                /** @description Filled. At most two decimals. */
                 contracts: number;
                 /** @description Paid for them. Dollars. */
                 fees: string;
@@ -5627,7 +5627,7 @@ export interface components {
                 judged: number;
                 /** @description Of these, fills at whose price or better no other taker traded within a minute, while the next book that was seen had nothing left there. */
                 missed: number;
-                /** @description The contracts of the fills that would have missed. With at most two decimals. */
+                /** @description The contracts of the fills that would have missed. At most two decimals. */
                 missedContracts: number;
                 /** @description Seconds after the fill. */
                 after: {
@@ -5661,13 +5661,13 @@ export interface components {
                 /** @description Live orders whose outcome is known. */
                 count: number;
                 live: {
-                    /** @description Filled. With at most two decimals. */
+                    /** @description Filled. At most two decimals. */
                     contracts: number;
                     /** @description Paid for them. Dollars. */
                     fees: string;
                 };
                 paper: {
-                    /** @description Filled. With at most two decimals. */
+                    /** @description Filled. At most two decimals. */
                     contracts: number;
                     /** @description Paid for them. Dollars. */
                     fees: string;
@@ -5709,10 +5709,10 @@ export interface components {
                      * @description When it was sent. RFC 3339 in UTC, ending in `Z`.
                      */
                     at: string;
-                    /** @description Contracts ordered. With at most two decimals. */
+                    /** @description Contracts ordered. At most two decimals. */
                     contracts: number;
                     live: {
-                        /** @description Filled. With at most two decimals. */
+                        /** @description Filled. At most two decimals. */
                         contracts: number;
                         /** @description The average price of a contract; `null` if nothing was filled. Dollars. */
                         averagePrice: string | null;
@@ -5720,7 +5720,7 @@ export interface components {
                         fees: string;
                     };
                     paper: {
-                        /** @description Filled. With at most two decimals. */
+                        /** @description Filled. At most two decimals. */
                         contracts: number;
                         /** @description The average price of a contract; `null` if nothing was filled. Dollars. */
                         averagePrice: string | null;
@@ -5734,7 +5734,7 @@ export interface components {
         };
         ExecutionFills: {
             fills: number;
-            /** @description Filled. With at most two decimals. */
+            /** @description Filled. At most two decimals. */
             contracts: number;
             /** @description Paid for them. Dollars. */
             fees: string;
@@ -5742,7 +5742,7 @@ export interface components {
             judged: number;
             /** @description Of these, fills at whose price or better no other taker traded within a minute, while the next book that was seen had nothing left there. */
             missed: number;
-            /** @description The contracts of the fills that would have missed. With at most two decimals. */
+            /** @description The contracts of the fills that would have missed. At most two decimals. */
             missedContracts: number;
             /** @description Seconds after the fill. */
             after: {
@@ -5787,7 +5787,7 @@ export interface components {
         ApiKey: {
             /**
              * Format: uuid
-             * @description Names the key within its Organization.
+             * @description Unique within the Organization.
              */
             id: string;
             /** @description A label chosen by its creator, named after the runtime that holds it. */
@@ -5824,7 +5824,7 @@ export interface components {
             createdAt: string;
             /**
              * Format: uuid
-             * @description The User who created it; `null` if that was not a person, or the person is gone.
+             * @description The User who created it; `null` if no person did, or if the User was removed.
              */
             createdBy: string | null;
             /**
@@ -5852,11 +5852,11 @@ export interface components {
             name: string;
             /** @description True for a live key, false for a test key. */
             livemode: boolean;
-            /** @description What the key may do, for as long as it exists; `["usage:write"]` if left out. None twice, and of trading only what the Organization may do with markets. */
+            /** @description What the key may do, for its whole life. Default: `["usage:write"]`. Each scope once; trading scopes only within the Organization's access to markets. */
             scopes?: ("usage:write" | "usage:read" | "usage:correct" | "entitlements:read" | "trading:read" | "trading:write")[];
             /**
              * Format: date-time
-             * @description In the future and before the year 10000, RFC 3339 with an offset; `null` or left out: without end.
+             * @description In the future and before the year 10000, RFC 3339 with an offset. Default: `null`, the key never expires.
              */
             expiresAt?: string | null;
         };
@@ -5868,18 +5868,18 @@ export interface components {
             previous: components["schemas"]["ApiKey"];
         };
         Rotation: {
-            /** @description How long the old key stays valid, in minutes: 0 to 10080 (a week), 60 if left out. */
+            /** @description How long the old key stays valid, in minutes: 0 to 10080 (a week). Default: 60. */
             graceMinutes?: number;
         };
         WebhookList: {
-            /** @description All, oldest first; 20 at most. */
+            /** @description All endpoints, oldest first; at most 20. */
             webhooks: components["schemas"]["Webhook"][];
         };
-        /** @description An endpoint, without its secret. */
+        /** @description A webhook endpoint without its secret. */
         Webhook: {
             /**
              * Format: uuid
-             * @description Names the endpoint within its Organization.
+             * @description Unique within the Organization.
              */
             id: string;
             /** @description Where messages are sent. */
@@ -5888,21 +5888,21 @@ export interface components {
             types: string[];
             /** @description True for live mode, false for test mode. */
             livemode: boolean;
-            /** @description Whether it is sent anything. */
+            /** @description Whether messages are sent to it. */
             isEnabled: boolean;
             /**
-             * @description Why the service disabled it: `gone`, it answered 410; `failing`, nothing but failures for five days. `null` if it did not.
+             * @description Why the service disabled it. `gone`: it responded with 410. `failing`: every delivery failed for five days. Otherwise `null`.
              * @enum {string|null}
              */
             disabledReason: "gone" | "failing" | null;
             /**
              * Format: date-time
-             * @description The first failure that no success has followed; `null` if the last attempt succeeded. RFC 3339 in UTC, ending in `Z`.
+             * @description The first failure since the last success; `null` if the last attempt succeeded. RFC 3339 in UTC, ending in `Z`.
              */
             failingSince: string | null;
             /**
              * Format: date-time
-             * @description Until then messages are signed with the secret from before the last rotation, too; `null` without one. RFC 3339 in UTC, ending in `Z`.
+             * @description Until this time, messages are also signed with the previous secret; `null` if only the current secret signs. RFC 3339 in UTC, ending in `Z`.
              */
             previousSecretEndsAt: string | null;
             /**
@@ -5917,14 +5917,14 @@ export interface components {
             secret: string;
         };
         WebhookInput: {
-            /** @description Where messages are sent: `https`, without a user, a password or a fragment. Private and reserved addresses are refused, also behind a name. */
+            /** @description Where messages are sent: `https`, without a user name, password or fragment. Private and reserved addresses are refused, also if a host name resolves to one. */
             url: string;
-            /** @description The types that the endpoint receives; none twice. */
+            /** @description The types that the endpoint receives, each once. */
             types: ("usage.threshold_reached" | "usage.limit_reached" | "usage.corrected" | "entitlement.changed" | "entitlement.ending" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "api_key.expiring" | "trade.filled" | "market.settled" | "trading.halted" | "signal.gate_changed")[];
-            /** @description True for what happens in live mode, false for test mode. */
+            /** @description True for messages of live mode, false for test mode. */
             livemode: boolean;
             /**
-             * @description While false nothing is sent, and nothing is kept for later.
+             * @description While false, messages are neither sent nor kept for later.
              * @default true
              */
             isEnabled: boolean;
@@ -5934,7 +5934,7 @@ export interface components {
         };
         WebhookRotation: {
             /**
-             * @description How long the old secret signs, too, in minutes: 0 to 10080 (a week), 1440 (a day) if left out.
+             * @description How long the old secret also signs, in minutes: 0 to 10080 (a week). Default: 1440 (a day).
              * @default 1440
              */
             graceMinutes: number;
@@ -5947,7 +5947,7 @@ export interface components {
             messageId: string;
         };
         WebhookDeliveryList: {
-            /** @description Newest first; they are kept for 30 days. */
+            /** @description Newest first. Deliveries are kept for 30 days. */
             deliveries: components["schemas"]["WebhookDelivery"][];
             /** @description Pass it as `cursor` to get the next page; `null` on the last page. */
             nextCursor: string | null;
@@ -5971,21 +5971,21 @@ export interface components {
             attempts: number;
             /**
              * Format: date-time
-             * @description The last attempt that has ended; `null` before. RFC 3339 in UTC, ending in `Z`.
+             * @description The last finished attempt; `null` before the first. RFC 3339 in UTC, ending in `Z`.
              */
             lastAttemptAt: string | null;
-            /** @description The status of the answer to the last attempt; `null` if there was none. */
+            /** @description The response status of the last attempt; `null` without a response. */
             statusCode: number | null;
-            /** @description Why the last attempt got no complete answer, in plain language. */
+            /** @description Why the last attempt got no complete response, for people. */
             error: string | null;
             /**
              * Format: date-time
-             * @description While it waits. RFC 3339 in UTC, ending in `Z`.
+             * @description Set while it waits. RFC 3339 in UTC, ending in `Z`.
              */
             nextAttemptAt: string | null;
             /**
              * Format: date-time
-             * @description When what it reports happened. RFC 3339 in UTC, ending in `Z`.
+             * @description When the reported change happened. RFC 3339 in UTC, ending in `Z`.
              */
             createdAt: string;
         };
@@ -6011,26 +6011,26 @@ export interface components {
             attempts: number;
             /**
              * Format: date-time
-             * @description The last attempt that has ended; `null` before. RFC 3339 in UTC, ending in `Z`.
+             * @description The last finished attempt; `null` before the first. RFC 3339 in UTC, ending in `Z`.
              */
             lastAttemptAt: string | null;
-            /** @description The status of the answer to the last attempt; `null` if there was none. */
+            /** @description The response status of the last attempt; `null` without a response. */
             statusCode: number | null;
-            /** @description Why the last attempt got no complete answer, in plain language. */
+            /** @description Why the last attempt got no complete response, for people. */
             error: string | null;
             /**
              * Format: date-time
-             * @description While it waits. RFC 3339 in UTC, ending in `Z`.
+             * @description Set while it waits. RFC 3339 in UTC, ending in `Z`.
              */
             nextAttemptAt: string | null;
             /**
              * Format: date-time
-             * @description When what it reports happened. RFC 3339 in UTC, ending in `Z`.
+             * @description When the reported change happened. RFC 3339 in UTC, ending in `Z`.
              */
             createdAt: string;
-            /** @description The body exactly as it is sent and signed. */
+            /** @description The exact body that is sent and signed. */
             body: string;
-            /** @description Newest first, 50 at most. */
+            /** @description Newest first, at most 50. */
             attemptLog: {
                 /** @description Counted from 1. */
                 attempt: number;
@@ -6039,32 +6039,32 @@ export interface components {
                  * @description When it began. RFC 3339 in UTC, ending in `Z`.
                  */
                 at: string;
-                /** @description Up to the end of the answer, in milliseconds. */
+                /** @description Time to the end of the response, in milliseconds. */
                 durationMs: number;
-                /** @description The status of the answer; `null` if there was none. */
+                /** @description The response status; `null` without a response. */
                 statusCode: number | null;
-                /** @description Why there was no complete answer, in plain language. */
+                /** @description Why there was no complete response, for people. */
                 error: string | null;
-                /** @description The first 1 KB of the answer. */
+                /** @description The first 1 KB of the response. */
                 answer: string | null;
             }[];
         };
         WebhooksResent: {
-            /** @description The number sent again: at most 1000, oldest first. Repeat the request for the rest. */
+            /** @description The number of messages resent, at most 1000, oldest first. Repeat the request to resend the rest. */
             resent: number;
         };
         WebhookResend: {
             /**
              * Format: date-time
-             * @description Messages from then on.
+             * @description Messages created at this time or later.
              */
             since: string;
         };
         SignIn: {
-            /** @description Upper and lower case are the same. */
+            /** @description Not case-sensitive. */
             email: string;
             password: string;
-            /** @description Where to continue: a path of this service; `/dashboard` if left out. */
+            /** @description Where to continue: a path of this service. Default: `/dashboard`. */
             next?: string;
         };
         /** @description Who is signed in, and their current Organization. */
@@ -6089,11 +6089,11 @@ export interface components {
                 name: string;
             };
             /**
-             * @description `owner` and `admin` change keys; `member` and `billing` read.
+             * @description `owner` and `admin` can change keys; `member` and `billing` can only read.
              * @enum {string}
              */
             role: "owner" | "admin" | "member" | "billing";
-            /** @description Every Organization the person belongs to, by name, at most 1,000. */
+            /** @description All Organizations of the person, by name, at most 1,000. */
             organizations: {
                 /**
                  * Format: uuid
@@ -6103,7 +6103,7 @@ export interface components {
                 slug: string;
                 name: string;
                 /**
-                 * @description `owner` and `admin` change keys; `member` and `billing` read.
+                 * @description `owner` and `admin` can change keys; `member` and `billing` can only read.
                  * @enum {string}
                  */
                 role: "owner" | "admin" | "member" | "billing";
@@ -6122,9 +6122,9 @@ export interface components {
             slug: string;
             name: string;
             usageMetric: string;
-            /** @description Units per Organization and calendar month in UTC; `null` is unlimited. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Units per Organization and calendar month in UTC; `null` is unlimited. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             unitCap: number | null;
-            /** @description What one usage event may count at most. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description The maximum quantity of one usage event. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             maxQuantity: number;
             /**
              * Format: date-time
@@ -6145,13 +6145,13 @@ export interface components {
         ProductInput: {
             /** @description For people. */
             name: string;
-            /** @description The `metric` that usage events of the product must name. */
+            /** @description The `metric` that the product's usage events must have. */
             usageMetric: string;
-            /** @description Units per Organization and calendar month in UTC, an exact decimal of up to 100 digits; `null` or left out: unlimited. */
+            /** @description Units per Organization and calendar month in UTC, an exact decimal of up to 100 digits. Default: `null`, unlimited. */
             unitCap?: number | null;
-            /** @description What one usage event may count at most, an exact decimal of up to 100 digits; left out: 1,000,000,000,000,000. An event above it is refused as `quantity_out_of_range`. */
+            /** @description The maximum quantity of one usage event, an exact decimal of up to 100 digits. Default: 1,000,000,000,000,000. An event above it is refused as `quantity_out_of_range`. */
             maxQuantity?: number;
-            /** @description Whether entitlements to it are out of effect. Left out: as it was, and false for a new one. */
+            /** @description While true, no entitlement to the product is in effect. Default: unchanged, or false for a new product. */
             archived?: boolean;
         };
         /** @description An entitlement as it was declared, whether or not it is in effect now. */
@@ -6162,21 +6162,21 @@ export interface components {
             kind: "live" | "read_only";
             /**
              * Format: date-time
-             * @description From when it is in effect, inclusive. RFC 3339 in UTC, ending in `Z`.
+             * @description Start of the entitlement, inclusive. RFC 3339 in UTC, ending in `Z`.
              */
             startsAt: string;
             /**
              * Format: date-time
-             * @description Until when it is in effect, exclusive; `null` is without end. RFC 3339 in UTC, ending in `Z`.
+             * @description End of the entitlement, exclusive; `null` if it has no end. RFC 3339 in UTC, ending in `Z`.
              */
             endsAt: string | null;
-            /** @description As it was declared for this Organization: units per calendar month in UTC; `null` is unlimited. Left out where none was declared. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description The cap declared for this Organization: units per calendar month in UTC; `null` is unlimited. Absent if none was declared. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             unitCap?: number | null;
-            /** @description The cap that applies: `unitCap` where it is there, else that of the product. `null` is unlimited. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description The effective cap: `unitCap` if present, otherwise the product's. `null` is unlimited. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             effectiveUnitCap: number | null;
-            /** @description Beside the cap, as they were declared. */
+            /** @description The declared limits, without the cap. */
             limits: components["schemas"]["DeclaredLimit"][];
-            /** @description Shares of the cap and of each limit, in percent, that webhooks report. */
+            /** @description Percentages of the cap and of each limit at which a webhook is sent. */
             thresholds: number[];
             /**
              * Format: date-time
@@ -6197,19 +6197,19 @@ export interface components {
             kind: "live" | "read_only";
             /**
              * Format: date-time
-             * @description Start of the entitlement, inclusive, in the years 1970 to 9999. If left out: now, or unchanged for an existing entitlement.
+             * @description Start of the entitlement, inclusive, in the years 1970 to 9999. Default: now, or unchanged for an existing entitlement.
              */
             startsAt?: string;
             /**
              * Format: date-time
-             * @description End of the entitlement, exclusive; later than the start. `null` or left out: no end.
+             * @description End of the entitlement, exclusive; later than the start. Default: `null`, no end.
              */
             endsAt?: string | null;
-            /** @description A cap for this Organization in place of that of the product: units per calendar month in UTC, an exact decimal of up to 100 digits; `null` is unlimited. Left out: the cap of the product. */
+            /** @description A cap for this Organization instead of the product's: units per calendar month in UTC, an exact decimal of up to 100 digits; `null` is unlimited. Default: the product's cap. */
             unitCap?: number | null;
-            /** @description Up to 8 limits beside the cap, in calendar or rolling windows. Left out: none. Events are recorded above them, with a warning; one that blocks stops checks and reservations. */
+            /** @description Up to 8 limits in addition to the cap, in calendar or rolling windows. Default: none. Events above a limit are recorded with a warning; a blocking limit refuses checks and reservations. */
             limits?: components["schemas"]["LimitInput"][];
-            /** @description Up to 10 shares of the cap and of each limit, whole percents from 1 to 1000, that the webhook `usage.threshold_reached` reports, once in each window. Left out: 50, 80, 100; an empty list: none. */
+            /** @description Up to 10 percentages of the cap and of each limit, whole numbers from 1 to 1000. The webhook `usage.threshold_reached` reports each once per window. Default: 50, 80, 100. An empty list: none. */
             thresholds?: number[];
         };
         LimitInput: {
@@ -6218,19 +6218,19 @@ export interface components {
             /** @description `calendar_month`, `calendar_week` (ISO, from Monday) or `calendar_day`, in UTC; or a rolling window, an ISO 8601 duration of days, hours, minutes and seconds from `PT1M` to `P31D`, like `PT5H`. */
             window: string;
             /**
-             * @description `block`: checks and reservations beyond it are refused; `warn`: they are not. Events are recorded either way, with a warning.
+             * @description `block` refuses checks and reservations beyond the limit; `warn` allows them. Events are recorded in both cases, with a warning.
              * @default warn
              * @enum {string}
              */
             enforcement: "warn" | "block";
         };
-        /** @description What an Organization used of a product in a step of time. */
+        /** @description An Organization's usage of a product in one step. */
         CustomerUsage: {
             /** @description The slug of the Organization. */
             organization: string;
             /** @description The slug of the product. */
             product: string;
-            /** @description As the events named it: one that the product no longer counts is included, too. */
+            /** @description The metric of the events, even if the product no longer counts it. */
             metric: string;
             livemode: boolean;
             /**
@@ -6243,16 +6243,16 @@ export interface components {
              * @description Exclusive. RFC 3339 in UTC, ending in `Z`.
              */
             end: string;
-            /** @description The sum of the events: an exact decimal, as text, with all its digits. */
+            /** @description The sum of the events, an exact decimal as text with all its digits. */
             quantity: string;
             /** @description The number of events in the sum. */
             events: number;
         };
-        /** @description Events of more than 7 days ago that are staged, reviewed, and then counted. */
+        /** @description Events older than 7 days that are staged, reviewed and then counted. */
         Backfill: {
             /**
              * Format: uuid
-             * @description Its events have it as their `apiKeyId`.
+             * @description The `apiKeyId` of its events.
              */
             id: string;
             /** @enum {string} */
@@ -6277,14 +6277,14 @@ export interface components {
             createdAt: string;
             /**
              * Format: date-time
-             * @description When the last step was taken, or last made progress. RFC 3339 in UTC, ending in `Z`.
+             * @description When the last step began or made progress. RFC 3339 in UTC, ending in `Z`.
              */
             changedAt: string;
         };
         BackfillProgress: {
-            /** @description Events that the present or last step has dealt with. */
+            /** @description Events processed by the current or last step. */
             done: number;
-            /** @description Events that are staged. */
+            /** @description Staged events. */
             of: number;
         };
         BackfillInput: {
@@ -6292,7 +6292,7 @@ export interface components {
             reason: string;
             /**
              * Format: date-time
-             * @description Inclusive: before this no event is staged.
+             * @description Inclusive. Earlier events are refused.
              */
             from: string;
             /**
@@ -6301,7 +6301,7 @@ export interface components {
              */
             to: string;
             /**
-             * @description Whether the events are live; `true` if left out.
+             * @description Whether the events are live. Default: `true`.
              * @default true
              */
             livemode: boolean;
@@ -6310,27 +6310,27 @@ export interface components {
             backfill: components["schemas"]["Backfill"];
             /** @description Ordered by product, metric and month. */
             changes: components["schemas"]["BackfillChange"][];
-            /** @description The first 20 idempotency keys that were recorded for another event when they were staged. */
+            /** @description The first 20 idempotency keys that were already recorded for a different event at staging. */
             mismatches: string[];
         };
-        /** @description What it would change, or has changed, for a product in a month. */
+        /** @description The change to a product's month that the backfill would make or has made. */
         BackfillChange: {
             productSlug: string;
             metric: string;
             month: string;
             /** @description Staged. */
             events: number;
-            /** @description Their sum. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description Their sum. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             quantity: number;
-            /** @description The number of these already recorded when they were staged: they are not counted again. */
+            /** @description Staged events that were already recorded. They are not counted again. */
             repeats: number;
-            /** @description The number of repeats recorded as a different event. */
+            /** @description Repeats that were recorded as a different event. */
             mismatches: number;
-            /** @description Counted when it was applied. */
+            /** @description Events counted when it was applied. */
             countedEvents: number;
-            /** @description Their sum, as it was counted. An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter. */
+            /** @description The sum of the counted events. An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter. */
             countedQuantity: number;
-            /** @description Not counted, because the month was archived meanwhile. */
+            /** @description Events not counted because their month had been archived. */
             archivedEvents: number;
             /** @description Taken back. */
             revertedEvents: number;
@@ -6342,17 +6342,17 @@ export interface components {
         };
         /** @description `accepted`, `deduped` and `rejected` add up to the events of the batch. */
         StagedEvents: {
-            /** @description Events staged now. */
+            /** @description Events staged by this request. */
             accepted: number;
-            /** @description Events whose idempotency key was staged before in this backfill. */
+            /** @description Events whose idempotency key was already staged in this backfill. */
             deduped: number;
-            /** @description `duplicate_mismatch` of a key that was staged for another event. */
+            /** @description `duplicate_mismatch` for each key that was already staged for a different event. */
             warnings: (components["schemas"]["UnitCapExceeded"] | components["schemas"]["LimitExceeded"] | components["schemas"]["DuplicateMismatch"])[];
-            /** @description Only with `Prefer: handling=lenient`. */
+            /** @description Present only with `Prefer: handling=lenient`. */
             rejected?: components["schemas"]["UnstagedEvent"][];
         };
         UnstagedEvent: {
-            /** @description The place in `events`, from 0. */
+            /** @description The index in `events`, from 0. */
             index: number;
             /** @enum {string} */
             code: "not_found" | "unknown_metric" | "timestamp_out_of_range" | "quantity_out_of_range";
@@ -6362,7 +6362,7 @@ export interface components {
             /** @description Its slug. */
             organization: string;
             /**
-             * @description `open`: live orders are taken. `off`: the Organization does not trade live on this server.
+             * @description `open`: live orders are accepted. `off`: the Organization does not trade live on this server.
              * @enum {string}
              */
             state: "open" | "closed" | "off";
@@ -6370,7 +6370,7 @@ export interface components {
             reason: string | null;
             /**
              * Format: date-time
-             * @description When the account was last completely compared with that of the venue. RFC 3339 in UTC, ending in `Z`.
+             * @description When the account was last fully compared with the venue's. RFC 3339 in UTC, ending in `Z`.
              */
             comparedAt: string | null;
             /**
@@ -6384,15 +6384,15 @@ export interface components {
             pendingOrders: number;
             /** @description Orders in the venue’s book. */
             restingOrders: number;
-            /** @description Markets that have ended for one of both sides, and not yet for the other. */
+            /** @description Markets that have ended at the venue or here, but not yet on both sides. */
             settling: string[];
-            /** @description The account’s money on other exchange shards of the venue, as far as the venue says. It is no part of `cash` and cannot be spent here until it is transferred to shard 0, which trades the weather. */
+            /** @description The account’s money on other exchange shards, as reported by the venue. It is not part of `cash` and cannot be used here until it is transferred to shard 0, where weather markets trade. */
             otherShards: {
                 exchangeIndex: number;
                 /** @description In dollars. */
                 balance: string;
             }[];
-            /** @description Activity of others on the same account in the last day, newest first, at most 100 of each. Shown, never adopted. */
+            /** @description Activity on the same account from outside this service in the last day, newest first, at most 100 of each kind. For information only. */
             foreign: {
                 orders: {
                     venueOrderId: string;
@@ -6432,7 +6432,7 @@ export interface components {
             };
         };
         AcceptedReconciliation: {
-            /** @description What was accepted; empty if both sides agreed. */
+            /** @description The accepted differences; empty if both sides agreed. */
             accepted: components["schemas"]["LiveDifference"][];
             reconciliation: components["schemas"]["Reconciliation"];
         };
@@ -6471,28 +6471,28 @@ export interface components {
             updatedAt: string | null;
         };
         TradingLimitsInput: {
-            /** @description Contracts of one order. With at most two decimals. `null` or left out: the default, 1000. */
+            /** @description The maximum contracts per order. At most two decimals. Default: 1000. */
             maxOrderContracts?: number | null;
-            /** @description What one purchase may cost at its limit price, fee included. A decimal string in dollars. `null` or left out: the default, $250.00. */
+            /** @description The maximum cost of a purchase at its limit price, including the fee. A decimal string in dollars. Default: $250.00. */
             maxOrderCost?: string | null;
-            /** @description Contracts held of one market, after the order. With at most two decimals. `null` or left out: the default, 1000. */
+            /** @description The maximum contracts held in a market after the order. At most two decimals. Default: 1000. */
             maxPositionContracts?: number | null;
-            /** @description What one event may lose in its worst outcome, after the order. Its brackets exclude each other, so what one pays counts against what the others lose. A decimal string in dollars. `null` or left out: the default, $500.00. */
+            /** @description The maximum loss of an event in its worst outcome after the order. Its brackets exclude each other, so the payout of one offsets the losses of the others. A decimal string in dollars. Default: $500.00. */
             maxEventLoss?: string | null;
-            /** @description What may be lost since midnight UTC: realised, in fees, and by the change of what is held at what it can be sold for. Once it is reached, only orders that reduce what is held pass. A decimal string in dollars. `null` or left out: the default, $200.00. */
+            /** @description The maximum loss since midnight UTC: realised losses, fees, and the change in the liquidation value of the positions. At the limit, only orders that reduce positions are accepted. A decimal string in dollars. Default: $200.00. */
             maxDailyLoss?: string | null;
-            /** @description Orders on their way to the venue or in the book, with the new one. `null` or left out: the default, 20. */
+            /** @description The maximum number of open orders, including the new one. Default: 20. */
             maxOpenOrders?: number | null;
-            /** @description How far a limit price may go beyond the best price in the book. A decimal string in dollars. `null` or left out: the default, $0.10. */
+            /** @description The maximum distance of a limit price beyond the best price in the book. A decimal string in dollars. Default: $0.10. */
             priceCollar?: string | null;
         };
         TradingSwitch: {
             /**
-             * @description The strictest of the three: what applies to the next order.
+             * @description The strictest of the three switches; it applies to the next order.
              * @enum {string}
              */
             state: "open" | "reduce_only" | "halt";
-            /** @description The whole service's. */
+            /** @description The switch of the whole service. */
             service: {
                 /** @enum {string} */
                 state: "open" | "reduce_only" | "halt";
@@ -6533,11 +6533,11 @@ export interface components {
         };
         TradingSwitchInput: {
             /**
-             * @description `open`: orders pass. `reduce_only`: only those that give up what is held. `halt`: none.
+             * @description `open`: orders are accepted. `reduce_only`: only orders that reduce positions. `halt`: none.
              * @enum {string}
              */
             state: "open" | "reduce_only" | "halt";
-            /** @description For the people whose orders are refused. Required, unless the state is `open`. */
+            /** @description Shown to the people whose orders are refused. Required unless the state is `open`. */
             reason?: string | null;
         };
         ServiceTradingSwitch: {
@@ -6636,7 +6636,7 @@ export interface components {
         ChainedAuditEntry: {
             /**
              * Format: uuid
-             * @description The id of the entry. Ids are in order of time.
+             * @description The id of the entry. Ids sort by time.
              */
             id: string;
             /**
@@ -6644,13 +6644,13 @@ export interface components {
              * @description When it happened. RFC 3339 in UTC, ending in `Z`.
              */
             at: string;
-            /** @description What happened, noun first: `product.created`. */
+            /** @description What happened, such as `product.created`. */
             action: string;
             /** @description The actor: the id of a User, `operator` (`operator:` and a name where its token has one), `api_key:` and its id, `system`, or `unknown`. */
             actor: string;
             /** @description The target: an id, a slug or an address. */
             target: string;
-            /** @description What is specific to the action; `before` and `after` hold the fields that changed. */
+            /** @description Details of the action. `before` and `after` have the changed fields. */
             details: {
                 [key: string]: unknown;
             };
@@ -6660,7 +6660,7 @@ export interface components {
             requestId: string | null;
             /** @description 1, 2, 3 … within the log; `null` for entries from before they were chained. */
             seq: number | null;
-            /** @description SHA-256 of the entry and of the hash before it. Kept elsewhere, it proves the log up to here. */
+            /** @description SHA-256 over the entry and the previous hash. A copy kept elsewhere proves the log up to this entry. */
             hash: string | null;
         };
         Health: {
@@ -6670,9 +6670,9 @@ export interface components {
         Readiness: {
             /** @enum {string} */
             status: "starting" | "draining" | "ready" | "database_unreachable" | "database_read_only" | "not_migrated" | "clock_off";
-            /** @description What needs the attention of an operator. */
+            /** @description The problem that needs an operator's attention. */
             reason?: string;
-            /** @description In a sharded database: the groups that cannot be reached. Calls of their Organizations get 503 meanwhile, all others are served. */
+            /** @description In a sharded database: the groups that cannot be reached. Calls of their Organizations get 503; all others are served. */
             groupsAway?: string[];
         };
         OpenApi: {
@@ -6685,9 +6685,9 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
-        /** @description Names this request in the service's log. The caller's own `X-Request-Id` is used if it has 1 to 64 letters, digits or `_ . : -`; otherwise the service makes one. */
+        /** @description Identifies this request in the service's log. The caller's `X-Request-Id` is used if it has 1 to 64 letters, digits or `_ . : -`; otherwise the service creates one. */
         "X-Request-Id": string;
-        /** @description What remains of the limit, and the seconds until it resets (IETF draft, version 8): `"name"; r=599; t=60`. */
+        /** @description The remaining requests, and the seconds until the limit resets (IETF draft, version 8): `"name"; r=599; t=60`. */
         RateLimit: string;
         /** @description The limit itself: `"name"; q=600; w=60` allows 600 requests in a window of 60 seconds. */
         "RateLimit-Policy": string;
@@ -6697,11 +6697,11 @@ export interface components {
         "WWW-Authenticate": string;
         /** @description Seconds to wait before the same request may succeed. */
         "Retry-After": number;
-        /** @description Names this version of the answer. Send it back as `If-None-Match`. */
+        /** @description Identifies this version of the response. Send it back as `If-None-Match`. */
         ETag: string;
         /** @description Where the client is redirected. */
         Location: string;
-        /** @description The session cookie: opaque, `HttpOnly`, `SameSite=Lax`, over https also `Secure`. */
+        /** @description The session cookie: opaque, `HttpOnly`, `SameSite=Lax`, and `Secure` over https. */
         "Set-Cookie": string;
     };
     pathItems: never;
@@ -6711,11 +6711,11 @@ export interface operations {
     recordUsageEvents: {
         parameters: {
             query?: {
-                /** @description `true`: answer as usual, record nothing. Default `false`. */
+                /** @description `true`: respond as usual, but record nothing. Default: `false`. */
                 dryRun?: "true" | "false";
             };
             header?: {
-                /** @description `handling=lenient` records the good events of a batch. Other preferences are ignored. */
+                /** @description `handling=lenient` records the valid events of a batch. Other preferences are ignored. */
                 Prefer?: string;
             };
             path?: never;
@@ -6729,7 +6729,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Recorded, durably; or what a dry run found. */
+            /** @description Durably recorded, or the result of a dry run. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6743,13 +6743,13 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              *
-             *     `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             *     `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -6772,7 +6772,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -6790,11 +6790,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires.
+             * @description `insufficient_scope`: The key is valid but does not have the scope that this route requires.
              *
-             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or there is no such product. On trading routes: the Organization has no access to markets.
+             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or it does not exist. On trading routes: the Organization has no access to markets.
              *
-             *     `entitlement_read_only`: The entitlement allows reading, not use. On an order: the Organization may read markets and close what it holds, and this order would open or enlarge a position.
+             *     `entitlement_read_only`: The entitlement allows reading only. On an order: the Organization may read markets and close positions, and this order would open or increase a position.
              */
             403: {
                 headers: {
@@ -6917,15 +6917,15 @@ export interface operations {
     readUsage: {
         parameters: {
             query: {
-                /** @description The one product to read; left out, all that were used in the range. */
+                /** @description Only this product. Default: all products used in the range. */
                 productSlug?: string;
-                /** @description Inclusive: a date (UTC) or an RFC 3339 time, the start of a whole step. */
+                /** @description Inclusive. A date (UTC) or an RFC 3339 time, at the start of a step. */
                 from: string;
-                /** @description Exclusive, in the same form: at most 400 steps later than `from`. */
+                /** @description Exclusive, in the same form. At most 400 steps after `from`. */
                 to: string;
-                /** @description The steps of time, in UTC; `day` if left out. */
+                /** @description The step size, in UTC. Default: `day`. */
                 granularity?: "hour" | "day" | "month";
-                /** @description `apiKey`: a series for each API key that reported the usage. With months, at most 13. */
+                /** @description `apiKey`: one series per API key that reported the usage. By month, at most 13 months. */
                 groupBy?: "apiKey";
             };
             header?: never;
@@ -6947,11 +6947,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
-             *     `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             *     `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -6974,7 +6974,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -6991,7 +6991,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires. */
+            /** @description `insufficient_scope`: The key is valid but does not have the scope that this route requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7006,7 +7006,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7075,7 +7075,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Percent-encoded, a slash as `%2F`. */
+                /** @description Percent-encoded, with a slash as `%2F`. */
                 idempotencyKey: string;
             };
             cookie?: never;
@@ -7095,11 +7095,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
-             *     `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             *     `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -7122,7 +7122,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -7139,7 +7139,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires. */
+            /** @description `insufficient_scope`: The key is valid but does not have the scope that this route requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7154,7 +7154,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `event_not_found`: No event with this idempotency key was recorded for the Organization in the mode of the key, or its month was archived. */
+            /** @description `event_not_found`: No event with this idempotency key was recorded for the Organization in the key's mode, or its month was archived. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7244,13 +7244,13 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              *
-             *     `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             *     `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -7273,7 +7273,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -7290,7 +7290,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires. */
+            /** @description `insufficient_scope`: The key is valid but does not have the scope that this route requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7393,9 +7393,9 @@ export interface operations {
             query?: {
                 /** @description The maximum number to return, 1 to 500. */
                 limit?: number;
-                /** @description The `nextCursor` of the page before. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
-                /** @description Only reservations with this status; all if left out. */
+                /** @description Only reservations with this status. Default: all. */
                 status?: "held" | "settled" | "released" | "expired";
             };
             header?: never;
@@ -7417,11 +7417,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
-             *     `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             *     `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -7444,7 +7444,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -7461,7 +7461,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires. */
+            /** @description `insufficient_scope`: The key is valid but does not have the scope that this route requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7563,13 +7563,13 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              *
-             *     `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             *     `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -7592,7 +7592,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -7610,11 +7610,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires.
+             * @description `insufficient_scope`: The key is valid but does not have the scope that this route requires.
              *
-             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or there is no such product. On trading routes: the Organization has no access to markets.
+             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or it does not exist. On trading routes: the Organization has no access to markets.
              *
-             *     `entitlement_read_only`: The entitlement allows reading, not use. On an order: the Organization may read markets and close what it holds, and this order would open or enlarge a position.
+             *     `entitlement_read_only`: The entitlement allows reading only. On an order: the Organization may read markets and close positions, and this order would open or increase a position.
              */
             403: {
                 headers: {
@@ -7774,9 +7774,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             * @description `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -7799,7 +7799,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -7816,7 +7816,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires. */
+            /** @description `insufficient_scope`: The key is valid but does not have the scope that this route requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7831,7 +7831,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7920,9 +7920,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             * @description `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -7945,7 +7945,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -7962,7 +7962,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires. */
+            /** @description `insufficient_scope`: The key is valid but does not have the scope that this route requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7977,7 +7977,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8057,7 +8057,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Recorded, durably. */
+            /** @description Durably recorded. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8070,13 +8070,13 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              *
-             *     `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             *     `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -8099,7 +8099,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -8116,7 +8116,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires. */
+            /** @description `insufficient_scope`: The key is valid but does not have the scope that this route requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8131,7 +8131,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8285,13 +8285,13 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              *
-             *     `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             *     `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -8314,7 +8314,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -8331,7 +8331,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires. */
+            /** @description `insufficient_scope`: The key is valid but does not have the scope that this route requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8346,7 +8346,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `event_not_found`: No event with this idempotency key was recorded for the Organization in the mode of the key, or its month was archived. */
+            /** @description `event_not_found`: No event with this idempotency key was recorded for the Organization in the key's mode, or its month was archived. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8481,9 +8481,9 @@ export interface operations {
     listEntitlements: {
         parameters: {
             query?: {
-                /** @description The maximum number to return, 1 to 500; 100 if left out. */
+                /** @description The maximum number to return, 1 to 500. Default: 100. */
                 limit?: string;
-                /** @description The `nextCursor` of the page before. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -8505,11 +8505,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
-             *     `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             *     `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -8532,7 +8532,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -8549,7 +8549,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires. */
+            /** @description `insufficient_scope`: The key is valid but does not have the scope that this route requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8638,9 +8638,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             * @description `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -8663,7 +8663,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -8680,7 +8680,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires. */
+            /** @description `insufficient_scope`: The key is valid but does not have the scope that this route requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8695,7 +8695,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `entitlement_not_found`: No entitlement of the Organization for this product is in effect. */
+            /** @description `entitlement_not_found`: The Organization has no entitlement for this product in effect. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8785,13 +8785,13 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              *
-             *     `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             *     `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -8814,7 +8814,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -8831,7 +8831,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires. */
+            /** @description `insufficient_scope`: The key is valid but does not have the scope that this route requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8934,15 +8934,15 @@ export interface operations {
             query?: {
                 /** @description Only this station: its id, like `KNYC`, in upper or lower case. */
                 station?: string;
-                /** @description Only markets of this status. If left out: all but `finalized`. */
+                /** @description Only markets with this status. Default: all except `finalized`. */
                 status?: "initialized" | "inactive" | "active" | "closed" | "determined" | "disputed" | "amended" | "finalized";
-                /** @description Only markets about this. */
+                /** @description Only markets of this kind. */
                 kind?: "daily_maximum" | "daily_minimum" | "hourly" | "rain" | "other";
                 /** @description Only markets of this city, like `New York`, in upper or lower case. */
                 city?: string;
-                /** @description A page of so many markets, 1 to 1000. If left out: all of them. */
+                /** @description The number of markets per page, 1 to 1000. Default: all markets. */
                 limit?: string;
-                /** @description The `nextCursor` of the page before; only with `limit`. */
+                /** @description The `nextCursor` of the previous page; only with `limit`. */
                 cursor?: string;
             };
             header?: {
@@ -8967,7 +8967,7 @@ export interface operations {
                     "application/json": components["schemas"]["MarketList"];
                 };
             };
-            /** @description The cached copy is still current. */
+            /** @description The cached copy is current. */
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8978,7 +8978,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9049,7 +9049,7 @@ export interface operations {
     listSignals: {
         parameters: {
             query?: {
-                /** @description The bankroll in dollars that sizes are calculated from, above 0 and below 1,000,000,000. If left out: what a paper account begins with. */
+                /** @description The bankroll in dollars for the sizes, above 0 and below 1,000,000,000. Default: the initial cash of a paper account. */
                 bankroll?: string;
             };
             header?: {
@@ -9074,7 +9074,7 @@ export interface operations {
                     "application/json": components["schemas"]["SignalList"];
                 };
             };
-            /** @description The cached copy is still current. */
+            /** @description The cached copy is current. */
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9085,7 +9085,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9166,7 +9166,7 @@ export interface operations {
                     "application/json": components["schemas"]["Forecast"];
                 };
             };
-            /** @description The cached copy is still current. */
+            /** @description The cached copy is current. */
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9177,7 +9177,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9270,7 +9270,7 @@ export interface operations {
                     "application/json": components["schemas"]["StationList"];
                 };
             };
-            /** @description The cached copy is still current. */
+            /** @description The cached copy is current. */
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9281,7 +9281,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9337,7 +9337,7 @@ export interface operations {
                 station?: string;
             };
             header?: {
-                /** @description The `id` of the last event that was seen. */
+                /** @description The `id` of the last received event. */
                 "Last-Event-ID"?: string;
             };
             path?: never;
@@ -9357,7 +9357,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9547,7 +9547,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description 1 to 255 visible ASCII characters, new for each order and kept for its repeats: however often it is sent, the order is placed once. */
+                /** @description 1 to 255 visible ASCII characters. Use a new value for each order and the same value for its retries; the order is placed once. */
                 "Idempotency-Key": string;
             };
             path?: never;
@@ -9559,7 +9559,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A repeat: the trade as it is now. */
+            /** @description A repeat: the current trade. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9584,13 +9584,13 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              *
-             *     `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             *     `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -9613,7 +9613,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -9631,13 +9631,13 @@ export interface operations {
                 };
             };
             /**
-             * @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires.
+             * @description `insufficient_scope`: The key is valid but does not have the scope that this route requires.
              *
-             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or there is no such product. On trading routes: the Organization has no access to markets.
+             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or it does not exist. On trading routes: the Organization has no access to markets.
              *
-             *     `entitlement_read_only`: The entitlement allows reading, not use. On an order: the Organization may read markets and close what it holds, and this order would open or enlarge a position.
+             *     `entitlement_read_only`: The entitlement allows reading only. On an order: the Organization may read markets and close positions, and this order would open or increase a position.
              *
-             *     `live_trading_disabled`: A live order needs a live key, the live switch of the server, the Organization named in its configuration, and a market whose subject is certain. One of them is missing.
+             *     `live_trading_disabled`: A live order needs a live key, the server's live switch, the Organization named in the server's configuration, and a market whose subject is certain. One of these is missing.
              */
             403: {
                 headers: {
@@ -9720,11 +9720,11 @@ export interface operations {
             /**
              * @description `insufficient_funds`: The account does not have enough cash for the order at its limit price, fee included.
              *
-             *     `insufficient_position`: The account does not hold the contracts to be sold.
+             *     `insufficient_position`: The account does not hold the contracts to sell.
              *
-             *     `risk_limit`: A risk limit, the kill switch or a check of the data stopped the order. `detail` begins with its name, and gives its value and what was requested. The names: `halt`, `reduce_only`, `data_age`, `clock_skew`, `data_source`, `exchange_paused`, `not_held`, `max_order_contracts`, `price_collar`, `max_open_orders`, `max_order_cost`, `max_position_contracts`, `max_event_loss`, `max_daily_loss`, and `unknown_state` where something cannot be computed.
+             *     `risk_limit`: A risk limit, the kill switch or a data check stopped the order. `detail` begins with its name and has its value and the requested amount. The names: `halt`, `reduce_only`, `data_age`, `clock_skew`, `data_source`, `exchange_paused`, `not_held`, `max_order_contracts`, `price_collar`, `max_open_orders`, `max_order_cost`, `max_position_contracts`, `max_event_loss`, `max_daily_loss`, and `unknown_state` if a check cannot be computed.
              *
-             *     `price_moved`: The order book has nothing at the limit price or better.
+             *     `price_moved`: The order book has no contracts at the limit price or better.
              */
             422: {
                 headers: {
@@ -9798,13 +9798,13 @@ export interface operations {
     listTrades: {
         parameters: {
             query?: {
-                /** @description Both if left out; of a test key, `paper`. */
+                /** @description Default: both modes; `paper` for a test key. */
                 mode?: "paper" | "live";
                 /** @description Only trades of this market. */
                 ticker?: string;
-                /** @description How many at most, 1 to 100; 50 if left out. */
+                /** @description The maximum number to return, 1 to 100. Default: 50. */
                 limit?: string;
-                /** @description The `nextCursor` of the page before. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -9826,11 +9826,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
-             *     `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             *     `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -9853,7 +9853,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -9871,11 +9871,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires.
+             * @description `insufficient_scope`: The key is valid but does not have the scope that this route requires.
              *
-             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or there is no such product. On trading routes: the Organization has no access to markets.
+             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or it does not exist. On trading routes: the Organization has no access to markets.
              *
-             *     `live_trading_disabled`: A live order needs a live key, the live switch of the server, the Organization named in its configuration, and a market whose subject is certain. One of them is missing.
+             *     `live_trading_disabled`: A live order needs a live key, the server's live switch, the Organization named in the server's configuration, and a market whose subject is certain. One of these is missing.
              */
             403: {
                 headers: {
@@ -9965,9 +9965,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             * @description `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -9990,7 +9990,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -10008,9 +10008,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires.
+             * @description `insufficient_scope`: The key is valid but does not have the scope that this route requires.
              *
-             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or there is no such product. On trading routes: the Organization has no access to markets.
+             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or it does not exist. On trading routes: the Organization has no access to markets.
              */
             403: {
                 headers: {
@@ -10026,7 +10026,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10115,9 +10115,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             * @description `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -10140,7 +10140,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -10158,9 +10158,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires.
+             * @description `insufficient_scope`: The key is valid but does not have the scope that this route requires.
              *
-             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or there is no such product. On trading routes: the Organization has no access to markets.
+             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or it does not exist. On trading routes: the Organization has no access to markets.
              */
             403: {
                 headers: {
@@ -10176,7 +10176,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10269,13 +10269,13 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              *
-             *     `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             *     `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -10298,7 +10298,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -10316,9 +10316,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires.
+             * @description `insufficient_scope`: The key is valid but does not have the scope that this route requires.
              *
-             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or there is no such product. On trading routes: the Organization has no access to markets.
+             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or it does not exist. On trading routes: the Organization has no access to markets.
              */
             403: {
                 headers: {
@@ -10334,7 +10334,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10431,7 +10431,7 @@ export interface operations {
     getPortfolio: {
         parameters: {
             query?: {
-                /** @description `paper` if left out. The two are apart in everything. */
+                /** @description Default: `paper`. The two modes are completely separate. */
                 mode?: "paper" | "live";
             };
             header?: never;
@@ -10453,11 +10453,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
-             *     `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             *     `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -10480,7 +10480,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -10498,11 +10498,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires.
+             * @description `insufficient_scope`: The key is valid but does not have the scope that this route requires.
              *
-             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or there is no such product. On trading routes: the Organization has no access to markets.
+             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or it does not exist. On trading routes: the Organization has no access to markets.
              *
-             *     `live_trading_disabled`: A live order needs a live key, the live switch of the server, the Organization named in its configuration, and a market whose subject is certain. One of them is missing.
+             *     `live_trading_disabled`: A live order needs a live key, the server's live switch, the Organization named in the server's configuration, and a market whose subject is certain. One of these is missing.
              */
             403: {
                 headers: {
@@ -10596,11 +10596,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
-             *     `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             *     `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -10623,7 +10623,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -10641,9 +10641,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `insufficient_scope`: The key is valid, but it does not have the scope that this route requires.
+             * @description `insufficient_scope`: The key is valid but does not have the scope that this route requires.
              *
-             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or there is no such product. On trading routes: the Organization has no access to markets.
+             *     `entitlement_required`: The Organization has no live entitlement for the product, the product was archived, or it does not exist. On trading routes: the Organization has no access to markets.
              */
             403: {
                 headers: {
@@ -10730,9 +10730,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `session_cookie_not_allowed`: A route for API keys was called with a session cookie.
+             * @description `session_cookie_not_allowed`: An API-key route was called with a session cookie.
              *
-             *     `key_in_query_string`: The URL seems to contain a key. URLs end up in logs and histories.
+             *     `key_in_query_string`: The URL seems to contain a key. URLs are stored in logs and browser histories.
              */
             400: {
                 headers: {
@@ -10755,7 +10755,7 @@ export interface operations {
              *
              *     `key_expired`: The key has expired, or the grace period after its rotation has ended.
              *
-             *     `key_revoked`: The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.
+             *     `key_revoked`: The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.
              */
             401: {
                 headers: {
@@ -10824,9 +10824,9 @@ export interface operations {
     listApiKeys: {
         parameters: {
             query?: {
-                /** @description The maximum number to return, 1 to 500; 100 if left out. */
+                /** @description The maximum number to return, 1 to 500. Default: 100. */
                 limit?: string;
-                /** @description The `nextCursor` of the page before. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -10847,7 +10847,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiKeyList"];
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10862,7 +10862,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10967,7 +10967,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -10985,7 +10985,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11120,7 +11120,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiKeyAnswer"];
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11146,7 +11146,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11226,7 +11226,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiKeyAnswer"];
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11256,7 +11256,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11343,7 +11343,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -11361,7 +11361,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11395,7 +11395,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11413,7 +11413,7 @@ export interface operations {
             /**
              * @description `key_not_active`: A revoked or expired key cannot be rotated.
              *
-             *     `key_already_rotated`: The key has a successor already and is in its grace period.
+             *     `key_already_rotated`: The key already has a successor and is in its grace period.
              */
             409: {
                 headers: {
@@ -11517,7 +11517,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All of them. */
+            /** @description All endpoints. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11527,7 +11527,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookList"];
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11622,7 +11622,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -11638,7 +11638,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11761,7 +11761,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookAnswer"];
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11787,7 +11787,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11872,7 +11872,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -11888,7 +11888,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11918,7 +11918,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12024,7 +12024,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookAnswer"];
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12054,7 +12054,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12139,7 +12139,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -12155,7 +12155,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12185,7 +12185,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12281,7 +12281,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted: it will be sent. */
+            /** @description Accepted for delivery. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12291,7 +12291,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookTest"];
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12304,7 +12304,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12334,7 +12334,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12399,9 +12399,9 @@ export interface operations {
                 status?: "waiting" | "delivered" | "failed";
                 /** @description Only deliveries of this type. */
                 type?: "usage.threshold_reached" | "usage.limit_reached" | "usage.corrected" | "entitlement.changed" | "entitlement.ending" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "api_key.expiring" | "trade.filled" | "market.settled" | "trading.halted" | "signal.gate_changed" | "webhook.disabled" | "webhook.test";
-                /** @description The maximum number to return, 1 to 100; 50 if left out. */
+                /** @description The maximum number to return, 1 to 100. Default: 50. */
                 limit?: string;
-                /** @description The `nextCursor` of the page before. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -12423,7 +12423,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDeliveryList"];
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12436,7 +12436,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12462,7 +12462,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12544,7 +12544,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDeliveryAnswer"];
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12570,7 +12570,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12642,7 +12642,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted: it will be sent. */
+            /** @description Accepted for delivery. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12652,7 +12652,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDeliveryAnswer"];
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12665,7 +12665,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12695,7 +12695,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12769,7 +12769,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The number sent again. */
+            /** @description The number of messages resent. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12780,7 +12780,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -12796,7 +12796,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12826,7 +12826,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12983,7 +12983,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Signed in: the cookie holds the session. Or on the way to the second factor. */
+            /** @description Signed in, with the session in the cookie; or redirected to the second factor. */
             303: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12996,9 +12996,9 @@ export interface operations {
                 content?: never;
             };
             /**
-             * @description The form again, with what is wrong.
+             * @description The form again, with the mistakes.
              *
-             *     `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             *     `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              */
             400: {
                 headers: {
@@ -13016,9 +13016,9 @@ export interface operations {
                 };
             };
             /**
-             * @description The form again. With a cookie: the second factor is due.
+             * @description The form again. With a cookie: a second factor is required.
              *
-             *     `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required.
+             *     `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required.
              */
             401: {
                 headers: {
@@ -13215,7 +13215,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13299,7 +13299,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The session as it is now. */
+            /** @description The updated session. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13309,7 +13309,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description To a form: chosen. */
+            /** @description The response to a form. */
             303: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13319,7 +13319,7 @@ export interface operations {
                 content?: never;
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -13335,7 +13335,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_signed_in`: There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
+            /** @description `not_signed_in`: There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13365,7 +13365,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13454,7 +13454,7 @@ export interface operations {
             query?: {
                 /** @description The maximum number to return, 1 to 500. */
                 limit?: number;
-                /** @description The `nextCursor` of the page before. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -13478,7 +13478,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13561,7 +13561,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
             };
             cookie?: never;
@@ -13578,7 +13578,7 @@ export interface operations {
                     "application/json": components["schemas"]["Product"];
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13611,7 +13611,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13674,7 +13674,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
             };
             cookie?: never;
@@ -13685,7 +13685,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Updated, or already as declared. */
+            /** @description Updated, or already in the declared state. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13706,7 +13706,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -13818,12 +13818,12 @@ export interface operations {
             query?: {
                 /** @description The maximum number to return, 1 to 500. */
                 limit?: number;
-                /** @description The `nextCursor` of the page before. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
             };
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
             };
             cookie?: never;
@@ -13845,7 +13845,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13878,7 +13878,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13941,7 +13941,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
                 /** @description The slug of the product. */
                 productSlug: string;
@@ -13960,7 +13960,7 @@ export interface operations {
                     "application/json": components["schemas"]["Grant"];
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13993,7 +13993,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14056,7 +14056,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
                 /** @description The slug of the product. */
                 productSlug: string;
@@ -14069,7 +14069,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Updated, or already as declared. */
+            /** @description Updated, or already in the declared state. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14090,7 +14090,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -14126,7 +14126,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14215,7 +14215,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
                 /** @description The slug of the product. */
                 productSlug: string;
@@ -14232,7 +14232,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14265,7 +14265,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14328,21 +14328,21 @@ export interface operations {
             query: {
                 /** @description The maximum number to return, 1 to 500. */
                 limit?: number;
-                /** @description The `nextCursor` of the page before. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
-                /** @description Inclusive: a date (UTC) or an RFC 3339 time, the start of a whole step. */
+                /** @description Inclusive. A date (UTC) or an RFC 3339 time, at the start of a step. */
                 from: string;
                 /** @description Exclusive, in the same form; later than `from`. */
                 to: string;
-                /** @description The steps of time, in UTC. `total` is one step from `from` to `to`, which are whole hours. */
+                /** @description The step size, in UTC. `total` is one step from `from` to `to`, which must be whole hours. */
                 granularity: "hour" | "day" | "month" | "total";
-                /** @description The slug of the one Organization to read. */
+                /** @description Only the Organization with this slug. */
                 organization?: string;
-                /** @description The slug of the one product to read. */
+                /** @description Only the product with this slug. */
                 product?: string;
-                /** @description `true`: what live keys reported; `false`: what test keys did. */
+                /** @description `true`: usage reported with live keys; `false`: with test keys. */
                 livemode?: "true" | "false";
-                /** @description Left out: as `Accept` prefers, JSON where it takes anything. */
+                /** @description Default: the format that `Accept` prefers, or JSON. */
                 format?: "json" | "csv";
             };
             header?: never;
@@ -14367,7 +14367,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14400,7 +14400,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14463,7 +14463,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
             };
             cookie?: never;
@@ -14485,7 +14485,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -14644,12 +14644,12 @@ export interface operations {
             query?: {
                 /** @description The maximum number to return, 1 to 500. */
                 limit?: number;
-                /** @description The `nextCursor` of the page before. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
             };
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
             };
             cookie?: never;
@@ -14671,7 +14671,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14704,7 +14704,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14767,7 +14767,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
             };
             cookie?: never;
@@ -14778,7 +14778,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is open. */
+            /** @description The open backfill. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14789,7 +14789,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -14825,7 +14825,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14914,7 +14914,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
                 /** @description Its id. */
                 id: string;
@@ -14933,7 +14933,7 @@ export interface operations {
                     "application/json": components["schemas"]["BackfillDetail"];
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -14966,7 +14966,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15029,7 +15029,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
                 /** @description Its id. */
                 id: string;
@@ -15048,7 +15048,7 @@ export interface operations {
                     "application/json": components["schemas"]["Backfill"];
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15081,7 +15081,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15094,7 +15094,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `backfill_state`: The backfill is in a state that does not allow the step: events are staged into an open one, an open one is applied or discarded, and an applied one reverted. */
+            /** @description `backfill_state`: The backfill's state does not allow this step. Only an open backfill takes events and can be applied or discarded; only an applied one can be reverted. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15194,7 +15194,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15256,11 +15256,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `handling=lenient` stages the good events of a batch. */
+                /** @description `handling=lenient` stages the valid events of a batch. */
                 Prefer?: string;
             };
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
                 /** @description Its id. */
                 id: string;
@@ -15285,7 +15285,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -15321,7 +15321,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15334,7 +15334,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `backfill_state`: The backfill is in a state that does not allow the step: events are staged into an open one, an open one is applied or discarded, and an applied one reverted. */
+            /** @description `backfill_state`: The backfill's state does not allow this step. Only an open backfill takes events and can be applied or discarded; only an applied one can be reverted. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15446,7 +15446,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
                 /** @description Its id. */
                 id: string;
@@ -15465,7 +15465,7 @@ export interface operations {
                     "application/json": components["schemas"]["Backfill"];
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15498,7 +15498,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15511,7 +15511,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `backfill_state`: The backfill is in a state that does not allow the step: events are staged into an open one, an open one is applied or discarded, and an applied one reverted. */
+            /** @description `backfill_state`: The backfill's state does not allow this step. Only an open backfill takes events and can be applied or discarded; only an applied one can be reverted. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15574,7 +15574,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
                 /** @description Its id. */
                 id: string;
@@ -15593,7 +15593,7 @@ export interface operations {
                     "application/json": components["schemas"]["Backfill"];
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15626,7 +15626,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15639,7 +15639,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `backfill_state`: The backfill is in a state that does not allow the step: events are staged into an open one, an open one is applied or discarded, and an applied one reverted. */
+            /** @description `backfill_state`: The backfill's state does not allow this step. Only an open backfill takes events and can be applied or discarded; only an applied one can be reverted. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15702,7 +15702,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
             };
             cookie?: never;
@@ -15719,7 +15719,7 @@ export interface operations {
                     "application/json": components["schemas"]["Reconciliation"];
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15752,7 +15752,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15815,7 +15815,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
             };
             cookie?: never;
@@ -15826,7 +15826,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was accepted. */
+            /** @description The accepted differences. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15837,7 +15837,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -15873,7 +15873,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `live_trading_disabled`: A live order needs a live key, the live switch of the server, the Organization named in its configuration, and a market whose subject is certain. One of them is missing. */
+            /** @description `live_trading_disabled`: A live order needs a live key, the server's live switch, the Organization named in the server's configuration, and a market whose subject is certain. One of these is missing. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15886,7 +15886,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15975,7 +15975,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
             };
             cookie?: never;
@@ -15992,7 +15992,7 @@ export interface operations {
                     "application/json": components["schemas"]["TradingLimits"];
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16025,7 +16025,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16088,7 +16088,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
             };
             cookie?: never;
@@ -16099,7 +16099,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Updated, or already as declared. */
+            /** @description Updated, or already in the declared state. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16120,7 +16120,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -16156,7 +16156,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16245,7 +16245,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
             };
             cookie?: never;
@@ -16260,7 +16260,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16293,7 +16293,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16356,7 +16356,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
             };
             cookie?: never;
@@ -16373,7 +16373,7 @@ export interface operations {
                     "application/json": components["schemas"]["TradingSwitch"];
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16406,7 +16406,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16469,7 +16469,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
             };
             cookie?: never;
@@ -16480,7 +16480,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The switches as they are now. */
+            /** @description The current switches. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16491,7 +16491,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -16527,7 +16527,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16708,7 +16708,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The switches as they are now. */
+            /** @description The current switches. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16719,7 +16719,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field.
+             * @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field.
              *
              *     `invalid_json`: The body is not JSON, or not UTF-8.
              */
@@ -18402,7 +18402,7 @@ export interface operations {
             query?: {
                 /** @description The maximum number to return, 1 to 500. */
                 limit?: number;
-                /** @description The `nextCursor` of the page before. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -18426,7 +18426,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18509,12 +18509,12 @@ export interface operations {
             query?: {
                 /** @description The maximum number to return, 1 to 500. */
                 limit?: number;
-                /** @description The `nextCursor` of the page before. */
+                /** @description The `nextCursor` of the previous page. */
                 cursor?: string;
             };
             header?: never;
             path: {
-                /** @description The slug that names it. */
+                /** @description The slug of the resource. */
                 slug: string;
             };
             cookie?: never;
@@ -18536,7 +18536,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `invalid_request`: The body, a header or a parameter does not fit the schema of the route, or has an unknown field. */
+            /** @description `invalid_request`: The body, a header or a parameter does not match the route's schema, or has an unknown field. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18569,7 +18569,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18667,7 +18667,7 @@ export interface operations {
                     "application/json": components["schemas"]["Readiness"];
                 };
             };
-            /** @description Not ready: send traffic elsewhere. */
+            /** @description Not ready. Send traffic elsewhere. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18743,7 +18743,7 @@ export interface operations {
                     "application/json": components["schemas"]["OpenApi"];
                 };
             };
-            /** @description The cached copy is still current. */
+            /** @description The cached copy is current. */
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18816,7 +18816,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description As `/docs` names it. */
+                /** @description The name in the link from `/docs`. */
                 topic: "start" | "retries" | "caps" | "key-rotation" | "test-and-live" | "paper-trading" | "webhooks" | "errors";
             };
             cookie?: never;
@@ -18835,7 +18835,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18873,7 +18873,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description As `/docs` names it. */
+                /** @description The name in the link from `/docs`. */
                 group: string;
             };
             cookie?: never;
@@ -18892,7 +18892,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -18930,7 +18930,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description As the pages name it. */
+                /** @description The version in the links of the pages. */
                 version: string;
                 /** @description A file name. */
                 file: string;
@@ -18952,7 +18952,7 @@ export interface operations {
                     "text/css": string;
                 };
             };
-            /** @description `not_found`: There is nothing at this address, or nothing that the caller may see. */
+            /** @description `not_found`: Nothing exists at this address, or the caller may not see it. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -21,7 +21,7 @@ export class OtherModeError extends Error {
   readonly answer: UsageAnswer;
   constructor(indexes: number[], answer: UsageAnswer) {
     super(
-      `Idempotency keys were used before in the other mode (live or test), by events ${indexes.join(', ')}.`,
+      `Idempotency keys of events ${indexes.join(', ')} were already used in the other mode (live or test).`,
     );
     this.name = 'OtherModeError';
     this.indexes = indexes;

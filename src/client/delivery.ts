@@ -21,7 +21,7 @@ export interface Delivered<Event> {
 }
 
 const OTHER_MODE =
-  'The idempotency key was used before in the other mode (live or test): this event is not counted. Send it with another key.';
+  'The idempotency key was already used in the other mode (live or test), so this event was not counted. Send it with another key.';
 
 /**
  * Delivers events until each has an answer. Events that break the schema are removed and the rest is sent again; a
@@ -199,7 +199,7 @@ function readAnswer(data: UsageAnswer | undefined, sent: number, addressName: st
   const { accepted, deduped, rejected } = (data ?? {}) as Partial<UsageAnswer>;
   if (data === undefined || Number(accepted) + Number(deduped) + (rejected?.length ?? 0) !== sent)
     throw new DeliveryError(
-      `The answer does not account for the events that were sent; is ${addressName} a Gauge service?`,
+      `The response does not account for all events sent. Is ${addressName} a Gauge service?`,
     );
   return { kind: 'recorded', answer: data };
 }
@@ -222,8 +222,8 @@ function readFailure(response: Response, body: unknown, addressName: string): An
 export function foreignAnswer({ status, headers }: Response, addressName: string): string {
   const location = headers.get('location');
   return location === null
-    ? `The service answered ${status}; is ${addressName} a Gauge service?`
-    : `The service has moved: set ${addressName} to where ${location} lives.`;
+    ? `The service responded with ${status}. Is ${addressName} a Gauge service?`
+    : `The service has moved. Set ${addressName} to the address of ${location}.`;
 }
 
 /** True for a body too large, a broken schema, or broken rules with their places, where an intermediary drops `Prefer`. */
@@ -256,7 +256,7 @@ function reasonOf(error: unknown): string {
 /** Ends a request after its time limit, or shortly after the run was stopped. */
 function startDeadline(stop: AbortSignal): { signal: AbortSignal; clear(): void } {
   const controller = new AbortController();
-  const expire = (ms: number) => setTimeout(() => controller.abort(new Error('no answer in time')), ms);
+  const expire = (ms: number) => setTimeout(() => controller.abort(new Error('no response in time')), ms);
   const timers = [expire(REQUEST_TIMEOUT_MS)];
   const onStop = () => timers.push(expire(FINISH_WITHIN_MS));
   if (stop.aborted) onStop();

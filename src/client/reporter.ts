@@ -92,7 +92,7 @@ export async function createUsageReporter(options: UsageReporterOptions): Promis
       const event = complete(reported);
       const line = JSON.stringify(event);
       if (Buffer.byteLength(line) > MAX_EVENT_BYTES)
-        throw new RangeError(`An event has at most ${MAX_EVENT_BYTES} bytes.`);
+        throw new RangeError(`An event can have at most ${MAX_EVENT_BYTES} bytes.`);
       await append(line);
       return event;
     },
@@ -107,7 +107,7 @@ export async function createUsageReporter(options: UsageReporterOptions): Promis
 /** All other errors in an event are found by the service, and the event is set aside. */
 function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
   if (quantity !== undefined && !(Number.isFinite(quantity) && quantity >= 0))
-    throw new RangeError('A quantity is a finite number of at least 0.');
+    throw new RangeError('A quantity must be a finite number of at least 0.');
   return {
     ...event,
     ...(quantity === undefined ? {} : { quantity }),

@@ -5,7 +5,7 @@ import { lockDirectory } from '../core/db/directory-lock.js';
 /** The spool would exceed `maxBytes`; nothing was accepted. */
 export class SpoolFullError extends Error {
   constructor(maxBytes: number) {
-    super(`The spool is full: ${maxBytes} bytes of events wait for the service.`);
+    super(`The spool is full: ${maxBytes} bytes of events are waiting for the service.`);
     this.name = 'SpoolFullError';
   }
 }
@@ -42,7 +42,7 @@ const MAX_REFUSED_BYTES = 16 * 1024 * 1024;
 const segmentName = /^\d{12}\.ndjson$/;
 const inUse = {
   name: 'spool',
-  remedy: 'Give each process a directory of its own.',
+  remedy: 'Give each process its own directory.',
 };
 
 /**

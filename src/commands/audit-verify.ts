@@ -8,28 +8,28 @@ import { organizationFlag, runMaintenance } from './kit/maintenance.js';
 import { createProgress } from './kit/progress.js';
 
 const help = `
-Each row of an Organization's audit log holds a number and the SHA-256 of itself and of the row before it. This goes
-along every chain and names each row that was changed, removed, inserted or moved, and an end that was cut off. It prints
-the head of each chain: Organization, id, number and hash of the last row. It may run while the service does: all is read in
-one snapshot. The embedded database has room for one process, so stop the service first there.
+Each row of an Organization's audit log has a number and a SHA-256 hash over itself and the previous row's hash. This command
+checks every chain. It reports each row that was changed, removed, inserted or moved, and rows missing at the end. It prints
+the head of each chain: Organization, id, number and hash of the last row. It can run beside the service, because it reads one
+snapshot. The embedded database allows one process, so stop the service first.
 
-What it proves: the rows are the ones that were written, unless all later hashes were computed anew. Nothing in the
-database can exclude that: a person who may write to all of it can make another history that fits together, or shorten
-it. So keep the heads where the database's administrators cannot write, and compare:
+An intact chain proves that no row was altered, unless all later hashes were recomputed. The database itself cannot rule that
+out: someone with write access to all of it can forge a consistent history, or cut off its end. Keep the heads where the
+database's administrators cannot write, and compare:
 
   npm run --silent audit:verify -- --json > heads-2026-01-31.json
   npm run audit:verify -- --expect heads-2026-01-31.json
 
-Then every row up to the recorded heads is proven to be the one of that day. It does not prove that a row told the truth
-when it was written, that nothing is missing after the last head that was kept, or anything of rows from before there were
-chains: those are only counted. The operator's own log, of products, Users and signing in, is the chain (operator).
+This proves that every row up to the recorded heads is unchanged since that day. It does not prove that a row was true when it
+was written, or that no row is missing after the last recorded head. Rows from before the chains began are only counted. The
+operator's own log (products, Users, sign-ins) is the chain named (operator).
 
---export does both at once: it verifies, compares with the heads in the file if there is one, and puts the new heads in their place;
-or it sends them to a URL with PUT. The service does the same on a schedule: AUDIT_EXPORT, AUDIT_EXPORT_SCHEDULE.
+--export does both: it verifies, compares with the heads in the file if it exists, and replaces them with the new heads. With a
+URL, it sends them by PUT. The service does the same on a schedule: AUDIT_EXPORT, AUDIT_EXPORT_SCHEDULE.
 
 Environment: DATABASE_URL, or DATA_DIR for the embedded database, as for the service.
 
-Exit status: 0 every chain is intact, 1 one is broken, 2 they could not be checked.`;
+Exit status: 0 every chain is intact, 1 a chain is broken, 2 the check failed.`;
 
 interface Flags {
   org?: string;
@@ -50,7 +50,7 @@ async function verify(
     if (isIntact) console.log(`Intact: the heads of ${formatCount(chains, 'chain')} were exported.`);
     else
       console.error(
-        'audit:verify: a chain is broken, and nothing was exported. Run it without --export to see which.',
+        'audit:verify: a chain is broken; nothing was exported. Run without --export to see which.',
       );
     return isIntact ? 0 : 1;
   }
@@ -75,17 +75,17 @@ async function verify(
 
 await runMaintenance<Flags>({
   command: new Command('audit:verify')
-    .description('Verifies that the audit log is as it was written.')
+    .description('Verifies that the audit log was not altered.')
     .option('--org <slug>', 'one Organization only')
     .option('--expect <file>', 'compare with the heads that an earlier run printed with --json')
     .addOption(
-      new Option('--export <file or URL>', 'write the heads of chains that are intact').conflicts([
+      new Option('--export <file or URL>', 'export the heads if every chain is intact').conflicts([
         'org',
         'expect',
         'json',
       ]),
     )
-    .option('--json', 'print the result as JSON, to be kept for --expect')
+    .option('--json', 'print the result as JSON, for a later --expect')
     .addHelpText('after', help),
   work: verify,
   explain: (error) => (error instanceof NotedHeadsError ? error.message : undefined),

@@ -59,7 +59,7 @@ function describe({ version, license, engines, dependencies }: Manifest): void {
   const manifest = {
     name: 'gauge-client',
     version,
-    description: 'The typed client of Gauge, and a reporter of usage that loses nothing',
+    description: 'Typed client for Gauge and a durable usage reporter',
     license,
     type: 'module',
     engines,

@@ -9,15 +9,15 @@ import { openTerminal, runCommand } from './kit/command.js';
 import { explainInUse } from './kit/maintenance.js';
 
 const help = `
-For a deployment in which the service runs with a role that owns nothing.
+Use it if the service's database role does not own the tables.
 
-Environment: DATABASE_URL names that role, MIGRATION_DATABASE_URL the owner's; or DATA_DIR for the embedded database.
+Environment: DATABASE_URL of that role, MIGRATION_DATABASE_URL of the owner; or DATA_DIR for the embedded database.
 
-Exit status: 0 the schema is up to date, 2 it could not be brought up to date.`;
+Exit status: 0 the schema is up to date, 2 the schema could not be updated.`;
 
 const terminal = openTerminal();
 process.exitCode = await runCommand(
-  new Command('migrate').description('Brings the schema up to date and ends.').addHelpText('after', help),
+  new Command('migrate').description('Updates the database schema.').addHelpText('after', help),
   terminal,
   async () => {
     const { DATABASE_URL, MIGRATION_DATABASE_URL, DATA_DIR } = process.env;

@@ -10,25 +10,25 @@ import { compare, hasDrift, repair } from '../metering/reconciliation/reconcile.
 import { organizationFlag, runMaintenance } from './kit/maintenance.js';
 
 const help = `
-The totals of a month and the sums of an hour are kept while events are recorded. This adds the events up again and
-prints every total and every hour that differs. It may run while the service does: both are read in one
-snapshot. The embedded database has room for one process, so stop the service first there.
+Monthly totals and hourly sums are updated as events are recorded. This command adds up the events again and prints
+every total and hour that differs. It can run beside the service, because it reads one snapshot. The embedded
+database allows one process, so stop the service first.
 
---fix finds what drifts, then keeps ingestion waiting while it sums those months again and sets them right, in one
-transaction with an audit row for each Organization. Months of very many events are better repaired in a quiet hour.
+--fix finds the months that differ. It then blocks ingestion while it recomputes and corrects them in one transaction,
+with an audit row for each Organization. Repair months with very many events in a quiet hour.
 
-What npm run archive has moved into files counts as well: a total is the sum of its events and of what was archived. The
-hours of such months are in the files alone; npm run archive -- --verify compares them.
+Events that npm run archive moved into files count too: a total is the sum of recorded and archived events. The hours of
+archived months are only in the files; npm run archive -- --verify compares them.
 
-Each settled reservation must have its event; a missing one is told and never repaired, since it was never counted.
+Each settled reservation must have its event. A missing event is reported and never repaired, because it was never counted.
 
-It also compares the ledger of every trading account with its cash, positions, orders, fills and settlements. Nothing of
-that is ever repaired here: money is set right by an entry that says why.
+It also compares the ledger of every trading account with its cash, positions, orders, fills and settlements. --fix never
+changes these: money is corrected by a ledger entry with a reason.
 
-Environment: DATABASE_URL, or DATA_DIR for the embedded database, as for the service; --fix takes the role that owns the
+Environment: DATABASE_URL, or DATA_DIR for the embedded database, as for the service; --fix needs the role that owns the
 tables.
 
-Exit status: 0 no drift is left and the ledger agrees, 1 something differs, 2 the comparison could not be made.`;
+Exit status: 0 no difference is left, 1 something differs, 2 the comparison failed.`;
 
 /** Maximum per rule of the ledger. */
 const MAX_PROBLEMS = 1000;
@@ -47,7 +47,7 @@ async function reconcile(db: MaintenanceDatabase, { org, fix, json }: Flags): Pr
   const archived = await sumArchives(db.orm, orgId);
   if (!json && archived.files > 0)
     console.log(
-      `${formatCount(archived.events, 'event')} in ${formatCount(archived.files, 'file')} of archived months count as recorded of them.`,
+      `${formatCount(archived.events, 'event')} in ${formatCount(archived.files, 'file')} of archived months are included in the recorded sums.`,
     );
   if (!json) console.log(`${driftText(found)}\n${ledgerText(ledger)}`);
   const repaired = isRepairing ? await repair(db, systemClock, { orgId }) : undefined;
@@ -59,9 +59,9 @@ async function reconcile(db: MaintenanceDatabase, { org, fix, json }: Flags): Pr
 
 await runMaintenance<Flags>({
   command: new Command('reconcile')
-    .description('Compares the totals with the events that they are made of, and money with its ledger.')
+    .description('Compares usage totals with their events, and trading accounts with their ledgers.')
     .option('--org <slug>', 'one Organization only')
-    .option('--fix', 'set what drifts to the sums of the events')
+    .option('--fix', 'set totals and hours that differ to the sums of their events')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', help),
   work: reconcile,

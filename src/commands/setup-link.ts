@@ -9,19 +9,19 @@ import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
 import { runMaintenance } from './kit/maintenance.js';
 
 const help = `
-As long as there is no operator, the service prints a link at each start with which the first one signs in; this makes
-another at any time, and the one before stops working. It is good for an hour, and once. It may run while the service does,
-but for the embedded database, which has room for one process.
+Until there is an operator, the service prints a set-up link at each start. This command creates a new link at any time;
+earlier links stop working. A link works once, for an hour. The command can run beside the service, except with the embedded
+database, which allows one process.
 
-With --force it makes one although there are operators: for operators who are locked out. The two resets let one person in
-again, for a day: who lost the password has to know their second factor, and who lost that, the password. All of it is in
+--force creates a link even if operators exist, for operators who are locked out. The reset links work for a day: resetting
+the password requires the second factor, and resetting the second factor requires the password. All of this is written to
 the operator's audit log.
 
 In the container: docker compose exec app node dist/commands/setup-link.js
 
 Environment: DATABASE_URL, or DATA_DIR for the embedded database, and PUBLIC_URL, as for the service.
 
-Exit status: 0 a link was printed, 1 there is an operator, 2 it could not be made.`;
+Exit status: 0 a link was printed, 1 there is an operator, 2 no link could be created.`;
 
 interface Flags {
   force?: boolean;
@@ -40,12 +40,12 @@ async function printLink(
   if (email !== undefined) {
     const kind = resetPassword === undefined ? 'second_factor_reset' : 'password_reset';
     const { path } = await createResetLink(deps, kind, normalizeEmail(email));
-    console.log(`For ${email}, within a day:\n\n  ${origin}${path}\n`);
+    console.log(`Reset link for ${email}, valid for a day:\n\n  ${origin}${path}\n`);
     return 0;
   }
   const link = await createSetUpLink(deps, force);
   if (!link) {
-    console.error('There is already an operator; --force makes a link nevertheless.');
+    console.error('There is already an operator. Use --force to create a link anyway.');
     return 1;
   }
   console.log(describeSetUpLink(origin + link.path));
@@ -54,16 +54,18 @@ async function printLink(
 
 await runMaintenance<Flags>({
   command: new Command('setup-link')
-    .description('Prints a link with which the first operator signs in.')
-    .option('--force', 'although there are operators')
+    .description('Prints a link that sets up the first operator.')
+    .option('--force', 'create a link even if operators exist')
     .addOption(
-      new Option('--reset-password <email>', 'a link to choose another password').conflicts([
+      new Option('--reset-password <email>', 'print a link to reset a password').conflicts([
         'force',
         'resetSecondFactor',
       ]),
     )
     .addOption(
-      new Option('--reset-second-factor <email>', 'a link to remove the second factor').conflicts('force'),
+      new Option('--reset-second-factor <email>', 'print a link to remove a second factor').conflicts(
+        'force',
+      ),
     )
     .addHelpText('after', help),
   work: printLink,

@@ -12,19 +12,19 @@ import { organizationFlag, runMaintenance } from './kit/maintenance.js';
 import { createProgress } from './kit/progress.js';
 
 const help = `
-Spreads the rows of Organizations over several servers with Citus. Each Organization is in one shard group, which is on one
-worker; DATABASE_URL leads to the coordinator. docs/scaling.md says when, and what to prepare.
+Distributes the rows of Organizations over several servers with Citus. Each Organization is in one shard group, on one worker.
+DATABASE_URL names the coordinator. docs/scaling.md explains when to shard and what to prepare.
 
-  npm run shard -- --shards 8          stop the service first: rows are copied under a lock
-  npm run shard -- --check             what is where, and how evenly
+  npm run shard -- --shards 8          distributes the tables; stop the service first, because rows are copied under a lock
+  npm run shard -- --check             shows where the data is and how evenly
   npm run shard -- --move acme --to worker-2:5432
                                        moves the shard group of an Organization, while the service runs
 
-It may be run again: what is done already is left alone, and a table that a later version adds is spread then.
+Run it again after an upgrade: it distributes new tables and leaves the others alone.
 
 Environment: DATABASE_URL, of the role that owns the tables.
 
-Exit status: 0 done, 1 --check found a table that is not where it belongs, 2 it could not be done.`;
+Exit status: 0 done, 1 --check found a misplaced table, 2 the command failed.`;
 
 interface Flags {
   shards?: number;
@@ -35,7 +35,7 @@ interface Flags {
 
 function examine({ move, to }: Flags, { databaseUrl }: Config): void {
   if (to !== undefined && move === undefined)
-    throw new CommandError('--to says where --move leads: it needs --move with an Organization.');
+    throw new CommandError('--to needs --move with an Organization.');
   if (databaseUrl === undefined)
     throw new CommandError(
       'the embedded database is one process on one machine and cannot be sharded. Set DATABASE_URL to the coordinator of a Citus cluster.',
@@ -79,11 +79,11 @@ async function requireCluster(orm: Orm): Promise<void> {
     const [walLevel, prepared, connections] = result.split(' ');
     if (walLevel !== 'logical')
       throw new CommandError(
-        `${node} has wal_level = ${walLevel}. Set it to logical and restart it: shard groups move by logical replication.`,
+        `${node} has wal_level = ${walLevel}. Set it to logical and restart it. Shard groups move by logical replication.`,
       );
     if (Number(prepared) < Number(connections))
       throw new CommandError(
-        `${node} has max_prepared_transactions = ${prepared}. Set it to ${connections} (max_connections) or more and restart it: a write to several servers is prepared on each.`,
+        `${node} has max_prepared_transactions = ${prepared}. Set it to ${connections} (max_connections) or more and restart it. A write to several servers is prepared on each of them.`,
       );
   }
 }
@@ -95,7 +95,7 @@ async function shard(orm: Orm, wanted: number | undefined): Promise<number> {
   const placements = wasDistributed ? await listPlacements(orm) : [];
   if (wasDistributed && wanted !== undefined && wanted !== placements.length)
     throw new CommandError(
-      `the database already has ${formatCount(placements.length, 'shard group')}; that number stays. --move changes what is where.`,
+      `the database already has ${formatCount(placements.length, 'shard group')}, and this number cannot change. Use --move to move a group.`,
     );
   if (!wasDistributed) await requireStopped(orm);
   const counted = await selectRow<{ workers: number }>(
@@ -110,7 +110,7 @@ async function shard(orm: Orm, wanted: number | undefined): Promise<number> {
   ).finally(() => progress.stop());
   for (const { table, placement } of steps)
     console.log(`${table}: ${placement === 'spread' ? 'spread by Organization' : 'on every server'}`);
-  if (steps.length === 0) console.log('Every table is where it belongs: nothing was changed.');
+  if (steps.length === 0) console.log('Every table is already in place. Nothing was changed.');
   return check(orm);
 }
 
@@ -122,7 +122,7 @@ async function requireStopped(orm: Orm): Promise<void> {
   );
   if (running.length > 0)
     throw new CommandError(
-      'the service is connected. Stop every instance first, and start them again afterwards.',
+      'the service is connected. Stop every instance first, and start it again afterwards.',
     );
 }
 
@@ -143,15 +143,14 @@ async function check(orm: Orm): Promise<number> {
   console.log(
     `${formatCount(placements.length, 'shard group')} on ${formatCount(servers.length, 'worker')}; the fullest, ${fullest.name}, holds ${(fullest.bytes / mean).toFixed(2)} times the mean.`,
   );
-  for (const { table } of misplaced)
-    console.log(`${table} is not where it belongs. Run npm run shard, which puts it there.`);
+  for (const { table } of misplaced) console.log(`${table} is misplaced. Run npm run shard to move it.`);
   return misplaced.length === 0 ? 0 : 1;
 }
 
 async function findGroup(db: MaintenanceDatabase, slug: string) {
   const orgId = await organizationFlag(db, slug);
   if (!(await isDistributed(db.orm)))
-    throw new CommandError('the database is not sharded yet: npm run shard.');
+    throw new CommandError('the database is not sharded yet. Run npm run shard first.');
   const group = await selectRow<{ id: string; host: string; port: number }>(
     db.orm,
     sql`select s.id::text, n.nodename::text as host, n.nodeport as port
@@ -170,8 +169,7 @@ async function move(db: MaintenanceDatabase, slug: string, to: string | undefine
     db.orm,
     sql`select from pg_dist_node where groupid <> 0 and nodename = ${host} and nodeport = ${port}::int and shouldhaveshards`,
   );
-  if (known.length === 0)
-    throw new CommandError(`there is no worker ${to}: --check and pg_dist_node have their names.`);
+  if (known.length === 0) throw new CommandError(`there is no worker ${to}. --check lists the workers.`);
   if (host === group.host && Number(port) === group.port) {
     console.log(`Group ${group.id} is already on ${to}.`);
     return 0;
@@ -189,11 +187,13 @@ async function move(db: MaintenanceDatabase, slug: string, to: string | undefine
 
 await runMaintenance<Flags>({
   command: new Command('shard')
-    .description('Spreads the rows of Organizations over several servers.')
-    .option('--shards <number>', 'into how many groups; 4 for each worker if left out', wholeFrom(1, 1024))
-    .addOption(new Option('--check', 'print what is where, and change nothing').conflicts(['shards', 'move']))
+    .description('Distributes the rows of Organizations over several servers.')
+    .option('--shards <number>', 'number of shard groups; default: 4 per worker', wholeFrom(1, 1024))
+    .addOption(
+      new Option('--check', 'show where the data is, and change nothing').conflicts(['shards', 'move']),
+    )
     .addOption(new Option('--move <slug>', 'move the shard group of an Organization').conflicts('shards'))
-    .option('--to <host:port>', 'the worker that it moves to')
+    .option('--to <host:port>', 'the worker to move it to')
     .addHelpText('after', help),
   examine,
   work: run,

@@ -45,38 +45,38 @@ export function countOutcomes(
 const requestMetrics = (registers: Registry[]) => ({
   requestSeconds: new Histogram({
     name: 'gauge_http_request_duration_seconds',
-    help: 'Time from the request line to the end of the answer.',
+    help: 'Time from the request line to the end of the response.',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
     registers,
   }),
   shardSeconds: new Histogram({
     name: 'gauge_shard_statement_duration_seconds',
-    help: 'Time a hot statement took on a shard group of a sharded database, commit included.',
+    help: 'Duration of a hot statement on a shard group of a sharded database, including its commit.',
     labelNames: ['group'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
     registers,
   }),
   shardRepeats: new Counter({
     name: 'gauge_shard_repeats_total',
-    help: 'Hot statements that were sent again because their shard group had moved (40001).',
+    help: 'Hot statements retried because their shard group had moved (SQLSTATE 40001).',
     labelNames: ['group'],
     registers,
   }),
   jobRuns: new Counter({
     name: 'gauge_job_runs_total',
-    help: 'Runs of the jobs beside the requests by outcome: succeeded, failed (it runs again on its schedule), skipped (the one before was still running).',
+    help: 'Runs of background jobs by outcome: succeeded, failed (the job runs again on its schedule), skipped (the previous run was still going).',
     labelNames: ['job', 'outcome'],
     registers,
   }),
   limitStoreFailures: new Counter({
     name: 'gauge_limit_store_failures_total',
-    help: 'Rate-limit counts that fell back to this process because Redis failed or was too slow.',
+    help: 'Rate-limit checks that this process counted itself because Redis failed or was too slow.',
     registers,
   }),
   clockDifferenceSeconds: new Gauge({
     name: 'gauge_clock_difference_seconds',
-    help: "How far the clock of this instance is behind the database's; negative: ahead. As of the last call of /readyz.",
+    help: "Seconds by which the database clock is ahead of this instance's clock; negative if it is behind. Measured by /readyz.",
     registers,
   }),
   limitStoreIsShared: new Gauge({
@@ -89,38 +89,38 @@ const requestMetrics = (registers: Registry[]) => ({
 const outboxMetrics = (registers: Registry[]) => ({
   mails: countOutcomes(['sent', 'deferred', 'failed'], {
     name: 'gauge_mails_total',
-    help: 'Attempts to send mail by outcome: sent, deferred (tried again later), failed (given up).',
+    help: 'Attempts to send mail by outcome: sent, deferred (to be retried), failed (given up).',
     registers,
   }),
   mailsWaiting: new Gauge({
     name: 'gauge_mails_waiting',
-    help: 'Mails that are queued and not sent yet, 1000 at most.',
+    help: 'Mails in the queue that are not sent yet, counted up to 1000.',
     registers,
   }),
   webhooks: countOutcomes(['delivered', 'deferred', 'failed'], {
     name: 'gauge_webhook_attempts_total',
-    help: 'Attempts to deliver a webhook by outcome: delivered, deferred (tried again later), failed (given up).',
+    help: 'Attempts to deliver a webhook by outcome: delivered, deferred (to be retried), failed (given up).',
     registers,
   }),
   webhookDelay: new Histogram({
     name: 'gauge_webhook_first_attempt_delay_seconds',
-    help: 'Time from what a webhook reports to the first attempt to deliver it.',
+    help: 'Time from the change that a webhook reports to the first delivery attempt.',
     buckets: [0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60],
     registers,
   }),
   webhooksWaiting: new Gauge({
     name: 'gauge_webhooks_waiting',
-    help: 'Deliveries of webhooks that wait for an attempt, at most 1000 of each endpoint.',
+    help: 'Webhook deliveries that wait for an attempt, counted up to 1000 per endpoint.',
     registers,
   }),
   webhooksOverdue: new Gauge({
     name: 'gauge_webhooks_overdue_seconds',
-    help: 'How long the delivery that has been due for longest waits for its attempt; 0 while none is due.',
+    help: 'Seconds that the most overdue webhook delivery has waited for its attempt; 0 if none is due.',
     registers,
   }),
   auditExports: countOutcomes(['written', 'broken', 'failed'], {
     name: 'gauge_audit_exports_total',
-    help: 'Exports of the heads of the audit log by outcome: written, broken (a chain is not as it was written), failed.',
+    help: "Exports of the audit log's chain heads by outcome: written, broken (a chain was altered), failed.",
     registers,
   }),
 });

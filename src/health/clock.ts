@@ -35,9 +35,9 @@ export function createClockWatch({
     const size = Math.abs(differenceMs);
     const differs = size > NOTED_MS;
     const side = differenceMs > 0 ? 'behind' : 'ahead of';
-    const reason = `the clock of this instance is ${Math.round(size / SECOND_MS)} s ${side} the database's`;
-    if (differs && !differed) log.warn({ reason }, 'the clocks of this instance and of the database differ');
-    if (!differs && differed) log.info('the clocks of this instance and of the database agree again');
+    const reason = `this instance's clock is ${Math.round(size / SECOND_MS)} s ${side} the database's`;
+    if (differs && !differed) log.warn({ reason }, 'the clocks of this instance and the database differ');
+    if (!differs && differed) log.info('the clocks of this instance and the database agree again');
     differed = differs;
     return differs ? { isOff: size > MAX_MS, reason } : { isOff: false };
   };

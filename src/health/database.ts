@@ -27,7 +27,7 @@ export async function findGroupsAway({ groups }: Shards) {
 export function watchPools(pools: Pools, { registry }: Pick<Metrics, 'registry'>): void {
   const connections = new Gauge({
     name: 'gauge_database_connections',
-    help: 'Connections to Postgres by pool (pages: pages and jobs, ingestion, orders) and state: active, idle, or waiting (calls that wait for one).',
+    help: 'Postgres connections by pool (pages: pages and jobs, ingestion, orders) and state: active, idle, or waiting (calls that wait for a connection).',
     labelNames: ['pool', 'state'],
     registers: [],
     collect() {
@@ -60,14 +60,10 @@ export function watchShards(shards: Shards, { registry, shardSeconds, shardRepea
           for (const { id: group, worker, load } of shards.groups) this.set({ group, worker }, read(load));
       },
     });
-  gauge(
-    'gauge_shard_in_flight',
-    'Hot statements that a shard group is answering.',
-    ({ inFlight }) => inFlight,
-  );
+  gauge('gauge_shard_in_flight', 'Hot statements in progress on a shard group.', ({ inFlight }) => inFlight);
   gauge(
     'gauge_shard_lag_seconds',
-    'How long the oldest of them has been waiting for its answer.',
+    'Age of the oldest hot statement in progress on a shard group.',
     ({ oldestMs }) => oldestMs / 1000,
   );
 }

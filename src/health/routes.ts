@@ -55,7 +55,7 @@ function createReadiness({ db, log, metrics }: ReadinessDeps): () => Promise<Rea
       checkReadiness(db, compareClocks),
       setTimeout(WAIT_MS, unreachable('the database does not answer'), { ref: false }),
     ]);
-    if (readiness.status !== last) log.warn(readiness, 'the readiness has changed');
+    if (readiness.status !== last) log.warn(readiness, 'readiness changed');
     last = readiness.status;
     return readiness;
   }
@@ -81,7 +81,7 @@ async function checkReadiness(db: Database, compareClocks: ClockWatch): Promise<
   if (whole.status === 'database_unreachable' && away.groups.length < db.shards.groups.length)
     return {
       status: 'ready',
-      reason: `the coordinator: ${whole.reason}; pages and unknown keys wait for it`,
+      reason: `the coordinator: ${whole.reason}; pages and unknown keys have to wait for it`,
       groupsAway: away.groups,
     };
   return away.groups.length === 0
@@ -108,7 +108,7 @@ async function checkDatabase(db: Database, compareClocks: ClockWatch): Promise<R
     if (isReadOnly) return { status: 'database_read_only', reason: readOnly };
     return { status: isOff ? 'clock_off' : 'ready', ...(reason === undefined ? {} : { reason }) };
   } catch (error) {
-    return unreachable(describeOutage(error) ?? 'the database cannot be asked');
+    return unreachable(describeOutage(error) ?? 'the database cannot be queried');
   }
 }
 
@@ -117,10 +117,10 @@ const healthSchema = z.object({ status: z.literal('ok') }).meta({ id: 'Health' }
 const readinessSchema = z
   .object({
     status: z.enum(['starting', 'draining', ...databaseStates]),
-    reason: z.string().optional().meta({ description: 'What needs the attention of an operator.' }),
+    reason: z.string().optional().meta({ description: "The problem that needs an operator's attention." }),
     groupsAway: z.array(z.string()).optional().meta({
       description:
-        'In a sharded database: the groups that cannot be reached. Calls of their Organizations get 503 meanwhile, all others are served.',
+        'In a sharded database: the groups that cannot be reached. Calls of their Organizations get 503; all others are served.',
     }),
   })
   .meta({ id: 'Readiness' });
@@ -134,7 +134,7 @@ export const healthRoutes = [
     tag: 'Service',
     summary: 'Is the process alive?',
     description:
-      'Answers as long as the process runs, whatever the state of the database. For liveness probes.',
+      'For liveness probes. Responds as long as the process runs, whatever the state of the database.',
     credential: 'none',
     responses: { 200: json('Alive.', healthSchema) },
     examples: [{ name: 'alive', summary: 'Alive', request: {}, answer: { status: 'ok' } }],
@@ -149,11 +149,11 @@ export const healthRoutes = [
     tag: 'Service',
     summary: 'Is the service ready?',
     description:
-      'Also asks the database. For a load balancer: 503 while the service starts, while it drains before it ends, while the database cannot be reached, is read-only or lacks a migration, and while the clocks of the instance and of the database differ by more than a minute. Where they differ by more than 5 seconds, `reason` says so. The database is asked at most once a second.',
+      'For load balancers. Also queries the database, at most once a second. 503 while the service starts or drains before it stops; while the database is unreachable, read-only or lacks a migration; and while the clocks of the instance and the database differ by more than a minute. A difference of more than 5 seconds is reported in `reason`.',
     credential: 'none',
     responses: {
       200: json('Ready.', readinessSchema),
-      503: json('Not ready: send traffic elsewhere.', readinessSchema),
+      503: json('Not ready. Send traffic elsewhere.', readinessSchema),
     },
     examples: [
       { name: 'ready', summary: 'Ready', request: {}, answer: { status: 'ready' } },
@@ -189,7 +189,7 @@ export const healthRoutes = [
     tag: 'Service',
     summary: 'Metrics for Prometheus',
     description:
-      'Request durations by route and status, usage events by outcome, sizes and durations of the ingestion statements, runs of jobs by outcome, the state of the limit store, and the measures of the process. Names of Organizations, products or keys never appear. Where METRICS_TOKEN is set, it is the bearer token; in production there is nothing here without it.',
+      'Request durations by route and status, usage events by outcome, sizes and durations of ingestion statements, job runs by outcome, the state of the limit store, and process metrics. Names of Organizations, products or keys never appear. If METRICS_TOKEN is set, it is the bearer token. Without it, this route is 404 in production.',
     credential: 'none',
     responses: {
       200: { description: 'Prometheus text format, version 0.0.4.', content: { 'text/plain': null } },
@@ -197,12 +197,12 @@ export const healthRoutes = [
     examples: [
       {
         name: 'metrics',
-        summary: 'One line of many',
+        summary: 'One of many lines',
         request: {},
         answer: '# HELP gauge_usage_events_total Usage events by outcome: accepted, deduped, rejected.',
       },
       problemExample('missing_key', {
-        summary: 'No token where one is needed',
+        summary: 'No token',
         circumstance: 'metrics_protected',
         detail: 'Send the token of METRICS_TOKEN as `Authorization: Bearer …`.',
         request: {},

@@ -42,10 +42,7 @@ const tradingEnvironment = {
   // Only characters that URL encoding leaves alone: masking looks for the key exactly as written here.
   OPEN_METEO_API_KEY: z
     .string()
-    .regex(
-      /^[\w.~-]{8,200}$/,
-      'must be the key of a subscription: 8 characters or more of A-Z, a-z, 0-9 and -._~',
-    )
+    .regex(/^[\w.~-]{8,200}$/, 'must be a subscription key: at least 8 characters of A-Z, a-z, 0-9 and -._~')
     .optional(),
   MODEL_URL: urlField(/^https?:$/, 'http://127.0.0.1:8080/forecasts').optional(),
   NWS_BASE_URL: urlField(/^https?:$/, 'https://api.weather.gov').default('https://api.weather.gov'),
@@ -175,10 +172,10 @@ function findConflicts(env: Record<string, string | undefined>): string[] {
     problems.push('KALSHI_KEY_ID, KALSHI_PRIVATE_KEY_FILE: must be set together');
   // The operator's own model knows which world it covers.
   if (env.FORECAST_SOURCE === 'http' && env.MODEL_URL === undefined)
-    problems.push('MODEL_URL: is required while FORECAST_SOURCE is http: where the model answers');
+    problems.push('MODEL_URL: is required if FORECAST_SOURCE is http. It is the address of the model');
   if (env.FORECAST_SOURCE === (isKalshi ? 'simulated' : 'openmeteo'))
     problems.push(
-      `FORECAST_SOURCE: must be ${isKalshi ? 'openmeteo' : 'simulated'} while MARKET_SOURCE is ${env.MARKET_SOURCE ?? 'simulated'}: an invented world's weather says nothing about the real one's markets`,
+      `FORECAST_SOURCE: must be ${isKalshi ? 'openmeteo' : 'simulated'} while MARKET_SOURCE is ${env.MARKET_SOURCE ?? 'simulated'}: simulated weather does not predict real markets`,
     );
   if (env.OPEN_METEO_API_KEY !== undefined)
     for (const [name, free] of [
@@ -187,13 +184,15 @@ function findConflicts(env: Record<string, string | undefined>): string[] {
     ] as const)
       if (isFreeHost(env[name] ?? ''))
         problems.push(
-          `${name}: must be left out, or ${toCustomerHost(free)}, while OPEN_METEO_API_KEY is set: the free host takes no key`,
+          `${name}: must be left out, or ${toCustomerHost(free)}, if OPEN_METEO_API_KEY is set, because the free host accepts no key`,
         );
   if (env.LIVE_TRADING !== 'on') return problems;
   if (env.MARKETS === 'off') problems.push('LIVE_TRADING: needs MARKETS=on');
   if (!isKalshi) problems.push('LIVE_TRADING: needs MARKET_SOURCE=kalshi');
   if (env.LIVE_TRADING_ORG === undefined)
-    problems.push('LIVE_TRADING_ORG: is required for live trading: the slug of the Organization that may');
+    problems.push(
+      'LIVE_TRADING_ORG: is required for live trading. Set it to the slug of the Organization that may trade live',
+    );
   if (env.KALSHI_KEY_ID === undefined)
     problems.push('KALSHI_KEY_ID: is required for live trading, with KALSHI_PRIVATE_KEY_FILE');
   return problems;

@@ -86,14 +86,18 @@ const operatorMarketRoutes = [...reconciliationRoutes, ...tradingControlRoutes];
 function warnOfSources({ config, log }: Context, { isReplay }: TradingServices): void {
   const { marketSource, hasFreeForecasts, liveOrg } = config.trading;
   if (config.production && marketSource === 'simulated')
-    log.warn('the markets are simulated: MARKET_SOURCE=kalshi reads the real ones');
+    log.warn('market data is simulated; set MARKET_SOURCE=kalshi to read real markets');
   // A tape does not query forecasts.
   if (!isReplay && hasFreeForecasts) log[liveOrg === undefined ? 'info' : 'warn'](FREE_FORECASTS);
 }
 
 /** Gates stay closed until they have been judged, which their schedule retries. */
 const tryToJudgeGates = ({ scores }: TradingServices, log: Logger): Promise<void> =>
-  scores.judge().catch((error: unknown) => log.warn({ err: error }, 'the gates could not be judged yet'));
+  scores
+    .judge()
+    .catch((error: unknown) =>
+      log.warn({ err: error }, 'the gates could not be judged; the job tries again'),
+    );
 
 const fillPast = ({ scores, refresher }: TradingServices, log: Logger): Promise<void> =>
   scores
@@ -101,4 +105,4 @@ const fillPast = ({ scores, refresher }: TradingServices, log: Logger): Promise<
     // The results show at once, not only after the next refresh.
     .then(() => refresher.refresh())
     .then(() => undefined)
-    .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));
+    .catch((error: unknown) => log.warn({ err: error }, 'past forecasts and results could not be loaded'));

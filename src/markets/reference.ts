@@ -15,23 +15,23 @@ import { tradingControlRoutes } from './risk/operator/routes.js';
 import { scoresRoutes } from './scores/routes.js';
 
 const tags = {
-  'Market data': `Markets, forecasts and signals: no credential is needed. Each address may make 600 reads a minute, of them 60 of \`/signals\` for a bankroll of its own, and pages of the origins in
-\`CORS_ORIGINS\` may read from a browser. Every answer comes from one snapshot in memory that a refresh swaps whole every 30 seconds; no read waits for a venue. It says \`asOf\` when the markets were fetched, \`ageSeconds\`, whether they
-are \`stale\` (older than 30 seconds), and the state of each of the \`sources\`. A source that fails keeps its last good part, so look at \`stale\` before you act.
+  'Market data': `Markets, forecasts and signals. No credential is needed. Each address can make 600 reads a minute, including 60 of \`/signals\` with its own bankroll. Pages of the origins in
+\`CORS_ORIGINS\` can read from a browser. Every response comes from one in-memory snapshot that is replaced every 30 seconds; no read waits for a venue. \`asOf\` is the time at which the markets were fetched, \`ageSeconds\` their age,
+\`stale\` is true if they are older than 30 seconds, and \`sources\` has the state of each source. If a source fails, its last good data stays, so check \`stale\` before you act.
 
-An answer's \`ETag\` changes with the snapshot and when it goes stale. Answers are \`no-store\`, because their age would be wrong in a cache: keep a copy yourself and send \`If-None-Match\`; its age then
-is the time since its \`asOf\`. Answers are compressed with Brotli or gzip for clients that accept it. Prices are decimal strings in dollars, probabilities numbers from 0 to 1, temperatures °F.`,
-  Trading: `Weather markets and what the Organization of the key has in them. Amounts are decimal strings in dollars: read them with a decimal parser, never as floats. \`paper\` and \`live\` are two
-accounts that never mix. Everything about markets is as of the last refresh, and says how old it is.`,
+The \`ETag\` changes with the snapshot and when the snapshot becomes stale. Responses are \`no-store\`, because their age would be wrong in a cache. Keep your own copy and send \`If-None-Match\`; the age of the copy
+is the time since its \`asOf\`. Responses are compressed with Brotli or gzip if the client accepts it. Prices are decimal strings in dollars, probabilities numbers from 0 to 1, temperatures °F.`,
+  Trading: `Weather markets, and the portfolio of the key's Organization. Amounts are decimal strings in dollars. Read them with a decimal parser, never as floats. \`paper\` and \`live\` are two
+accounts that never mix. Market data is from the last refresh, and each response has its age.`,
 };
 
 const circumstances = {
-  no_market_data: 'no market data could be loaded yet',
+  no_market_data: 'no market data has been loaded yet',
   old_market_data: 'the last market data is 61 seconds old',
   small_account: 'a paper account begins with one dollar',
-  order_rests: 'an order of the Organization stands in the book',
-  read_market_access: 'the Organization may read markets, and not trade',
-  trading_live: 'the Organization trades live, and ten dollars were taken out of its account at the venue',
+  order_rests: 'the Organization has an order resting in the book',
+  read_market_access: 'the Organization may read markets but not trade',
+  trading_live: 'the Organization trades live, and ten dollars were withdrawn from its account at the venue',
 };
 
 const credentials = { traderKey: 'a live key with `trading:read` and `trading:write`' };
@@ -39,8 +39,8 @@ const credentials = { traderKey: 'a live key with `trading:read` and `trading:wr
 const limits = {
   trading: callsPerKey('600 trading'),
   reads: {
-    summary: 'More reads in a minute than the address may make',
-    detail: 'Your address may make 600 reads a minute.',
+    summary: 'Too many reads from an address in a minute',
+    detail: 'Your address can make 600 reads a minute.',
   },
 };
 
@@ -59,7 +59,7 @@ const tradingScope: ScopeExamples = {
       summary: 'A key of an Organization without access to markets',
       circumstance: 'no_market_access',
       detail:
-        'The Organization of this API key has no access to markets. The operator of this service can give it.',
+        'The Organization of this API key has no access to markets. Ask the operator of this service for access.',
       request: good,
     }),
   ],

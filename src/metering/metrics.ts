@@ -20,19 +20,19 @@ export const createMeteringMetrics = (registers: Registry[]) => ({
   }),
   reservationsOpen: new Gauge({
     name: 'gauge_usage_reservations',
-    help: 'Reservations of the last 25 hours that are neither settled nor released, by state: held, expired. Counted once a minute.',
+    help: 'Reservations made in the last 25 hours and neither settled nor released, by state: held, expired. Counted once a minute.',
     labelNames: ['state'],
     registers,
   }),
   flushEvents: new Histogram({
     name: 'gauge_usage_flush_events',
-    help: 'Events that one ingestion statement carried.',
+    help: 'Events per ingestion statement.',
     buckets: [1, 4, 16, 64, 250, 1000],
     registers,
   }),
   flushSeconds: new Histogram({
     name: 'gauge_usage_flush_duration_seconds',
-    help: 'Time one ingestion statement took, commit included.',
+    help: 'Duration of an ingestion statement, including its commit.',
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
     registers,
   }),

@@ -13,10 +13,10 @@ import { usageReadRoutes } from './reports/reading/routes.js';
 import { reservationRoutes } from './reservations/routes.js';
 
 const tags = {
-  Usage: `Runtimes report what was used. The Organization is always that of the key; a client cannot name another.`,
-  Entitlements: `What the Organization of the key may use, and how much of it is used. An entitlement is in effect from \`startsAt\` (inclusive) to \`endsAt\`
-(exclusive); those that are not in effect do not appear. \`live\` allows use, \`read_only\` does not. \`unitCap\` is a number of units per calendar month in UTC; \`null\` is unlimited. Nothing stops at the
-cap: it is for the caller to decide what \`overCap\` means. \`limits\` count in calendar or rolling windows; one that blocks makes checks deny and reservations fail, while events are recorded all the same. Balances are those of the current month in the mode of the calling key.`,
+  Usage: `Runtimes report usage. The Organization is always the one that owns the key; a client cannot choose another.`,
+  Entitlements: `What the key's Organization may use, and how much it has used. An entitlement is in effect from \`startsAt\` (inclusive) to \`endsAt\`
+(exclusive); otherwise it is not listed. \`live\` allows use, \`read_only\` does not. \`unitCap\` is a number of units per calendar month in UTC; \`null\` is unlimited. Gauge does not stop usage at the
+cap; the caller decides what \`overCap\` means. \`limits\` count in calendar or rolling windows. At a blocking limit, checks deny and reservations fail, but events are still recorded. Balances are for the current month in the mode of the calling key.`,
 };
 
 const circumstances = { old_event: 'the event was received 36 days ago' };

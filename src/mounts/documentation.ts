@@ -34,18 +34,18 @@ interface Topic {
 
 /** Pages on one topic each, by the last part of their address, in reading order. */
 const topics: Record<string, Topic> = {
-  start: { title: 'Five-minute start', summary: 'A key, the first event, and what it changed.' },
-  retries: { title: 'Retries and idempotency', summary: 'Send again without counting twice.' },
-  caps: { title: 'Caps and warnings', summary: 'What happens near the cap and above it.' },
+  start: { title: 'Five-minute start', summary: 'Create a key, send an event and see the result.' },
+  retries: { title: 'Retries and idempotency', summary: 'Retry without counting twice.' },
+  caps: { title: 'Caps and warnings', summary: 'What happens near and above the cap.' },
   'key-rotation': { title: 'Rotating keys', summary: 'Replace a key while your runtimes keep running.' },
-  'test-and-live': { title: 'Test and live', summary: 'Try everything without touching real totals.' },
+  'test-and-live': { title: 'Test and live', summary: 'Try everything without changing live totals.' },
   'paper-trading': {
     title: 'Paper trading',
     summary: 'Trade weather markets with paper money.',
     operationId: 'placeOrder',
   },
   webhooks: { title: 'Webhook messages', summary: 'Every message that your endpoints receive.' },
-  errors: { title: 'Errors', summary: 'Every code, and what to do about it.' },
+  errors: { title: 'Errors', summary: 'Every code and how to fix it.' },
 };
 
 const documentRoute = { method: 'get', tag: 'Service', credential: 'none', limit: 'documents' } as const;
@@ -53,7 +53,7 @@ const documentRoute = { method: 'get', tag: 'Service', credential: 'none', limit
 const notFoundExample = (summary: string, params: Record<string, string>) =>
   problemExample('not_found', {
     summary,
-    detail: 'There is nothing at this address.',
+    detail: 'Nothing exists at this address.',
     request: { params },
   });
 
@@ -67,7 +67,7 @@ export const documentationRoutes = [
     operationId: 'getOpenApi',
     summary: 'This document',
     description:
-      'OpenAPI 3.1. It changes only with the version of the service: keep the `ETag` and ask with `If-None-Match`.',
+      'OpenAPI 3.1. The document changes only with the version of the service. Keep its `ETag` and send it as `If-None-Match`.',
     ...conditional('The document.', z.looseObject({ openapi: z.string() }).meta({ id: 'OpenApi' })),
     examples: [
       { name: 'document', summary: 'The beginning', request: {}, answer: excerpt({ openapi: '3.1.0' }) },
@@ -93,7 +93,7 @@ export const documentationRoutes = [
     path: '/docs',
     operationId: 'getDocumentation',
     summary: 'The documentation',
-    description: `Leads to a page for each subject and to the reference. A signed-in member sees the examples with products, key prefixes and times of their own.`,
+    description: `Links to a page for each subject and to the reference. For a signed-in member, the examples use their own products, key prefixes and times.`,
     responses: htmlPage,
     examples: [
       { name: 'page', summary: 'Its title', request: {}, answer: '<title>Documentation – Gauge</title>' },
@@ -108,16 +108,15 @@ export const documentationRoutes = [
     path: '/docs/{topic}',
     operationId: 'getTopic',
     summary: 'A subject of the documentation',
-    description:
-      'At `/docs/errors` is what each `code` means and what to do about it: the `type` of a problem leads to its place there.',
+    description: '`/docs/errors` explains each `code` and its remedy. The `type` of a problem links to it.',
     params: z.object({
-      topic: z.enum(Object.keys(topics)).meta({ description: 'As `/docs` names it.' }),
+      topic: z.enum(Object.keys(topics)).meta({ description: 'The name in the link from `/docs`.' }),
     }),
     responses: htmlPage,
     examples: [
       {
         name: 'errors',
-        summary: 'The place of a code',
+        summary: 'The section of a code',
         request: { params: { topic: 'errors' } },
         answer: '<section class="problem" id="rate_limited">',
       },
@@ -134,13 +133,13 @@ export const documentationRoutes = [
     operationId: 'getReference',
     summary: 'A part of the reference',
     description:
-      'The routes of a group with their fields, answers and examples. With a script, requests can be tried; a key that is entered stays in the memory of the tab.',
-    params: z.object({ group: z.string().meta({ description: 'As `/docs` names it.' }) }),
+      'The routes of a group with their fields, responses and examples. With JavaScript, requests can be tried on the page; an entered key stays in the memory of the tab.',
+    params: z.object({ group: z.string().meta({ description: 'The name in the link from `/docs`.' }) }),
     responses: htmlPage,
     examples: [
       {
         name: 'page',
-        summary: 'The place of a route',
+        summary: 'The section of a route',
         request: { params: { group: 'usage' } },
         answer: '<section class="operation" id="recordUsageEvents"',
       },
@@ -159,7 +158,7 @@ export const documentationRoutes = [
     description:
       'Scripts and styles of `/docs`. The version changes with their content, so they can be cached indefinitely.',
     params: z.object({
-      version: z.string().meta({ description: 'As the pages name it.' }),
+      version: z.string().meta({ description: 'The version in the links of the pages.' }),
       file: z.string().meta({ description: 'A file name.' }),
     }),
     responses: {

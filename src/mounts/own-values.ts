@@ -18,7 +18,7 @@ export function createOwnValuesReader(deps: OwnValuesDeps): (req: Request) => Pr
         return undefined;
       return await readOwnValues(deps, session.orgId);
     } catch (error) {
-      deps.log.warn({ err: error }, 'the documentation is shown without values of its reader');
+      deps.log.warn({ err: error }, "the reader's own values could not be loaded for the documentation");
       return undefined;
     }
   };

@@ -66,7 +66,7 @@ it('names the changed rows, and detects a replaced history by the heads that wer
   expect(broken).toMatchObject({ code: 1, stderr: '' });
   expect(broken.stdout).toMatch(new RegExp(`^BROKEN  ${organization.slug} `, 'm'));
   expect(broken.stdout).toMatch(/changed: row 2 \(x \[2J, [\da-f-]{36}\): It does not match its hash/);
-  expect(broken.stdout).toMatch(/rewritten: row 2: This row was recorded, and the chain ends at row 0/);
+  expect(broken.stdout).toMatch(/rewritten: row 2: This row was recorded, but the chain ends at row 0/);
   expect(broken.stdout).toMatch(/^Broken: 2 of \d chains\.$/m);
   const json = JSON.parse((await run(['--org', organization.slug, '--json'])).stdout);
   expect(json).toMatchObject({ intact: false, organizations: [{ problems: [{ kind: 'changed', seq: 2 }] }] });
@@ -81,7 +81,7 @@ it('reports an unknown Organization, an invalid file and an invalid configuratio
     run(['--org', 'nobody']),
   ]);
   for (const [i, words] of [
-    /is not what this command prints/,
+    /is not output of this command/,
     /no such file/,
     /no Organization "nobody"/,
   ].entries())

@@ -14,7 +14,7 @@ it.each(['setup-link', 'reconcile', 'audit-verify', 'migrate'])(
       expect(await run([], {}, `src/commands/${name}`)).toEqual({
         code: 2,
         stdout: '',
-        stderr: `${name.replace('audit-', 'audit:')}: process ${process.pid} has the embedded database in ${dataDir} open: stop Gauge first, then run this command again.\n`,
+        stderr: `${name.replace('audit-', 'audit:')}: process ${process.pid} has the embedded database in ${dataDir} open. Stop Gauge, then run this command again.\n`,
       });
     });
   },

@@ -159,7 +159,7 @@ describe('an entry', () => {
     await owner.browser.send('DELETE', path);
     const { rows, links } = await page();
     expect(rows[0]).toContain('Revoked the test API key Läufer');
-    expect(rows[1]).toContain('Rotated the test API key Läufer , with 1 minute of grace');
+    expect(rows[1]).toContain('Rotated the test API key Läufer , with a grace period of 1 minute');
     expect(rows[2]).toContain('Created the test API key Läufer');
     expect(links).toEqual(
       expect.arrayContaining([path, `/dashboard/api-keys/${rotated.body.apiKey.id as string}`]),
@@ -179,7 +179,7 @@ describe('an entry', () => {
     ['member.invited', { role: 'admin' }, 'Invited target as admin'],
     ['member.joined', { after: { role: 'admin' } }, 'target accepted an invitation as admin'],
     ['member.removed', { before: { role: 'admin' } }, 'Removed target'],
-    ['member.removed', { userRemoved: true }, 'Removed target , whose account is gone'],
+    ['member.removed', { userRemoved: true }, 'Removed target , whose account was removed'],
     ['organization.created', { after: { name: 'A' } }, 'Created the Organization A'],
     [
       'organization.updated',
@@ -189,7 +189,7 @@ describe('an entry', () => {
     [
       'organization.updated',
       { before: { marketAccess: 'trade' }, after: { marketAccess: 'read' } },
-      'Set the access to markets to read',
+      'Set market access to read',
     ],
     [
       'organization.updated',
@@ -197,7 +197,7 @@ describe('an entry', () => {
         before: { name: 'A', marketAccess: 'trade', requireSecondFactor: 'no' },
         after: { name: 'B', marketAccess: 'none', requireSecondFactor: 'yes' },
       },
-      'Renamed the Organization from A to B , and required a second factor of every member, and set the access to markets to none',
+      'Renamed the Organization from A to B , and required a second factor for every member, and set market access to none',
     ],
     [
       'usage.totals_repaired',
@@ -206,7 +206,7 @@ describe('an entry', () => {
     ],
     ['usage.archived', { livemode: true, events: 1200 }, 'Archived live 1,200 events of target'],
     ['trading_limits.declared', { after: { maxOpenOrders: '5' } }, 'Declared the risk limits'],
-    ['trading_limits.withdrawn', {}, 'Withdrew the risk limits : the defaults bind'],
+    ['trading_limits.withdrawn', {}, 'Withdrew the risk limits ; the defaults apply'],
     [
       'trading_switch.changed',
       { after: { state: 'reduce_only', reason: 'bad fills' } },

@@ -74,7 +74,7 @@ it('the owner of another database is no owner of this one, and the start says so
     silent,
   );
   await expect(opened).rejects.toThrow(UnsuitableDatabaseError);
-  await expect(opened).rejects.toThrow(/MIGRATION_DATABASE_URL leads to another database/);
+  await expect(opened).rejects.toThrow(/name different databases/);
 });
 
 it('the owner migrates for it; then it starts by itself', async () => {

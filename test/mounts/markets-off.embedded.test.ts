@@ -70,7 +70,7 @@ describe('a service without markets', () => {
     const answer = await browser.send('POST', '/dashboard/api-keys', { json: key });
     expect([answer.status, answer.body]).toMatchObject([
       400,
-      { errors: [{ pointer: '/scopes/1', detail: 'is not offered: this service has no markets' }] },
+      { errors: [{ pointer: '/scopes/1', detail: 'is not available: this service has no markets' }] },
     ]);
   });
 });

@@ -117,7 +117,7 @@ describe('to a member of an Organization the documentation shows', () => {
           const isToCome = visit === 'first' && /^\/(trades|api\/usage\/reservations)\/./.test(path);
           const answer = response.ok ? '' : await response.text();
           // A hold is settled once, and each example settles it in another way.
-          const isSettled = path.endsWith('/settle') && answer.includes('was settled before');
+          const isSettled = path.endsWith('/settle') && answer.includes('was already settled');
           settled += path.endsWith('/settle') && response.ok ? 1 : 0;
           if (!isToCome && !isSettled)
             expect([response.status, path, answer]).toEqual([expect.toSatisfy(isGood), path, '']);

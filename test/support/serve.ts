@@ -22,7 +22,7 @@ process.once('SIGTERM', () => {
   service.stop().then(
     () => process.exit(0),
     (error: unknown) => {
-      log.fatal({ err: error }, 'the shutdown failed');
+      log.fatal({ err: error }, 'shutdown failed');
       process.exit(1);
     },
   );

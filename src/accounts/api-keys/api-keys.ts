@@ -61,7 +61,7 @@ export async function createApiKey(
   const now = new Date(clock.now());
   const { id, name, livemode, scopes = ['usage:write'], expiresAt = null } = input;
   if (id !== undefined && !isFreshId(id, now.getTime())) throw fieldError('id', 'is not fresh');
-  if (expiresAt !== null && expiresAt <= now) throw fieldError('expiresAt', 'must lie in the future');
+  if (expiresAt !== null && expiresAt <= now) throw fieldError('expiresAt', 'must be in the future');
   return change({ db, clock }, actor.by, async (tx) => {
     const { marketAccess } = (await lockOrganization(tx, { id: actor.orgId }))!;
     if (id !== undefined && (await findKey(tx, actor.orgId, id))) throw new KeyExists(id);
@@ -69,7 +69,7 @@ export async function createApiKey(
     if (place >= 0)
       throw fieldError(
         `scopes/${place}`,
-        `is not offered: ${whyNotOffered(scopes[place]!, config, marketAccess)}`,
+        `is not available: ${whyNotOffered(scopes[place]!, config, marketAccess)}`,
       );
     const added = await addKey(tx, actor, {
       now,
@@ -93,7 +93,7 @@ function whyNotOffered(
   if (!hasMarkets) return 'this service has no markets';
   if (access === 'none') return 'this Organization has no access to markets';
   return access === 'read' && scope === 'trading:write'
-    ? 'this Organization may read markets, not trade'
+    ? 'this Organization may read markets but not trade'
     : undefined;
 }
 
@@ -227,8 +227,8 @@ async function addKey(
 function refuseUnlessActive(key: KeyRow, now: Date): void {
   const state = stateOf(key, now.getTime());
   if (state === 'grace')
-    throw new AppError('key_already_rotated', 'This API key has been rotated; rotate its successor.');
-  if (state !== 'active') throw new AppError('key_not_active', `This API key is ${state}; create a new one.`);
+    throw new AppError('key_already_rotated', 'This API key was already rotated. Rotate its successor.');
+  if (state !== 'active') throw new AppError('key_not_active', `This API key is ${state}. Create a new one.`);
 }
 
 function audit(

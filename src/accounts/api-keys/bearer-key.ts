@@ -39,13 +39,13 @@ function readSecret(req: Request): string {
   if (cookie !== undefined && sessionCookie.test(cookie)) {
     throw new AppError(
       'session_cookie_not_allowed',
-      'Call this route with an API key alone, without the session cookie.',
+      'Call this route with an API key only, without the session cookie.',
     );
   }
   if (hasSecret(req.url)) {
     throw new AppError(
       'key_in_query_string',
-      'Send the API key in the Authorization header; addresses end up in logs.',
+      'Send the API key in the Authorization header. URLs are stored in logs.',
     );
   }
   if (authorization === undefined || authorization === '') {
@@ -53,7 +53,7 @@ function readSecret(req: Request): string {
   }
   const secret = /^bearer +(\S+)$/i.exec(authorization)?.[1];
   if (secret === undefined && !/^bearer\b/i.test(authorization))
-    throw new AppError('invalid_key', `${howToSend}; the word Bearer is missing.`);
+    throw new AppError('invalid_key', `${howToSend}. The word Bearer is missing.`);
   if (secret === undefined || !isSecretShaped(secret)) throw invalidKey();
   return secret;
 }
@@ -113,7 +113,7 @@ export function keyError(problem: string | null, scope: string): AppError | unde
     case 'organization_archived':
       return new AppError(
         'key_revoked',
-        'The Organization of this API key was archived. Its keys work again once the operator of this service restores it.',
+        'The Organization of this API key was archived. Its keys work again after the operator of this service restores it.',
       );
     case 'key_expired':
       return new AppError('key_expired', 'This API key has expired.');
@@ -122,7 +122,7 @@ export function keyError(problem: string | null, scope: string): AppError | unde
     case 'no_market_access':
       return new AppError(
         'entitlement_required',
-        'The Organization of this API key has no access to markets. The operator of this service can give it.',
+        'The Organization of this API key has no access to markets. Ask the operator of this service for access.',
       );
     default:
       return undefined;

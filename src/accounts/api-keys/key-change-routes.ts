@@ -70,10 +70,10 @@ const create = defineRoute({
   operationId: 'createApiKey',
   summary: 'Create an API key',
   description: `
-For owners and admins. The secret is returned only in this response; only its SHA-256 is stored. The key works from the next request on.
+For owners and admins. The secret is returned only in this response; Gauge stores only its SHA-256. The key works at once.
 
-An Organization can create or rotate at most 10 keys within an hour, across all its people and all instances of the service; \`RateLimit\` says how many are left. A
-refused request does not count.
+An Organization can create or rotate at most 10 keys within an hour, across all its members and all instances of the service; \`RateLimit\` has the number left. Refused
+requests do not count.
 `.trim(),
   limit: 'key-changes',
   body: { schema: createApiKeySchema, maxBytes: MAX_BODY_BYTES },
@@ -83,7 +83,7 @@ refused request does not count.
   examples: [
     {
       name: 'created',
-      summary: 'A live key that ends in a year',
+      summary: 'A live key that expires in a year',
       request: { body: newKey },
       answer: {
         apiKey: {
@@ -97,22 +97,22 @@ refused request does not count.
     },
     {
       name: 'createdWithDefaults',
-      summary: 'As little as is needed',
+      summary: 'The minimum',
       request: { body: { name: 'meter 2', livemode: true } },
       answer: { apiKey: { ...keyView('usageKey', 'active'), ...made, name: 'meter 2' }, secret: madeSecret },
     },
     problemExample('invalid_request', {
       summary: 'An expiry in the past',
       at: '/expiresAt',
-      detail: 'must lie in the future',
+      detail: 'must be in the future',
       request: { body: { ...newKey, expiresAt: '2026-01-01T00:00:00Z' } },
     }),
     problemExample('invalid_request', {
       name: 'noMarketAccess',
-      summary: 'A scope of markets without access to them',
+      summary: 'A market scope without access to markets',
       circumstance: 'no_market_access',
       at: '/scopes/0',
-      detail: 'is not offered: this Organization has no access to markets',
+      detail: 'is not available: this Organization has no access to markets',
       request: { body: { ...newKey, scopes: ['trading:read'] } },
     }),
     problemExample('rate_limited', {
@@ -153,10 +153,10 @@ const rotate = defineRoute({
   operationId: 'rotateApiKey',
   summary: 'Rotate an API key',
   description: `
-For owners and admins. Makes a new key with the name, scopes, mode and expiry of the old one. The old key stays valid for \`graceMinutes\`, or until its own
-expiry if that comes first; its state is \`grace\` until then, and \`graceMinutes: 0\` ends it with this request. The body may be left out.
+For owners and admins. Creates a new key with the name, scopes, mode and expiry of the old key. The old key has the state \`grace\` and stays valid for \`graceMinutes\`, or until its own
+expiry if that comes first. \`graceMinutes: 0\` expires it with this request. The body is optional.
 
-Counts towards the 10 keys an hour of the Organization. A key is rotated once; after that, rotate its successor.
+Counts towards the 10 keys an hour of the Organization. A key can be rotated once; after that, rotate its successor.
 `.trim(),
   limit: 'key-changes',
   params: idParams,
@@ -188,13 +188,13 @@ Counts towards the 10 keys an hour of the Organization. A key is rotated once; a
     invalidExample('A grace period of more than a week', { ...rotation, body: { graceMinutes: 10_081 } }),
     problemExample('key_not_active', {
       summary: 'A revoked key',
-      detail: 'This API key is revoked; create a new one.',
+      detail: 'This API key is revoked. Create a new one.',
       request: { ...rotation, params: { id: keys.revokedKey.id } },
     }),
     problemExample('key_already_rotated', {
       summary: 'The second time',
       before: [{ ...rotation }],
-      detail: 'This API key has been rotated; rotate its successor.',
+      detail: 'This API key was already rotated. Rotate its successor.',
       request: { ...rotation },
     }),
     problemExample('rate_limited', {
@@ -235,7 +235,7 @@ const revoke = defineRoute({
   operationId: 'revokeApiKey',
   summary: 'Revoke an API key',
   description:
-    'For owners and admins. The key stops working with the next request, on every instance, in grace or not; that cannot be undone. A key that is revoked already stays as it is: the answer is the same and no audit row is written.',
+    'For owners and admins. The key, active or in grace, stops working at the next request on every instance. This cannot be undone. Revoking a revoked key changes nothing: the response is the same and no audit row is written.',
   params: idParams,
   responses: {
     200: json('The revoked key.', apiKeyAnswerSchema),
@@ -249,7 +249,7 @@ const revoke = defineRoute({
     },
     {
       name: 'revokedBefore',
-      summary: 'Revoked before: nothing changes',
+      summary: 'Already revoked: nothing changes',
       request: { params: { id: keys.revokedKey.id } },
       answer: { apiKey: keyView('revokedKey', 'revoked') },
     },

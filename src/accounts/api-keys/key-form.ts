@@ -73,7 +73,7 @@ function readExpiry(fields: FormFields, nowMs: number): Date | null {
   if (choice !== 'at') return new Date(nowMs + Number(choice) * DAY_MS);
   const at = toUtcTime(typed ?? '');
   if (at === undefined) throw fieldError('expiresAt', 'must be a date and time, like 2030-01-31 12:00');
-  if (at.getTime() <= nowMs) throw fieldError('expiresAt', 'must lie in the future');
+  if (at.getTime() <= nowMs) throw fieldError('expiresAt', 'must be in the future');
   return at;
 }
 

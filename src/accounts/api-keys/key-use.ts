@@ -62,7 +62,7 @@ export function createKeyUse(
         try {
           await group.run(recordUse, toUseValues(id, clock.now(), uses));
         } catch (error) {
-          log.warn({ err: error }, 'the use of API keys could not be written; it is kept');
+          log.warn({ err: error }, 'API key usage could not be written; it stays queued');
           left.push(...(error instanceof ShardGroupGoneError ? toWrites(await locateAll(uses)) : [write]));
         }
     }
@@ -95,7 +95,7 @@ export function createKeyUse(
     writes.push(...toWrites(byGroup));
     await settle();
     const calls = gathered.takeUncounted();
-    if (calls > 0) log.error({ calls }, 'calls of API keys were not counted: too many wait');
+    if (calls > 0) log.error({ calls }, 'API key calls were not counted because the queue is full');
   }
 
   return {

@@ -46,7 +46,7 @@ const list = defineRoute({
   operationId: 'listApiKeys',
   summary: 'List API keys',
   description:
-    "The Organization's keys in every state, newest first; every member may read them. Never a secret. The headers say how many keys may still be created or rotated within the hour.",
+    "The Organization's keys in every state, newest first, without secrets. Every member can read them. The headers show how many more keys can be created or rotated in this hour.",
   limit: 'key-changes',
   query: listApiKeysSchema,
   responses: { 200: json('A page of keys.', apiKeyListSchema) },
@@ -61,7 +61,7 @@ const list = defineRoute({
         nextCursor: 'AZuNmmQAcACAAAAAAAAANQ',
       },
     },
-    invalidExample('A cursor that no list returned', { query: { cursor: '2' } }),
+    invalidExample('An invalid cursor', { query: { cursor: '2' } }),
   ],
   handler:
     ({ db, clock, config }: KeyDeps) =>
@@ -92,7 +92,7 @@ export function notFoundExamples(request: ExampleRequest): Example[] {
     }),
     problemExample('not_found', {
       name: 'keyOfAnother',
-      summary: "Another Organization's key does not exist here",
+      summary: "Another Organization's key",
       detail,
       request: { ...request, params: { id: exampleWorld.otherKeyId } },
     }),
@@ -105,7 +105,7 @@ const one = defineRoute({
   path: '/dashboard/api-keys/{id}',
   operationId: 'getApiKey',
   summary: 'Read one API key',
-  description: 'The metadata of a key, in whatever state it is; every member may read it. Never the secret.',
+  description: 'The metadata of a key in any state, without its secret. Every member can read it.',
   params: idParams,
   responses: { 200: json('The key.', apiKeyAnswerSchema) },
   good: { params: { id: keys.testKey.id } },
@@ -138,9 +138,9 @@ export const ownKeyRoute = defineRoute({
   path: '/api/key',
   operationId: 'getOwnApiKey',
   tag: 'API keys',
-  summary: 'What am I?',
+  summary: 'Read the calling key',
   description:
-    'The metadata of the calling key, and its Organization. Lets a runtime check at startup that its key works, which mode it is in and when it expires.',
+    'The metadata of the calling key, and its Organization. A runtime can use it at startup to check that its key works, its mode and its expiry.',
   credential: 'apiKey',
   scope: null,
   limit: 'bad-keys',

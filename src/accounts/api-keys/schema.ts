@@ -23,13 +23,13 @@ export const createApiKeySchema = z
       .refine((list) => new Set(list).size === list.length, 'must not name a scope twice')
       .optional()
       .describe(
-        'What the key may do, for as long as it exists; `["usage:write"]` if left out. None twice, and of trading only what the Organization may do with markets.',
+        'What the key may do, for its whole life. Default: `["usage:write"]`. Each scope once; trading scopes only within the Organization\'s access to markets.',
       ),
     expiresAt: timeInput
       .nullable()
       .optional()
       .describe(
-        'In the future and before the year 10000, RFC 3339 with an offset; `null` or left out: without end.',
+        'In the future and before the year 10000, RFC 3339 with an offset. Default: `null`, the key never expires.',
       ),
   })
   .meta({ id: 'ApiKeyInput' });
@@ -41,7 +41,7 @@ export const rotateApiKeySchema = z
       .min(0)
       .max(10_080)
       .optional()
-      .describe('How long the old key stays valid, in minutes: 0 to 10080 (a week), 60 if left out.'),
+      .describe('How long the old key stays valid, in minutes: 0 to 10080 (a week). Default: 60.'),
   })
   .meta({ id: 'Rotation' });
 
@@ -50,17 +50,17 @@ export const listApiKeysSchema = z.object({
     .string()
     .regex(/^([1-9]\d?|[1-4]\d\d|500)$/, 'must be a whole number from 1 to 500')
     .optional()
-    .describe('The maximum number to return, 1 to 500; 100 if left out.'),
+    .describe('The maximum number to return, 1 to 500. Default: 100.'),
   cursor: z
     .string()
-    .regex(/^[\w-]{22}$/, 'must be a nextCursor of an earlier answer')
+    .regex(/^[\w-]{22}$/, 'must be a nextCursor from an earlier response')
     .optional()
-    .describe('The `nextCursor` of the page before.'),
+    .describe('The `nextCursor` of the previous page.'),
 });
 
 export const apiKeySchema = z
   .object({
-    id: idField('Names the key within its Organization.'),
+    id: idField('Unique within the Organization.'),
     name: z.string().describe('A label chosen by its creator, named after the runtime that holds it.'),
     prefix: z.string().length(12).describe('The first 12 characters of the secret.'),
     scopes: z.array(z.enum(scopes)).min(1),
@@ -73,7 +73,7 @@ export const apiKeySchema = z
     revokedAt: timeField('`null` if it was not revoked.').nullable(),
     createdAt: timeField('When it was created.'),
     createdBy: idField(
-      'The User who created it; `null` if that was not a person, or the person is gone.',
+      'The User who created it; `null` if no person did, or if the User was removed.',
     ).nullable(),
     rotatedFromId: idField('The key that this one replaces; `null` if none.').nullable(),
   })

@@ -39,7 +39,7 @@ const sentences: Wording['sentences'] = {
     say`Changed the role of ${target(entry)} from ${textOf(entry.details.before, 'role')} to ${textOf(entry.details.after, 'role')}`,
   'member.removed': (entry) => {
     if (entry.email === entry.target) return say`Left the Organization`;
-    return say`Removed ${target(entry)}${entry.details.userRemoved === true ? ', whose account is gone' : ''}`;
+    return say`Removed ${target(entry)}${entry.details.userRemoved === true ? ', whose account was removed' : ''}`;
   },
   'organization.created': (entry) =>
     say`Created the Organization ${{ name: textOf(entry.details.after, 'name') }}`,
@@ -59,7 +59,7 @@ const sentences: Wording['sentences'] = {
   'webhook.deleted': (entry) =>
     say`Deleted the webhook endpoint ${{ name: textOf(entry.details, 'url') || entry.target }}`,
   'webhook.disabled': (entry) =>
-    say`Disabled the webhook endpoint ${endpoint(entry)}: ${entry.details.reason === 'gone' ? 'it answered 410' : 'nothing but failures for five days'}`,
+    say`Disabled the webhook endpoint ${endpoint(entry)}: ${entry.details.reason === 'gone' ? 'it responded with 410' : 'every delivery failed for five days'}`,
   'webhook.secret_rotated': (entry) =>
     say`Rotated the secret of the webhook endpoint ${endpoint(entry)}${grace(entry)}`,
   'webhook.tested': (entry) => say`Sent a test to the webhook endpoint ${endpoint(entry)}`,
@@ -86,18 +86,20 @@ const endpoint = (entry: LoggedAction) => ({
 
 function grace({ details: { graceMinutes } }: LoggedAction): string {
   if (typeof graceMinutes !== 'number') return '';
-  return graceMinutes === 0 ? ', without grace' : `, with ${formatCount(graceMinutes, 'minute')} of grace`;
+  return graceMinutes === 0
+    ? ', without a grace period'
+    : `, with a grace period of ${formatCount(graceMinutes, 'minute')}`;
 }
 
 const factorChange = (after: unknown): string => {
   const factor = textOf(after, 'requireSecondFactor');
   if (factor === '') return '';
-  return factor === 'yes' ? 'required a second factor of every member' : 'stopped requiring a second factor';
+  return factor === 'yes' ? 'required a second factor for every member' : 'stopped requiring a second factor';
 };
 
 const accessChange = (after: unknown): string => {
   const access = textOf(after, 'marketAccess');
-  return access === '' ? '' : `set the access to markets to ${access}`;
+  return access === '' ? '' : `set market access to ${access}`;
 };
 
 const as = (fields: unknown): string => {

@@ -41,7 +41,7 @@ function explainSuspects(suspects: Suspect[], runs: Run[]): ChainProblem[] {
     for (const other of behind.slice(0, places)) if (!isMoved(other.seq!)) inserted.set(other.seq!, other);
   }
   const put = [...inserted.values()].map((row) =>
-    problemOf('inserted', row, 'It was inserted: the rows after it were renumbered.'),
+    problemOf('inserted', row, 'It was inserted, and the rows after it were renumbered.'),
   );
   const found = suspects
     .filter(({ row }) => !inserted.has(row.seq) && origins.get(row.seq) !== row.seq)
@@ -50,7 +50,7 @@ function explainSuspects(suspects: Suspect[], runs: Run[]): ChainProblem[] {
 }
 
 function explain({ row, behind }: Suspect, origin: number | undefined, runs: Run[]): ChainProblem {
-  if (origin !== undefined) return problemOf('moved', row, `It was written as row ${origin}.`);
+  if (origin !== undefined) return problemOf('moved', row, `It was originally row ${origin}.`);
   const run = runs.find((run) => run.row.seq === row.seq + 1 && run.shift < 0);
   if (run) {
     const first = row.seq;
@@ -58,20 +58,22 @@ function explain({ row, behind }: Suspect, origin: number | undefined, runs: Run
     return problemOf(
       'removed',
       row,
-      `The former ${gone} was removed: this row and those after it were renumbered.`,
+      `The former ${gone} was removed, and this row and later rows were renumbered.`,
     );
   }
-  const other = behind[0] ? `row ${behind[0].seq} (${behind[0].action}) before it` : 'the chain before it';
+  const other = behind[0]
+    ? `the earlier row ${behind[0].seq} (${behind[0].action})`
+    : 'the chain before this row';
   return problemOf(
     'changed',
     row,
-    `It does not match its hash: it was changed, or ${other} was, together with its hash.`,
+    `It does not match its hash. Either this row was changed, or ${other} was changed together with its hash.`,
   );
 }
 
 function explainRun({ row, last, shift }: Run): ChainProblem {
   const from = rows(row.seq - shift, last - shift);
-  return problemOf('moved', row, `${rows(row.seq, last)}: written as ${from}.`);
+  return problemOf('moved', row, `${rows(row.seq, last)}: originally ${from}.`);
 }
 
 /** Number at which the row was correct: its own if only its predecessor differs, undefined if the row was changed. */
@@ -122,17 +124,21 @@ export class ChainWalk {
 
   add(row: StoredRow): void {
     if (row.seq < 1) {
-      this.report(problemOf('inserted', row, 'No row has a number this low: it was inserted.'));
+      this.report(problemOf('inserted', row, 'Row numbers start at 1, so this row was inserted.'));
       return;
     }
     if (this.end && row.seq > this.end.seq)
-      this.report(problemOf('inserted', row, `The chain is recorded to end at row ${this.end.seq}.`));
+      this.report(problemOf('inserted', row, `The recorded end of the chain is row ${this.end.seq}.`));
     if (row.seq > this.head.seq + 1) this.addAfterGap(row);
     else if (hashRow(this.head.hash, row) === row.hash) this.shift = 0;
     else this.addMismatch(row);
     if (row.seq === this.expected?.seq && row.hash !== this.expected.hash)
       this.report(
-        problemOf('rewritten', row, 'Its hash is not the recorded one: the rows up to it were rewritten.'),
+        problemOf(
+          'rewritten',
+          row,
+          'Its hash differs from the recorded hash, so rows up to this one were rewritten.',
+        ),
       );
     this.head = { seq: row.seq, hash: row.hash };
     this.recent = [{ seq: row.seq, id: row.id, action: row.action }, ...this.recent].slice(0, WINDOW);
@@ -141,13 +147,15 @@ export class ChainWalk {
 
   /** Reports a row without a number that was written after the chain began. */
   addUnchained(row: RowName): void {
-    this.report(problemOf('inserted', row, 'It has no number, though the chain had begun: it was inserted.'));
+    this.report(
+      problemOf('inserted', row, 'It has no number although the chain had begun, so it was inserted.'),
+    );
   }
 
   /** The number is all that is known of rows from before the chain. */
   countUnchained(count: number, noted: number): void {
     if (count === noted) return;
-    const detail = `${noted} rows from before the chain were recorded, and there are ${count}.`;
+    const detail = `${noted} rows from before the chain were recorded, but ${count} exist.`;
     this.report(problemAt('rewritten', null, detail));
   }
 
@@ -158,7 +166,7 @@ export class ChainWalk {
     const { seq } = this.head;
     if (this.expected && seq < this.expected.seq)
       this.report(
-        problemAt('rewritten', this.expected.seq, `This row was recorded, and the chain ends at row ${seq}.`),
+        problemAt('rewritten', this.expected.seq, `This row was recorded, but the chain ends at row ${seq}.`),
       );
     return this.problems.sort((a, b) => (a.seq ?? Infinity) - (b.seq ?? Infinity));
   }
@@ -198,7 +206,7 @@ export class ChainWalk {
         problemAt('removed', first, `${rows(first, last)} ${isOrAre(first, last)} missing at the end.`),
       );
     } else if (end.seq === head.seq && end.hash !== head.hash) {
-      const detail = 'The recorded end has another hash: this row was rewritten, or the record was.';
+      const detail = 'The recorded end has a different hash, so this row or the record was rewritten.';
       const [last] = this.recent;
       this.report(last ? problemOf('end', last, detail) : problemAt('end', head.seq, detail));
     }

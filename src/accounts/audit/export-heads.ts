@@ -19,7 +19,7 @@ export function auditExportJobs({
       const { isIntact, chains } = await exportHeads(db.orm, target);
       metrics.auditExports.inc({ outcome: isIntact ? 'written' : 'broken' });
       if (isIntact) log.info({ chains }, 'the heads of the audit log were exported');
-      else log.error('the audit log is not as it was written; run audit:verify. Its heads were not exported');
+      else log.error('the audit log was altered, and its heads were not exported; run audit:verify');
     } catch (error) {
       metrics.auditExports.inc({ outcome: 'failed' });
       throw error;
@@ -84,5 +84,5 @@ async function putTo(url: string, body: string): Promise<void> {
   });
   await response.body?.cancel();
   if (!response.ok)
-    throw new Error(`The heads of the audit log were refused with status ${response.status}.`);
+    throw new Error(`The receiver refused the audit log's heads with status ${response.status}.`);
 }

@@ -89,7 +89,7 @@ export async function readNotedHeads(file: string): Promise<NotedHead[]> {
   } catch (error) {
     const reason =
       error instanceof z.ZodError || error instanceof SyntaxError
-        ? 'it is not what this command prints with --json'
+        ? 'it is not output of this command with --json'
         : (error as Error).message;
     throw new NotedHeadsError(`${file} cannot be used: ${reason}.`, { cause: error });
   }

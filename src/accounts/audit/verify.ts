@@ -86,7 +86,7 @@ async function verifyChain(
 }
 
 function missingOrganization({ organization, orgId, seq, hash, unchained }: NotedHead): ChainReport {
-  const detail = 'The Organization was recorded and is gone, with its log.';
+  const detail = 'The Organization was recorded, but it and its log are missing.';
   const problems = [problemAt('rewritten', seq, detail)];
   return { organization, orgId, seq, hash, unchained, problemCount: 1, problems };
 }

@@ -17,7 +17,7 @@ const queue = new PQueue({ concurrency: MAX_PARALLEL });
 /** @throws the reason of `signal` if it aborts while waiting; AppError unavailable if too many calls wait */
 async function inTurn<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (queue.size >= MAX_WAITING)
-    throw new AppError('unavailable', 'Too many passwords are being checked. Try again in some seconds.', {
+    throw new AppError('unavailable', 'Too many passwords are being checked. Try again in a few seconds.', {
       retryAfterSeconds: 2,
     });
   return queue.add(work, signal ? { signal } : {});
@@ -94,9 +94,9 @@ export async function passwordProblem(password: string, email: string): Promise<
   const lower = password.toLowerCase();
   const [localPart = '', domain = ''] = email.split('@');
   if (lower === email || lower.replace(/[\d\W_]+$/, '') === localPart)
-    return 'must not be made of your e-mail address';
+    return 'must not consist of your e-mail address';
   const { guesses } = (await preparePasswordRules()).check(password, [email, localPart, domain]);
   if (guesses < MIN_GUESSES)
-    return 'is too easy to guess: it is a common password, or made of common words, names, dates or patterns';
+    return 'is too easy to guess. It is a common password, or consists of common words, names, dates or patterns';
   return undefined;
 }

@@ -122,8 +122,8 @@ async function deliver(
   const line = { mailId: id, kind, attempts };
   if (outcome.outcome === 'sent') log.info(line, 'a mail was sent');
   else if (outcome.outcome === 'failed')
-    log.error({ ...line, reason: reasonOf(error) }, 'a mail was given up');
-  else log.warn({ ...line, reason: reasonOf(error) }, 'a mail could not be sent yet; it is tried again');
+    log.error({ ...line, reason: reasonOf(error) }, 'a mail could not be sent; no more attempts');
+  else log.warn({ ...line, reason: reasonOf(error) }, 'a mail could not be sent; it will be retried');
   return outcome.outcome;
 }
 

@@ -2,11 +2,11 @@ import type { ErrorGuide } from '../../core/reference/error-guide.js';
 
 export const errorGuide: ErrorGuide = {
   session_cookie_not_allowed: {
-    meaning: 'A route for API keys was called with a session cookie.',
+    meaning: 'An API-key route was called with a session cookie.',
     remedy: 'Send the key without cookies; in a browser, call without credentials (`credentials: "omit"`).',
   },
   key_in_query_string: {
-    meaning: 'The URL seems to contain a key. URLs end up in logs and histories.',
+    meaning: 'The URL seems to contain a key. URLs are stored in logs and browser histories.',
     remedy:
       'Send the key in the `Authorization` header. If it was a real key, rotate it: it may have been logged on the way.',
   },
@@ -26,16 +26,16 @@ export const errorGuide: ErrorGuide = {
   },
   key_revoked: {
     meaning:
-      'The key has been revoked, which cannot be undone, or its Organization was archived; `detail` says which.',
+      'The key was revoked, which cannot be undone, or its Organization was archived. `detail` says which.',
     remedy: 'Create a new key, or ask the operator of the service to restore the Organization.',
   },
   not_signed_in: {
     meaning:
-      'There is no session, or it has ended: by signing out, by age, or because the password or the membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required.',
+      'There is no session, or it has ended: the person signed out, the session expired, or the password or membership changed. In response to a sign-in: the address or the password is wrong, or the second factor is still required.',
     remedy: 'Sign in.',
   },
   insufficient_scope: {
-    meaning: 'The key is valid, but it does not have the scope that this route requires.',
+    meaning: 'The key is valid but does not have the scope that this route requires.',
     remedy: 'Use a key with that scope. The scopes of a key never change.',
   },
   forbidden_role: {
@@ -53,7 +53,7 @@ export const errorGuide: ErrorGuide = {
     remedy: 'Create a new key.',
   },
   key_already_rotated: {
-    meaning: 'The key has a successor already and is in its grace period.',
+    meaning: 'The key already has a successor and is in its grace period.',
     remedy: 'Use or rotate the successor.',
   },
 };

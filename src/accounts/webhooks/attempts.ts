@@ -83,8 +83,8 @@ export function createAttempts(deps: DispatcherDeps) {
     const line = { ...logOf(delivery), statusCode, durationMs, ...(error === null ? {} : { reason: error }) };
     metrics.webhooks.inc({ outcome: status === 'waiting' ? 'deferred' : status });
     if (status === 'delivered') log.debug(line, 'a webhook was delivered');
-    else if (status === 'waiting') log.info(line, 'a webhook could not be delivered yet; it is tried again');
-    else log.warn(line, 'a webhook was given up');
+    else if (status === 'waiting') log.info(line, 'a webhook could not be delivered; it will be retried');
+    else log.warn(line, 'a webhook could not be delivered; no more attempts');
   }
 
   return {

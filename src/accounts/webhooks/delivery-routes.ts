@@ -51,7 +51,7 @@ const disabledRefused = (request: ExampleRequest): Example =>
   problemExample('invalid_request', {
     name: 'disabled',
     summary: 'The endpoint is disabled',
-    detail: 'This endpoint is disabled: enable it first.',
+    detail: 'This endpoint is disabled. Enable it first.',
     request,
   });
 
@@ -61,8 +61,8 @@ const test = webhookRoute({
   operationId: 'testWebhook',
   summary: 'Send a test message',
   description:
-    'Sends a message of type `webhook.test` to this endpoint alone, as any other message is sent. Look for it among the deliveries.',
-  responses: { 202: json('Accepted: it will be sent.', testAnswerSchema) },
+    'Sends a message of type `webhook.test` to this endpoint only, in the same way as any other message. It appears among the deliveries.',
+  responses: { 202: json('Accepted for delivery.', testAnswerSchema) },
   examples: [
     {
       name: 'sent',
@@ -82,7 +82,7 @@ const deliveries = webhookRoute({
   path: '/dashboard/webhooks/{id}/deliveries',
   operationId: 'listWebhookDeliveries',
   summary: 'List deliveries',
-  description: 'What was sent to an endpoint, what became of it, and what waits.',
+  description: "The endpoint's messages: delivered, failed and waiting.",
   query: listDeliveriesSchema,
   responses: { 200: json('A page of deliveries.', deliveryListSchema) },
   examples: [
@@ -92,7 +92,7 @@ const deliveries = webhookRoute({
       request: { ...one, query: { status: 'failed' } },
       answer: { deliveries: [delivery], nextCursor: null },
     },
-    invalidExample('A cursor that no list returned', { ...one, query: { cursor: '2' } }),
+    invalidExample('An invalid cursor', { ...one, query: { cursor: '2' } }),
   ],
   handler:
     ({ db }) =>
@@ -110,7 +110,7 @@ const readOne = webhookRoute({
   path: '/dashboard/webhooks/{id}/deliveries/{messageId}',
   operationId: 'getWebhookDelivery',
   summary: 'Read one delivery',
-  description: 'What was sent, and how each attempt went.',
+  description: 'The message and the result of each attempt.',
   responses: { 200: json('The delivery.', deliveryAnswerSchema) },
   examples: [
     {
@@ -136,8 +136,8 @@ const resendOne = webhookRoute({
   operationId: 'resendWebhookDelivery',
   summary: 'Resend a delivery',
   description:
-    'Resends it at once, whatever its status, with the same `webhook-id`; the retry schedule starts again.',
-  responses: { 202: json('Accepted: it will be sent.', deliveryAnswerSchema) },
+    'Resends the message at once, whatever its status, with the same `webhook-id`. The retry schedule starts again.',
+  responses: { 202: json('Accepted for delivery.', deliveryAnswerSchema) },
   examples: [
     {
       name: 'resent',
@@ -160,9 +160,9 @@ const resend = webhookRoute({
   path: '/dashboard/webhooks/{id}/resend',
   operationId: 'resendFailedWebhookDeliveries',
   summary: 'Resend failed deliveries',
-  description: 'Resends all failed deliveries to the endpoint of messages since the given time.',
+  description: "Resends the endpoint's failed deliveries whose messages were created since the given time.",
   body: { schema: resendWebhookSchema, maxBytes: MAX_BODY_BYTES },
-  responses: { 200: json('The number sent again.', resentAnswerSchema) },
+  responses: { 200: json('The number of messages resent.', resentAnswerSchema) },
   examples: [
     {
       name: 'resent',

@@ -33,11 +33,11 @@ export function createDispatcher(deps: DispatcherDeps) {
       let begun = 0;
       try {
         begun = await sweeper.sweep(group);
-        if (failure !== undefined) log.info('webhooks are read again');
+        if (failure !== undefined) log.info('webhooks can be read again');
         failure = undefined;
       } catch (error) {
         const reason = describeOutage(error) ?? String(error);
-        if (reason !== failure) log.error({ reason }, 'webhooks cannot be read; they wait');
+        if (reason !== failure) log.error({ reason }, 'webhooks cannot be read; deliveries wait');
         failure = reason;
       }
       await nextLook(begun);
@@ -103,7 +103,7 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
       .catch((error: unknown) =>
         log.error(
           { ...logOf(delivery), err: error },
-          'a webhook is sent again: how it went could not be recorded',
+          'the result of a webhook attempt could not be recorded; the webhook will be resent',
         ),
       )
       .finally(() => {
@@ -119,7 +119,7 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
       const ids = [[orgId], [endpointId], [messageId]].map(textArray);
       await group.run(giveBack, [...ids, intArray([attempt]), new Date(clock.now()).toISOString()]);
     } catch (error) {
-      log.warn({ err: error }, 'a webhook waits for the end of its lease');
+      log.warn({ err: error }, "a webhook's lease could not be returned; the webhook waits until it expires");
     }
   }
 

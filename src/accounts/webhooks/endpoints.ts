@@ -64,7 +64,7 @@ export async function createEndpoint(
     const existing = await listEndpoints(tx, orgId);
     if (existing.some((endpoint) => endpoint.id === id)) throw new EndpointExists(id!);
     if (existing.length >= MAX_ENDPOINTS)
-      throw new AppError('invalid_request', `An Organization has at most ${MAX_ENDPOINTS} endpoints.`);
+      throw new AppError('invalid_request', `An Organization can have at most ${MAX_ENDPOINTS} endpoints.`);
     const newEndpointId = id ?? newId(now.getTime());
     const secret = generateWebhookSecret();
     const sealed = boxOf(deps).seal(newEndpointId, secret);
@@ -260,7 +260,7 @@ const changeEndpoint = <T>(
 
 function requireEnabled(endpoint: EndpointRow): EndpointRow {
   if (!endpoint.isEnabled)
-    throw new AppError('invalid_request', 'This endpoint is disabled: enable it first.');
+    throw new AppError('invalid_request', 'This endpoint is disabled. Enable it first.');
   return endpoint;
 }
 

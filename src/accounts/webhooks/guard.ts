@@ -65,7 +65,7 @@ export function whyNoReceiver(text: string, rules: ReceiverRules): string | unde
   if (!URL.canParse(text)) return 'must be a URL like https://example.com/webhooks';
   const { protocol, hostname, username, password, hash } = new URL(text);
   if (!/^https?:$/.test(protocol)) return 'must be https';
-  if (username + password !== '') return 'must not contain a user or a password';
+  if (username + password !== '') return 'must not contain a user name or password';
   if (hash !== '') return 'must not have a fragment';
   const host = toHost(hostname);
   const isPlain = protocol === 'http:';
@@ -89,7 +89,7 @@ export function guardedLookup(isPlain: boolean, rules: ReceiverRules): LookupFun
     resolve(hostname, (error: NodeJS.ErrnoException | null, addresses) => {
       if (error) callback(error, '');
       else if (addresses.some(({ address }) => !mayReach(address, isPlain, rules)))
-        callback(new ForbiddenAddressError('The name leads to a private or reserved address.'), '');
+        callback(new ForbiddenAddressError('The host name resolves to a private or reserved address.'), '');
       else if (all) callback(null, addresses);
       else callback(null, addresses[0]!.address, addresses[0]!.family);
     });

@@ -67,7 +67,7 @@ const parameters = {
       {
         id: webhooks.otherId,
         name: 'endpointOfAnother',
-        summary: "Another Organization's does not exist here",
+        summary: "Another Organization's endpoint",
         detail: noEndpoint,
       },
     ],

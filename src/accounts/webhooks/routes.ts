@@ -45,12 +45,12 @@ const list = webhookRoute({
   path: '/dashboard/webhooks',
   operationId: 'listWebhooks',
   summary: 'List webhook endpoints',
-  description: "The Organization's endpoints. Never a secret.",
-  responses: { 200: json('All of them.', webhookListSchema) },
+  description: "The Organization's endpoints, without secrets.",
+  responses: { 200: json('All endpoints.', webhookListSchema) },
   examples: [
     {
       name: 'list',
-      summary: 'Two, of which one was disabled',
+      summary: 'Two endpoints, one of them disabled',
       request: {},
       answer: { webhooks: [view('live'), view('disabled')] },
     },
@@ -68,7 +68,7 @@ const create = webhookRoute({
   operationId: 'createWebhook',
   summary: 'Create a webhook endpoint',
   description:
-    'The secret is returned only in this response. The endpoint receives what happens from now on. An Organization has at most 20 endpoints.',
+    'The secret is returned only in this response. The endpoint receives messages created from now on. An Organization can have at most 20 endpoints.',
   body: { schema: webhookInputSchema, maxBytes: MAX_BODY_BYTES },
   responses: { 201: json('The endpoint and its secret.', newWebhookSchema) },
   examples: [
@@ -105,10 +105,10 @@ const read = webhookRoute({
   path: '/dashboard/webhooks/{id}',
   operationId: 'getWebhook',
   summary: 'Read one webhook endpoint',
-  description: 'The endpoint and its state. Never its secret.',
+  description: 'The endpoint and its state, without its secret.',
   responses: { 200: json('The endpoint.', webhookAnswerSchema) },
   examples: [
-    { name: 'webhook', summary: 'One for live mode', request: { ...one }, answer: { webhook: view('live') } },
+    { name: 'webhook', summary: 'A live endpoint', request: { ...one }, answer: { webhook: view('live') } },
   ],
   handler:
     ({ db }) =>
@@ -123,7 +123,7 @@ const update = webhookRoute({
   operationId: 'updateWebhook',
   summary: 'Change a webhook endpoint',
   description:
-    'Replaces the settings of the endpoint; repeating it changes nothing. An endpoint that is enabled again starts with a clean record. Deliveries waiting for an endpoint that is disabled are given up.',
+    'Replaces the settings of the endpoint; a repeat changes nothing. Enabling an endpoint clears its record of failures. Disabling it fails its waiting deliveries.',
   body: { schema: webhookInputSchema, maxBytes: MAX_BODY_BYTES },
   responses: { 200: json('The endpoint as it is now.', webhookAnswerSchema) },
   refused: { ...one, body: input },
@@ -153,7 +153,7 @@ const remove = webhookRoute({
   path: '/dashboard/webhooks/{id}',
   operationId: 'deleteWebhook',
   summary: 'Delete a webhook endpoint',
-  description: 'Nothing is sent to it from now on, and its deliveries can no longer be read.',
+  description: 'Stops all deliveries to the endpoint. Its deliveries can no longer be read.',
   responses: { 200: json('The endpoint as it was.', webhookAnswerSchema) },
   examples: [
     { name: 'deleted', summary: 'Deleted now', request: { ...one }, answer: { webhook: view('live') } },
@@ -169,8 +169,8 @@ const rotate = webhookRoute({
   operationId: 'rotateWebhookSecret',
   summary: 'Rotate the secret of a webhook endpoint',
   description: `
-Creates a new secret. For \`graceMinutes\` each message carries two signatures, one of each secret, so the receiver can be given the new one without a gap; \`0\` ends the
-old one at once. A secret from before the last rotation ends in any case. The body may be left out.
+Creates a new secret. For \`graceMinutes\`, each message has two signatures, one per secret, so you can change the secret at the receiver without a gap. \`0\` ends the
+old secret at once. Any earlier secret ends at once. The body is optional.
 `.trim(),
   body: { schema: rotateWebhookSchema, isOptional: true, maxBytes: MAX_BODY_BYTES },
   responses: { 201: json('The endpoint and its new secret.', newWebhookSchema) },

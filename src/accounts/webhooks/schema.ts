@@ -10,18 +10,18 @@ const allTypeNames = Object.keys(allTypes) as [AnyType, ...AnyType[]];
 export const webhookInputSchema = z
   .strictObject({
     url: text(2_000).describe(
-      'Where messages are sent: `https`, without a user, a password or a fragment. Private and reserved addresses are refused, also behind a name.',
+      'Where messages are sent: `https`, without a user name, password or fragment. Private and reserved addresses are refused, also if a host name resolves to one.',
     ),
     types: z
       .array(z.enum(typeNames))
       .min(1, 'must have at least one type')
       .refine((list) => new Set(list).size === list.length, 'must not name a type twice')
-      .describe('The types that the endpoint receives; none twice.'),
-    livemode: z.boolean().describe('True for what happens in live mode, false for test mode.'),
+      .describe('The types that the endpoint receives, each once.'),
+    livemode: z.boolean().describe('True for messages of live mode, false for test mode.'),
     isEnabled: z
       .boolean()
       .default(true)
-      .describe('While false nothing is sent, and nothing is kept for later.'),
+      .describe('While false, messages are neither sent nor kept for later.'),
   })
   .meta({ id: 'WebhookInput' });
 
@@ -33,13 +33,13 @@ export const rotateWebhookSchema = z
       .max(10_080)
       .default(1_440)
       .describe(
-        'How long the old secret signs, too, in minutes: 0 to 10080 (a week), 1440 (a day) if left out.',
+        'How long the old secret also signs, in minutes: 0 to 10080 (a week). Default: 1440 (a day).',
       ),
   })
   .meta({ id: 'WebhookRotation' });
 
 export const resendWebhookSchema = z
-  .strictObject({ since: timeInput.describe('Messages from then on.') })
+  .strictObject({ since: timeInput.describe('Messages created at this time or later.') })
   .meta({ id: 'WebhookResend' });
 
 export const listDeliveriesSchema = z.object({
@@ -49,40 +49,40 @@ export const listDeliveriesSchema = z.object({
     .string()
     .regex(/^([1-9]\d?|100)$/, 'must be a whole number from 1 to 100')
     .optional()
-    .describe('The maximum number to return, 1 to 100; 50 if left out.'),
+    .describe('The maximum number to return, 1 to 100. Default: 50.'),
   cursor: z
     .string()
-    .regex(/^[\w-]{22}$/, 'must be a nextCursor of an earlier answer')
+    .regex(/^[\w-]{22}$/, 'must be a nextCursor from an earlier response')
     .optional()
-    .describe('The `nextCursor` of the page before.'),
+    .describe('The `nextCursor` of the previous page.'),
 });
 
 /** Must not include the secret. */
 export const webhookSchema = z
   .object({
-    id: idField('Names the endpoint within its Organization.'),
+    id: idField('Unique within the Organization.'),
     url: z.string().describe('Where messages are sent.'),
     types: z.array(z.string()).describe('The types that it receives.'),
     livemode: z.boolean().describe('True for live mode, false for test mode.'),
-    isEnabled: z.boolean().describe('Whether it is sent anything.'),
+    isEnabled: z.boolean().describe('Whether messages are sent to it.'),
     disabledReason: z
       .enum(['gone', 'failing'])
       .nullable()
       .describe(
-        'Why the service disabled it: `gone`, it answered 410; `failing`, nothing but failures for five days. `null` if it did not.',
+        'Why the service disabled it. `gone`: it responded with 410. `failing`: every delivery failed for five days. Otherwise `null`.',
       ),
     failingSince: timeField(
-      'The first failure that no success has followed; `null` if the last attempt succeeded.',
+      'The first failure since the last success; `null` if the last attempt succeeded.',
     ).nullable(),
     previousSecretEndsAt: timeField(
-      'Until then messages are signed with the secret from before the last rotation, too; `null` without one.',
+      'Until this time, messages are also signed with the previous secret; `null` if only the current secret signs.',
     ).nullable(),
     createdAt: timeField('When it was created.'),
   })
-  .meta({ id: 'Webhook', description: 'An endpoint, without its secret.' });
+  .meta({ id: 'Webhook', description: 'A webhook endpoint without its secret.' });
 
 export const webhookListSchema = z
-  .object({ webhooks: z.array(webhookSchema).describe('All, oldest first; 20 at most.') })
+  .object({ webhooks: z.array(webhookSchema).describe('All endpoints, oldest first; at most 20.') })
   .meta({ id: 'WebhookList' });
 
 export const webhookAnswerSchema = z.object({ webhook: webhookSchema }).meta({ id: 'WebhookAnswer' });
@@ -105,21 +105,21 @@ const deliveryFields = {
     .enum(deliveryStatuses)
     .describe('`waiting` for its first or another attempt, `delivered`, or `failed`: given up.'),
   attempts: z.int().min(0).describe('The number of attempts begun.'),
-  lastAttemptAt: timeField('The last attempt that has ended; `null` before.').nullable(),
+  lastAttemptAt: timeField('The last finished attempt; `null` before the first.').nullable(),
   statusCode: z
     .int()
     .nullable()
-    .describe('The status of the answer to the last attempt; `null` if there was none.'),
-  error: z.string().nullable().describe('Why the last attempt got no complete answer, in plain language.'),
-  nextAttemptAt: timeField('While it waits.').nullable(),
-  createdAt: timeField('When what it reports happened.'),
+    .describe('The response status of the last attempt; `null` without a response.'),
+  error: z.string().nullable().describe('Why the last attempt got no complete response, for people.'),
+  nextAttemptAt: timeField('Set while it waits.').nullable(),
+  createdAt: timeField('When the reported change happened.'),
 };
 
 export const deliveryListSchema = z
   .object({
     deliveries: z
       .array(z.object(deliveryFields).meta({ id: 'WebhookDelivery' }))
-      .describe('Newest first; they are kept for 30 days.'),
+      .describe('Newest first. Deliveries are kept for 30 days.'),
     nextCursor: nextCursorField,
   })
   .meta({ id: 'WebhookDeliveryList' });
@@ -129,19 +129,19 @@ export const deliveryAnswerSchema = z
     delivery: z
       .object({
         ...deliveryFields,
-        body: z.string().describe('The body exactly as it is sent and signed.'),
+        body: z.string().describe('The exact body that is sent and signed.'),
         attemptLog: z
           .array(
             z.object({
               attempt: z.int().min(1).describe('Counted from 1.'),
               at: timeField('When it began.'),
-              durationMs: z.int().min(0).describe('Up to the end of the answer, in milliseconds.'),
-              statusCode: z.int().nullable().describe('The status of the answer; `null` if there was none.'),
-              error: z.string().nullable().describe('Why there was no complete answer, in plain language.'),
-              answer: z.string().nullable().describe('The first 1 KB of the answer.'),
+              durationMs: z.int().min(0).describe('Time to the end of the response, in milliseconds.'),
+              statusCode: z.int().nullable().describe('The response status; `null` without a response.'),
+              error: z.string().nullable().describe('Why there was no complete response, for people.'),
+              answer: z.string().nullable().describe('The first 1 KB of the response.'),
             }),
           )
-          .describe('Newest first, 50 at most.'),
+          .describe('Newest first, at most 50.'),
       })
       .meta({ id: 'WebhookDeliveryDetails' }),
   })
@@ -156,6 +156,8 @@ export const resentAnswerSchema = z
     resent: z
       .int()
       .min(0)
-      .describe('The number sent again: at most 1000, oldest first. Repeat the request for the rest.'),
+      .describe(
+        'The number of messages resent, at most 1000, oldest first. Repeat the request to resend the rest.',
+      ),
   })
   .meta({ id: 'WebhooksResent' });

@@ -172,7 +172,7 @@ export function createSender(rules: ReceiverRules) {
         });
         own.end(body);
       };
-      const deadline = setTimeout(() => end('No whole answer within 15 seconds.'), DEADLINE_MS);
+      const deadline = setTimeout(() => end('No complete response within 15 seconds.'), DEADLINE_MS);
       start();
     });
   }
@@ -196,12 +196,12 @@ const toText = (bytes: Buffer): string =>
     .replace(/[^\P{Cc}\n\t]/gu, '\uFFFD');
 
 const reasons: Record<string, string> = {
-  FORBIDDEN_ADDRESS: 'The name leads to a private or reserved address.',
-  ENOTFOUND: 'The name is not known.',
-  EAI_AGAIN: 'The name could not be looked up.',
+  FORBIDDEN_ADDRESS: 'The host name resolves to a private or reserved address.',
+  ENOTFOUND: 'The host name does not exist.',
+  EAI_AGAIN: 'The host name could not be resolved.',
   ECONNREFUSED: 'The connection was refused.',
-  ECONNRESET: 'The connection was closed before the answer.',
-  ETIMEDOUT: 'The address did not answer.',
+  ECONNRESET: 'The connection closed before the response.',
+  ETIMEDOUT: 'The address did not respond.',
   EHOSTUNREACH: 'The address cannot be reached.',
   ENETUNREACH: 'The address cannot be reached.',
 };

@@ -22,7 +22,7 @@ const exampleKey = {
 };
 
 const apiKeyField = z.object({
-  id: idField('Names the key within its Organization.'),
+  id: idField('Unique within the Organization.'),
   name: z.string().describe('A label chosen by its creator, named after the runtime that holds it.'),
   prefix: z.string().length(12).describe('The first 12 characters of the secret.'),
   scopes: z.array(z.string()).min(1),
@@ -44,28 +44,26 @@ const limitField = z
     window: z
       .string()
       .describe(
-        '`calendar_month`, `calendar_week`, `calendar_day`, or the ISO 8601 duration of a rolling one.',
+        '`calendar_month`, `calendar_week`, `calendar_day`, or the ISO 8601 duration of a rolling window.',
       ),
     enforcement: z.enum(['warn', 'block']),
   })
-  .describe('A cap is a limit of the calendar month that warns.');
+  .describe('A cap is reported as a warning limit for the calendar month.');
 
 const exampleLimit = { quantity: 1000, window: 'calendar_month', enforcement: 'warn' };
 
 const daysBeforeField = z
   .union([z.literal(7), z.literal(1)])
-  .describe(
-    'It is sent 7 days and 1 day before. A notice that was missed is sent late, unless the next one is due.',
-  );
+  .describe('Sent 7 days and 1 day before. A missed notice is sent late, unless the next one is due.');
 
 /** Dollar amounts in the trading API's format. */
 const dollars = (description: string) =>
   z
     .string()
     .regex(/^-?\d+\.\d{4,6}$/)
-    .describe(`${description} Dollars, a decimal string.`);
+    .describe(`${description} A decimal string in dollars.`);
 
-const contracts = (description: string) => z.number().describe(`${description} With at most two decimals.`);
+const contracts = (description: string) => z.number().describe(`${description} At most two decimals.`);
 
 const sideField = z.enum(['yes', 'no']);
 
@@ -82,14 +80,14 @@ export const webhookTypes = {
   'usage.threshold_reached': {
     summary: 'Usage reached a threshold of a cap or limit.',
     description:
-      'Once for each threshold, limit and window. In a rolling window it is sent again only after a whole length of it. Evaluated as of the times at which events were recorded, and at which they occurred if that is later.',
+      'Sent once for each threshold, limit and window. For a rolling window, it is sent again only after a full window length. Usage is evaluated at the time at which an event was recorded, or at which it occurred if that is later.',
     schema: z.object({
       ...useFields,
       threshold: z.int().describe('In percent of `limit.quantity`.'),
       limit: limitField,
-      used: exactField('Units in the window when it was evaluated: the threshold, or more.'),
-      windowStart: timeField('Inclusive; for a rolling window exclusive.'),
-      windowEnd: timeField('Exclusive; for a rolling window the time at which it was evaluated, inclusive.'),
+      used: exactField('Units used in the window at evaluation; at or above the threshold.'),
+      windowStart: timeField('Inclusive. For a rolling window: exclusive.'),
+      windowEnd: timeField('Exclusive. For a rolling window: the time of evaluation, inclusive.'),
     }),
     example: {
       ...exampleUse,
@@ -101,15 +99,15 @@ export const webhookTypes = {
     },
   },
   'usage.limit_reached': {
-    summary: 'A reservation was refused: a limit that blocks left no room for it.',
-    description: 'At most once a minute for each limit.',
+    summary: 'A reservation was refused because a blocking limit left no room for it.',
+    description: 'Sent at most once a minute for each limit.',
     schema: z.object({
       ...useFields,
       limit: limitField,
-      used: exactField('Units in the window.'),
-      held: exactField('Units of other reservations.'),
-      remaining: exactField('What was left.'),
-      requested: exactField('What was requested.'),
+      used: exactField('Units used in the window.'),
+      held: exactField('Units held by other reservations.'),
+      remaining: exactField('Units that remained.'),
+      requested: exactField('Units that were requested.'),
     }),
     example: {
       ...exampleUse,
@@ -126,8 +124,8 @@ export const webhookTypes = {
       ...useFields,
       idempotencyKey: z.string().describe('The idempotency key of the event.'),
       correctionKey: z.string().describe('The key of the correction.'),
-      previousQuantity: exactField('What the event counted before.'),
-      quantity: exactField('What it counts now; 0 for an event that was voided.'),
+      previousQuantity: exactField('The quantity before the correction.'),
+      quantity: exactField('The quantity after the correction; 0 if the event was voided.'),
       reason: z.string(),
     }),
     example: {
@@ -147,14 +145,14 @@ export const webhookTypes = {
       entitlement: z
         .object({
           kind: z.enum(['live', 'read_only']),
-          startsAt: timeField('From when it is in effect, inclusive.'),
-          endsAt: timeField('Until when it is in effect, exclusive; `null` is without end.').nullable(),
+          startsAt: timeField('Start of the entitlement, inclusive.'),
+          endsAt: timeField('End of the entitlement, exclusive; `null` if it has no end.').nullable(),
           unitCap: exactField('Units per calendar month; `null` is unlimited.').nullable(),
-          limits: z.array(limitField).describe('Beside the cap, as they were declared.'),
+          limits: z.array(limitField).describe('The declared limits, without the cap.'),
           thresholds: z.array(z.int()).describe('In percent of the cap and of each limit.'),
         })
         .nullable()
-        .describe('As it is now; `null` if it was withdrawn.'),
+        .describe('The current entitlement; `null` if it was withdrawn.'),
     }),
     example: {
       productSlug: 'api-calls',
@@ -185,10 +183,10 @@ export const webhookTypes = {
     example: { apiKey: exampleKey },
   },
   'api_key.rotated': {
-    summary: 'An API key was rotated: a new one takes its place.',
+    summary: 'An API key was rotated. A new key replaces it.',
     schema: z.object({
-      apiKey: apiKeyField.describe('The new one.'),
-      previous: apiKeyField.describe('The old one. It works until its `expiresAt`.'),
+      apiKey: apiKeyField.describe('The new key.'),
+      previous: apiKeyField.describe('The old key. It works until its `expiresAt`.'),
     }),
     example: {
       apiKey: { ...exampleKey, id: '01935a40-1c00-7d4a-8e11-0f9e8d7c6b5a', prefix: 'org_live_x2B' },
@@ -197,7 +195,7 @@ export const webhookTypes = {
   },
   'api_key.revoked': {
     summary: 'An API key was revoked.',
-    schema: z.object({ apiKey: apiKeyField, revokedAt: timeField('It has not worked since.') }),
+    schema: z.object({ apiKey: apiKeyField, revokedAt: timeField('When the key stopped working.') }),
     example: { apiKey: exampleKey, revokedAt: '2026-01-31T12:00:00.000Z' },
   },
   'api_key.expiring': {
@@ -206,8 +204,8 @@ export const webhookTypes = {
     example: { apiKey: { ...exampleKey, expiresAt: '2026-02-01T12:00:00.000Z' }, daysBefore: 1 },
   },
   'trade.filled': {
-    summary: 'An order was filled, in whole or in part.',
-    description: 'Paper trades go to test endpoints, too; live trades only to live ones.',
+    summary: 'An order was filled, fully or partially.',
+    description: 'Paper trades are sent to test endpoints too; live trades only to live endpoints.',
     schema: z.object({
       ...marketFields,
       tradeId: idField('The id of the trade.'),
@@ -215,19 +213,19 @@ export const webhookTypes = {
       status: z.enum(['pending', 'resting', 'filled', 'partially_filled', 'cancelled', 'rejected']),
       side: sideField,
       action: z.enum(['buy', 'sell']),
-      contracts: contracts('As ordered.'),
-      filledContracts: contracts('All that was filled of them so far.'),
+      contracts: contracts('Contracts ordered.'),
+      filledContracts: contracts('Contracts filled so far.'),
       fills: z
         .array(
           z.object({
-            n: z.int().describe('Counts the fills of the trade.'),
-            price: dollars('The price of a contract.'),
+            n: z.int().describe('The number of the fill within the trade.'),
+            price: dollars('The price per contract.'),
             contracts: contracts('Contracts filled at this price.'),
             fee: dollars('The fee of this fill.'),
             filledAt: timeField('When it was filled.'),
           }),
         )
-        .describe('Those that are new.'),
+        .describe('The new fills.'),
     }),
     example: {
       ...exampleMarket,
@@ -242,17 +240,17 @@ export const webhookTypes = {
     },
   },
   'market.settled': {
-    summary: 'A market in which contracts were held was settled, or a payout was corrected.',
-    description: 'Paper accounts are reported to test endpoints, too; live accounts only to live ones.',
+    summary: 'A market with an open position was settled, or a payout was corrected.',
+    description: 'Paper accounts are reported to test endpoints too; live accounts only to live endpoints.',
     schema: z.object({
       ...marketFields,
       state: z.enum(['finalized', 'void']),
-      value: dollars('What a YES contract pays; `null` for a void market.').nullable(),
+      value: dollars('Payout of a YES contract; `null` for a void market.').nullable(),
       temperature: z.number().nullable().describe('The reported temperature, °F.'),
-      side: sideField.describe('That was held.'),
-      contracts: contracts('That were held.'),
-      payout: dollars('What the balance changed by: negative if a correction took something back.'),
-      isCorrection: z.boolean().describe('True if it was paid before, by another result.'),
+      side: sideField.describe('The side held.'),
+      contracts: contracts('Contracts held.'),
+      payout: dollars('The change of the balance; negative if a correction took money back.'),
+      isCorrection: z.boolean().describe('True if an earlier result was already paid.'),
     }),
     example: {
       ...exampleMarket,
@@ -266,16 +264,16 @@ export const webhookTypes = {
     },
   },
   'trading.halted': {
-    summary: 'A switch stopped orders, or all but those that give up what is held.',
+    summary: 'A switch stopped all orders, or all orders except those that reduce a position.',
     schema: z.object({
       owner: z
         .enum(['service', 'operator', 'own'])
         .describe(
-          'Whose switch: of the whole service, of its operator for this Organization, or of the Organization itself.',
+          'The owner of the switch: the whole service, its operator for this Organization, or the Organization itself.',
         ),
       state: z.enum(['reduce_only', 'halt']),
       reason: z.string(),
-      changedAt: timeField('In force since then.'),
+      changedAt: timeField('When the state took effect.'),
     }),
     example: {
       owner: 'operator',
@@ -285,17 +283,15 @@ export const webhookTypes = {
     },
   },
   'signal.gate_changed': {
-    summary: 'The gate of a station and lead opened or closed.',
+    summary: 'The gate for a station and lead opened or closed.',
     schema: z.object({
       kind: z.enum(['daily_maximum', 'daily_minimum', 'hourly']),
-      station: z.string().describe('The id of a station; of hours that of an area.'),
+      station: z.string().describe('The id of the station; for hourly markets, of the area.'),
       leadHours: z
         .int()
-        .describe(
-          'The hours before the end of the day, or before the hour, of the forecasts that it is judged by.',
-        ),
+        .describe('The lead of the judged forecasts, in hours before the end of the day or before the hour.'),
       state: z.enum(['open', 'closed']),
-      n: z.int().describe('Settled days that it is judged by.'),
+      n: z.int().describe('The settled days it is judged on.'),
       reason: z.string().describe('Why it is open or closed.'),
     }),
     example: {
@@ -312,14 +308,14 @@ export const webhookTypes = {
 /** Message types that every endpoint gets without choosing them. */
 export const serviceTypes = {
   'webhook.disabled': {
-    summary: 'Another endpoint of the Organization was disabled, because its deliveries failed.',
+    summary: 'Another endpoint of the Organization was disabled because its deliveries failed.',
     schema: z.object({
       endpointId: idField('The endpoint.'),
       url: z.string().describe('The URL of the endpoint.'),
       reason: z
         .enum(['gone', 'failing'])
-        .describe('`gone`: it answered 410. `failing`: nothing but failures.'),
-      disabledAt: timeField('When.'),
+        .describe('`gone`: it responded with 410. `failing`: every delivery failed for five days.'),
+      disabledAt: timeField('When it was disabled.'),
     }),
     example: {
       endpointId: '01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90',
@@ -329,7 +325,7 @@ export const serviceTypes = {
     },
   },
   'webhook.test': {
-    summary: 'A person asked for a test delivery.',
+    summary: 'A person requested a test delivery.',
     schema: z.object({ endpointId: idField('The endpoint.') }),
     example: { endpointId: '01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90' },
   },

@@ -47,7 +47,7 @@ const expected = [ConfigError, NotMigratedError, UnsuitableDatabaseError];
 /** The embedded database admits one process, and a start's advice to use another database does not help here. */
 export const explainInUse = (error: unknown): string | undefined =>
   error instanceof DirectoryInUseError
-    ? `process ${error.pid} has the embedded database in ${error.directory} open: stop Gauge first, then run this command again.`
+    ? `process ${error.pid} has the embedded database in ${error.directory} open. Stop Gauge, then run this command again.`
     : undefined;
 
 function explainCommon(error: unknown): string | undefined {

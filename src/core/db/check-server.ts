@@ -33,7 +33,7 @@ export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
     await other.query('begin');
     if ((await read(other)) === mark || (await read(mine)) !== mark)
       throw new UnsuitableDatabaseError(
-        'DATABASE_URL leads through a pooler in transaction mode. Gauge prepares its statements per connection: connect directly, or set the pooler to session mode (pool_mode = session).',
+        'DATABASE_URL connects through a pooler in transaction mode. Gauge prepares statements on each connection. Connect directly, or set the pooler to session mode (pool_mode = session).',
       );
   } finally {
     // Both connections are closed: one has the mark, the other is in a transaction.
@@ -62,7 +62,7 @@ export async function explainRefusal(error: unknown, url: string, variable: stri
     );
   if (state === '' && (await isForeign(url)))
     throw new UnsuitableDatabaseError(
-      `what listens at ${place} is not Postgres. Correct the host or the port of ${variable}.`,
+      `the server at ${place} is not Postgres. Correct the host or the port of ${variable}.`,
     );
   throw error;
 }

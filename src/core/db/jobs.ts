@@ -42,7 +42,7 @@ export function startJobs(
     for (const outcome of outcomes) count(outcome, 0);
     const succeed = () => {
       count('succeeded');
-      if (failure !== undefined) log.info({ job: name }, 'a job that had failed succeeds again');
+      if (failure !== undefined) log.info({ job: name }, 'a job that had failed succeeded again');
       failure = undefined;
     };
     const fail = (error: unknown) => {
@@ -58,7 +58,11 @@ export function startJobs(
     const start = () => {
       if (current) {
         count('skipped');
-        if (!isLate) log.warn({ job: name }, 'a job takes longer than its turn: the next ones are left out');
+        if (!isLate)
+          log.warn(
+            { job: name },
+            'a job is still running at its next start; starts are skipped until it finishes',
+          );
         isLate = true;
         return;
       }

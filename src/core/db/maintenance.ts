@@ -42,7 +42,7 @@ export async function openForMaintenance(
   try {
     if (!(await isMigrated(db)))
       throw new NotMigratedError(
-        'The database does not have the schema of this version. Bring it up to date with: npm run migrate',
+        'The database schema does not match this version. Update it with: npm run migrate',
       );
     return db;
   } catch (error) {

@@ -68,9 +68,9 @@ export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<vo
   if (await isMigrated(db)) return;
   if (ownerUrl)
     throw new UnsuitableDatabaseError(
-      'MIGRATION_DATABASE_URL leads to another database than DATABASE_URL: it is up to date, and that of DATABASE_URL is not. Both must lead to the same one.',
+      'MIGRATION_DATABASE_URL and DATABASE_URL name different databases: the former is up to date, the latter is not. Both must name the same database.',
     );
-  throw new Error('The migrations were applied only in part; is migrations/meta/_journal.json in order?');
+  throw new Error('Only some of the migrations were applied. Check migrations/meta/_journal.json.');
 }
 
 async function migrateAs(connectionString: string, servingRole: string | undefined): Promise<void> {
@@ -92,7 +92,7 @@ async function migrateAs(connectionString: string, servingRole: string | undefin
   } catch (error) {
     if (sqlState(error) !== '42501') throw error;
     throw new UnsuitableDatabaseError(
-      'The role of the database URL may not change the schema, which is not that of this version. Run `npm run migrate` with the URL of its owner in MIGRATION_DATABASE_URL.',
+      'The schema does not match this version, and the role in the database URL may not change it. Run `npm run migrate` with the URL of its owner in MIGRATION_DATABASE_URL.',
     );
   } finally {
     await client.end();

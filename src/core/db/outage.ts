@@ -11,11 +11,12 @@ export const readOnly =
 /** Conditions that an operator has to act on, by SQLSTATE. */
 const conditions: Record<string, string> = {
   '25006': readOnly,
-  '26000': 'a prepared statement is gone: DATABASE_URL leads through a pooler in transaction mode',
-  '42P05': 'a prepared statement is not ours: DATABASE_URL leads through a pooler in transaction mode',
-  '53100': 'the disk of the database is full: nothing can be recorded',
+  '26000': 'a prepared statement is missing: DATABASE_URL connects through a pooler in transaction mode',
+  '42P05':
+    'a prepared statement belongs to another client: DATABASE_URL connects through a pooler in transaction mode',
+  '53100': 'the database disk is full: nothing can be recorded',
   '53200': 'the database is out of memory',
-  '53300': 'the database has no connection to spare: raise max_connections, or run fewer instances',
+  '53300': 'the database has no free connection: raise max_connections, or run fewer instances',
   '57014': 'a statement took too long',
   '55P03': 'a statement waited too long for a lock',
 };
@@ -37,24 +38,24 @@ export function describeOutage(error: unknown): string | undefined {
   const state = sqlState(error) ?? '';
   if (ordinary.has(state)) return undefined;
   if (isOutOfConnections(error))
-    return 'every connection of this instance is in use: statements are slow, or wait for a lock';
+    return 'every connection of this instance is in use: statements are slow or are waiting for a lock';
   return conditions[state] ?? (isDatabaseUnavailable(error) ? 'the database cannot be reached' : undefined);
 }
 
 const absences: Record<string, string> = {
   ECONNREFUSED: 'nothing listens there',
-  ENOTFOUND: 'the name of the host is not known',
-  EAI_AGAIN: 'the name of the host is not known',
+  ENOTFOUND: 'the host name cannot be resolved',
+  EAI_AGAIN: 'the host name cannot be resolved',
   ETIMEDOUT: 'the host does not answer',
   EHOSTUNREACH: 'the host does not answer',
-  ENOENT: 'there is no such socket',
+  ENOENT: 'the socket does not exist',
 };
 
 export function describeAwaited(error: unknown, databaseUrl = ''): string {
   const condition = describeOutage(error);
   if (sqlState(error) !== undefined) return `Waiting for the database: ${condition ?? 'it is busy'}.`;
-  const reason = absences[causeCode(error) ?? ''] ?? 'the connection ends before Postgres has answered';
-  return `Waiting for Postgres at ${placeOf(databaseUrl)}: ${reason}. Start it there, or stop Gauge and correct DATABASE_URL.`;
+  const reason = absences[causeCode(error) ?? ''] ?? 'the connection closes before Postgres answers';
+  return `Waiting for Postgres at ${placeOf(databaseUrl)}: ${reason}. Start Postgres there, or stop Gauge and correct DATABASE_URL.`;
 }
 
 export function placeOf(databaseUrl: string): string {
@@ -80,7 +81,7 @@ export function createOutageLog(log: Logger, nowMs: () => number = () => perform
       wasReached = true;
       if (!isAway) return;
       isAway = false;
-      log.info('the database is reached again');
+      log.info('the database can be reached again');
     },
     onError(error) {
       const condition = describeOutage(error);

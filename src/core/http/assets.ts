@@ -81,7 +81,7 @@ async function loadAssets(sources: AssetSource[]): Promise<LoadedAssets> {
     const { name, bytes } = await readSource(source);
     hash.update(bytes);
     const type = types[name.slice(name.lastIndexOf('.') + 1)];
-    if (type === undefined) throw new Error(`${name}: no media type is known for this file`);
+    if (type === undefined) throw new Error(`${name}: unknown media type`);
     files.set(name, { type, ...(await compress(bytes)) });
   }
   return { version: hash.digest('hex').slice(0, 16), files };

@@ -19,7 +19,12 @@ export async function readForm(req: Request, res: Response): Promise<unknown> {
       'Send the form with `Content-Type: application/x-www-form-urlencoded`.',
     );
   }
-  await parseWith(parseForm, req, res, `A form holds at most ${MAX_FORM_BYTES.toLocaleString('en')} bytes.`);
+  await parseWith(
+    parseForm,
+    req,
+    res,
+    `A form can have at most ${MAX_FORM_BYTES.toLocaleString('en')} bytes.`,
+  );
   return (req.body as unknown) ?? {};
 }
 
@@ -126,7 +131,7 @@ async function readEncoded(req: Request, res: Response, maxBytes: number): Promi
 }
 
 function hungUp(): AppError {
-  return new AppError('invalid_request', 'The connection ended before the body was complete.');
+  return new AppError('invalid_request', 'The connection closed before the body was complete.');
 }
 
 async function parseWith(
@@ -210,7 +215,7 @@ export function boundJson(bytes: Buffer, bounds: JsonBounds = usualBounds): void
     }
     if (values > bounds.values)
       throw refuse(
-        `The body holds more than ${bounds.values.toLocaleString('en')} values.`,
+        `The body has more than ${bounds.values.toLocaleString('en')} values.`,
         bounds.tooManyValues,
       );
   }

@@ -128,7 +128,7 @@ export function limitConnections(
       sum -= unread;
       socket.destroy();
     }
-    log?.warn({ ended }, 'too many answers wait to be read: the connections with the most are ended');
+    log?.warn({ ended }, 'too much unread response data; closing the connections that hold the most');
   }, SUM_EVERY_MS).unref();
   server.on('close', () => clearInterval(timer));
 }

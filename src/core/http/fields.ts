@@ -13,7 +13,7 @@ export const exactField = (description: string) =>
     .number()
     .min(0)
     .meta({
-      description: `${description} An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter.`,
+      description: `${description} An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter.`,
     });
 
 export const periodSchema = z

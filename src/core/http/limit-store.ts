@@ -50,7 +50,7 @@ export function redisLimitStores({
     onChange(isUp, cause) {
       metrics.limitStoreIsShared.set(isUp ? 1 : 0);
       if (isUp) log.info('rate limits are counted in Redis');
-      else log.warn({ err: cause }, 'Redis fails or is too slow: rate limits are counted in this process');
+      else log.warn({ err: cause }, 'Redis failed or is too slow; rate limits are counted in this process');
     },
   });
   return {

@@ -14,15 +14,15 @@ export const pageSchema = z.object({
     .describe('The maximum number to return, 1 to 500.'),
   cursor: z
     .string()
-    .regex(/^[\w-]{1,2000}$/, 'is not a cursor that a list returned')
+    .regex(/^[\w-]{1,2000}$/, 'is not a cursor from an earlier response')
     .optional()
-    .describe('The `nextCursor` of the page before.'),
+    .describe('The `nextCursor` of the previous page.'),
 });
 
 /** Cursor of lists on pages; its characters are those of `encodeCursor`. */
 export const idCursorField = z
   .string()
-  .regex(/^[\w-]{22}$/, 'is not a cursor that this list returned')
+  .regex(/^[\w-]{22}$/, 'is not a cursor from this list')
   .optional();
 
 /** The key of a page's last row as the opaque cursor that callers send back. */
@@ -46,10 +46,7 @@ export function readRange(req: Request, keySchema: z.ZodType<string>): Range {
   if (cursor === undefined) return { after: undefined, limit };
   const key = keySchema.safeParse(fromCursor(cursor));
   if (!key.success)
-    throw new AppError(
-      'invalid_request',
-      'The query parameter cursor is not a cursor that this list returned.',
-    );
+    throw new AppError('invalid_request', 'The query parameter cursor is not a cursor from this list.');
   return { after: key.data, limit };
 }
 
@@ -60,7 +57,7 @@ export function parseQuery<T extends z.ZodType>(schema: T, query: Request['query
   const issue = parsed.error.issues[0]!;
   if (issue.code === 'unrecognized_keys') throw queryError(issue.keys[0]!, 'is not known');
   const name = String(issue.path[0]);
-  throw queryError(name, Array.isArray(query[name]) ? 'must be given once' : issue.message);
+  throw queryError(name, Array.isArray(query[name]) ? 'must appear only once' : issue.message);
 }
 
 export const queryError = (name: string, detail: string): AppError =>

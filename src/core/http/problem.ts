@@ -71,12 +71,16 @@ export function toAppError(error: unknown): AppError {
   }
   if (status === 400)
     return new AppError('invalid_request', 'The request could not be read.', { cause: error });
-  return new AppError('internal', 'Something went wrong on our side. The request id finds it in the log.', {
-    cause: error,
-  });
+  return new AppError(
+    'internal',
+    'Something went wrong on our side. Quote the request id when you report it.',
+    {
+      cause: error,
+    },
+  );
 }
 
-export const nothingHere = (): AppError => new AppError('not_found', 'There is nothing at this address.');
+export const nothingHere = (): AppError => new AppError('not_found', 'Nothing exists at this address.');
 
 /** Hides that anything exists at the address. */
 export const notFound: RequestHandler = (_req, _res, next) => next(nothingHere());

@@ -56,7 +56,7 @@ export function perKeyLimit(
     },
     handler(req, res, next) {
       const { seconds } = describeCount(req, res, name, perMinute);
-      const detail = `${caller} may make ${perMinute} ${calls} a minute. Try again in ${seconds} s.`;
+      const detail = `${caller} can make ${perMinute} ${calls} a minute. Try again in ${seconds} s.`;
       next(new AppError('rate_limited', detail, { retryAfterSeconds: seconds }));
     },
   });
@@ -116,7 +116,7 @@ export function unknownKeyGuard(
 
 function tooManyFailures(res: Response, seconds: number): AppError {
   setHeaders(res, { ...badKeys, remaining: 0, seconds });
-  const detail = `Too many calls from your address had an API key that does not exist or is no longer valid. Try again in ${seconds} s.`;
+  const detail = `Too many calls from your address used an API key that does not exist or is no longer valid. Try again in ${seconds} s.`;
   return new AppError('rate_limited', detail, { retryAfterSeconds: seconds });
 }
 
@@ -184,7 +184,7 @@ export function perAddressLimit(
       next();
       return;
     }
-    const detail = `Your address may make ${perMinute} ${calls} a minute. Try again in ${seconds} s.`;
+    const detail = `Your address can make ${perMinute} ${calls} a minute. Try again in ${seconds} s.`;
     next(new AppError('rate_limited', detail, { retryAfterSeconds: seconds }));
   };
 }

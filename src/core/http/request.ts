@@ -22,7 +22,7 @@ export const isNavigation = (req: Request): boolean =>
  */
 export const requireWholeAddress: RequestHandler = (req, _res, next) => {
   if (req.headers.host === undefined && req.httpVersion === '1.1')
-    throw new AppError('invalid_request', 'Send the header Host.');
+    throw new AppError('invalid_request', 'Send a Host header.');
   if (req.url.includes('%') && !isText(req))
     throw new AppError('invalid_request', 'The address must be percent-encoded UTF-8 without NUL.');
   next();
@@ -128,7 +128,7 @@ export function hangUpSignal(res: Response): AbortSignal {
   const gone = new AbortController();
   res.once('close', () => {
     if (!res.writableEnded)
-      gone.abort(new AppError('invalid_request', 'The connection ended before the answer.'));
+      gone.abort(new AppError('invalid_request', 'The connection closed before the response was complete.'));
   });
   return gone.signal;
 }

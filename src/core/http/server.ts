@@ -58,7 +58,7 @@ const badRequest = (detail: string) => new AppError('invalid_request', detail);
 function toRefusal(code: string | undefined): AppError {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return new AppError('headers_too_large', 'The headers of a request may have 16 KiB together.');
+      return new AppError('headers_too_large', 'The headers of a request can have at most 16 KiB in total.');
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
       return new AppError('body_too_large', 'The extensions of a chunk are too long.');
     case 'ERR_HTTP_REQUEST_TIMEOUT':

@@ -29,7 +29,7 @@ export const timeInput = z.iso
   .refine((value) => {
     const ms = Date.parse(value);
     return ms >= earliest && ms <= latest;
-  }, 'must lie in the years 1970 to 9999');
+  }, 'must be in the years 1970 to 9999');
 
 /** Maximum number of errors in one answer. Input with more errors repeats a single mistake. */
 export const MAX_PLACES = 100;
@@ -66,7 +66,7 @@ const describeIssue: z.core.$ZodErrorMap = (issue) => {
         ? 'is required'
         : `must be ${typeNames[issue.expected] ?? 'another type'}`;
     case 'invalid_format':
-      return formats[issue.format] ? `must be ${formats[issue.format]}` : 'is not in the right form';
+      return formats[issue.format] ? `must be ${formats[issue.format]}` : 'has the wrong format';
     case 'invalid_value':
       return `must be ${issue.values.map((value) => JSON.stringify(value)).join(' or ')}`;
     case 'too_small':
@@ -82,7 +82,7 @@ const describeIssue: z.core.$ZodErrorMap = (issue) => {
     case 'unrecognized_keys':
       return 'is not a known field';
     default:
-      return 'is not one of the values that are allowed here';
+      return 'is not an allowed value';
   }
 };
 
@@ -160,5 +160,5 @@ function toPointerPart(name: string): string {
 /** Refuses a list too long to be worth parsing. @throws AppError batch_too_large like `A batch holds at most 500 events` */
 export function requireFew(sent: unknown, takes: string, most: number, items: string): void {
   if (Array.isArray(sent) && sent.length > most)
-    throw new AppError('batch_too_large', `${takes} at most ${most} ${items}; this one has ${sent.length}.`);
+    throw new AppError('batch_too_large', `${takes} at most ${most} ${items}. This one has ${sent.length}.`);
 }

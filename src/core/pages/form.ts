@@ -142,7 +142,7 @@ export const readQuery = (req: Request): FormFields =>
 /** @throws AppError invalid_request for a repeated field */
 export function requireOnce(query: object): void {
   const repeated = Object.entries(query).find(([, value]) => Array.isArray(value));
-  if (repeated) throw fieldError(repeated[0], 'must be given once');
+  if (repeated) throw fieldError(repeated[0], 'must appear only once');
 }
 
 /** @throws AppError invalid_request for a field that is invalid or repeated */

@@ -105,7 +105,7 @@ export const json = (
 export const conditional = (
   description: string,
   schema: z.ZodType,
-  unchanged = 'The cached copy is still current.',
+  unchanged = 'The cached copy is current.',
 ) => ({
   headers: z.object({
     'If-None-Match': z.string().optional().meta({ description: 'The `ETag` of the cached copy.' }),

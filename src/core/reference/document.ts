@@ -32,12 +32,12 @@ export function buildDocument(reference: Reference): OpenApiDocument {
 }
 
 const signedHeaders = z.object({
-  'webhook-id': z.string().describe('The same on each attempt: use it to recognise repeats.'),
+  'webhook-id': z.string().describe('The same on each attempt. Use it to recognise repeats.'),
   'webhook-timestamp': z.string().describe('When it was sent, in seconds since 1970.'),
   'webhook-signature': z
     .string()
     .describe(
-      '`v1,` and the HMAC-SHA256 of id, timestamp and body with dots between them, in Base64, as Standard Webhooks defines it; one for each secret that is valid, with spaces between them.',
+      '`v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, joined by dots, as Standard Webhooks defines it. One signature per valid secret, separated by spaces.',
     ),
 });
 
@@ -60,7 +60,7 @@ function toWebhook({ type, summary, description, schema, example }: DescribedWeb
     responses: {
       '2XX': {
         description:
-          'Received. Anything else, or none within 15 seconds, is tried again; 410 disables the endpoint.',
+          'Received. Any other response, or none within 15 seconds, is retried; 410 disables the endpoint.',
       },
     },
   };
@@ -82,7 +82,7 @@ const securitySchemes = {
     scheme: 'bearer',
     bearerFormat: 'org_live_… or org_test_…',
     description:
-      "An Organization's API key. Only in the `Authorization` header, never in the address, and never beside a session cookie.",
+      "An Organization's API key. Send it only in the `Authorization` header, never in the URL or with a session cookie.",
   },
   session: {
     type: 'apiKey' as const,

@@ -15,13 +15,12 @@ export const commonGuide: ErrorGuide = {
     remedy: 'Correct the body. The same request will fail again.',
   },
   invalid_request: {
-    meaning:
-      'The body, a header or a parameter does not fit the schema of the route, or has an unknown field.',
+    meaning: "The body, a header or a parameter does not match the route's schema, or has an unknown field.",
     remedy:
-      '`errors` lists every offending place of a body as a JSON pointer. Correct them all; the same request will fail again.',
+      '`errors` lists every invalid place in the body as a JSON pointer. Correct them all; the same request will fail again.',
   },
   not_found: {
-    meaning: 'There is nothing at this address, or nothing that the caller may see.',
+    meaning: 'Nothing exists at this address, or the caller may not see it.',
     remedy: 'Check the address and the id.',
   },
   method_not_allowed: {
@@ -29,12 +28,12 @@ export const commonGuide: ErrorGuide = {
     remedy: 'The `Allow` header lists the methods it supports.',
   },
   idempotency_conflict: {
-    meaning: 'This idempotency key was used before for another request.',
-    remedy: 'Use a new key for each new request, and the same key only to repeat the same request.',
+    meaning: 'This idempotency key was already used for another request.',
+    remedy: 'Use a new key for each new request. Reuse a key only to repeat the same request.',
   },
   request_timeout: {
     meaning: 'The headers did not arrive within 10 seconds, or the whole request within 30.',
-    remedy: 'Repeat the request over a new connection; this one is closed.',
+    remedy: 'Repeat the request on a new connection; this one is closed.',
   },
   headers_too_large: {
     meaning: 'The headers of the request exceed 16 KiB in total.',

@@ -11,9 +11,9 @@ export function describeExample(
   const { request, before = [], circumstance } = example;
   return [
     `\`${requestLine(route, request)}\` with ${credentials[request.credential]}${headerList(request)}.`,
-    circumstance ? `Meanwhile ${circumstances[circumstance]}.` : '',
+    circumstance ? `At that time, ${circumstances[circumstance]}.` : '',
     before.length > 0 && circumstance !== 'limit_used_up'
-      ? `Before it: ${before.map((earlier) => describeEarlier(route, earlier, request, credentials)).join('; ')}.`
+      ? `Earlier: ${before.map((earlier) => describeEarlier(route, earlier, request, credentials)).join('; ')}.`
       : '',
     bodyNote(route, example),
   ]
@@ -47,13 +47,13 @@ function describeEarlier(
 
 function bodyNote(route: DescribedRoute, example: SentExample): string {
   const { rawBody, paddedToBytes, body } = example.request;
-  if (rawBody !== undefined) return rawBody === '' ? 'The body is empty.' : `The body: \`${rawBody}\`.`;
+  if (rawBody !== undefined) return rawBody === '' ? 'The body is empty.' : `The body is \`${rawBody}\`.`;
   if (body === undefined) return route.body ? 'There is no body.' : '';
   const json = JSON.stringify(body);
   const shown = route.examples.find(
     (other) => isShown(route, other) && JSON.stringify(other.request.body) === json,
   );
-  if (!shown) return `The body: \`${json}\`.`;
+  if (!shown) return `The body is \`${json}\`.`;
   const padding = paddedToBytes
     ? `, followed by spaces up to ${paddedToBytes.toLocaleString('en')} bytes`
     : '';

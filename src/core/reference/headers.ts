@@ -2,12 +2,12 @@ export const responseHeaders = {
   'X-Request-Id': {
     required: true,
     description:
-      "Names this request in the service's log. The caller's own `X-Request-Id` is used if it has 1 to 64 letters, digits or `_ . : -`; otherwise the service makes one.",
+      "Identifies this request in the service's log. The caller's `X-Request-Id` is used if it has 1 to 64 letters, digits or `_ . : -`; otherwise the service creates one.",
     schema: { type: 'string', minLength: 1, maxLength: 64 },
   },
   RateLimit: {
     description:
-      'What remains of the limit, and the seconds until it resets (IETF draft, version 8): `"name"; r=599; t=60`.',
+      'The remaining requests, and the seconds until the limit resets (IETF draft, version 8): `"name"; r=599; t=60`.',
     schema: { type: 'string' },
   },
   'RateLimit-Policy': {
@@ -34,12 +34,12 @@ export const responseHeaders = {
     schema: { type: 'string', format: 'uri-reference' },
   },
   'Set-Cookie': {
-    description: 'The session cookie: opaque, `HttpOnly`, `SameSite=Lax`, over https also `Secure`.',
+    description: 'The session cookie: opaque, `HttpOnly`, `SameSite=Lax`, and `Secure` over https.',
     schema: { type: 'string' },
   },
   ETag: {
     required: true,
-    description: 'Names this version of the answer. Send it back as `If-None-Match`.',
+    description: 'Identifies this version of the response. Send it back as `If-None-Match`.',
     schema: { type: 'string' },
   },
 } as const;

@@ -16,7 +16,7 @@ function createProblemSchema(statuses: StatusByCode): z.ZodObject {
   const errorCode = z.enum(Object.keys(statuses) as [ErrorCode, ...ErrorCode[]]).meta({
     id: 'ErrorCode',
     description:
-      'A stable identifier of the error, for programs to switch on. Each is explained at `/docs/errors#<code>`. New codes may be added.',
+      'A stable error code for programs. Each code is explained at `/docs/errors#<code>`. New codes may be added.',
   });
   const errorPlaceSchema = z
     .object({
@@ -27,11 +27,11 @@ function createProblemSchema(statuses: StatusByCode): z.ZodObject {
         .meta({ description: 'The index of the list item, from 0, if the place is inside one.' }),
       pointer: z
         .string()
-        .meta({ description: 'RFC 6901 JSON pointer into the request body; empty for the body itself.' }),
+        .meta({ description: 'RFC 6901 JSON pointer into the request body; empty for the whole body.' }),
       code: errorCode,
-      detail: z.string().meta({ description: 'What is wrong at this place, in plain language.' }),
+      detail: z.string().meta({ description: 'What is wrong at this place, for people.' }),
     })
-    .meta({ id: 'ErrorPlace', description: 'One offending place of the request body.' });
+    .meta({ id: 'ErrorPlace', description: 'An invalid place in the request body.' });
 
   return z
     .object({
@@ -42,15 +42,12 @@ function createProblemSchema(statuses: StatusByCode): z.ZodObject {
       title: z.string().meta({ description: 'The HTTP status text, such as `Forbidden`.' }),
       status: z.int().min(400).max(599).meta({ description: 'The HTTP status.' }),
       code: errorCode,
-      detail: z
-        .string()
-        .meta({ description: 'What went wrong this time, in plain language. The wording may change.' }),
+      detail: z.string().meta({ description: 'What went wrong, for people. The wording may change.' }),
       requestId: z.string().meta({
-        description: 'The `X-Request-Id` of the answer; it finds the request in the log of the service.',
+        description: "The `X-Request-Id` of the response. It identifies the request in the service's log.",
       }),
       errors: z.array(errorPlaceSchema).optional().meta({
-        description:
-          'Every offending place, in the order of the body; present where places can be identified.',
+        description: 'Every invalid place, in the order of the body; present if places can be identified.',
       }),
       limit: z.record(z.string(), z.unknown()).optional().meta({
         description:
@@ -97,7 +94,9 @@ export function toOperation(route: DescribedRoute, reference: Reference): RouteC
 
 function scopeNote({ credential, scope }: DescribedRoute): string {
   if (credential !== 'apiKey') return '';
-  return scope ? `Takes a key with the scope \`${scope}\`.` : 'Takes any valid key, whatever its scopes.';
+  return scope
+    ? `Requires a key with the scope \`${scope}\`.`
+    : 'Accepts any valid key, whatever its scopes.';
 }
 
 function requestBody(route: DescribedRoute, body: NonNullable<DescribedRoute['body']>) {

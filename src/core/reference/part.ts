@@ -10,27 +10,27 @@ const commonPart: ReferencePart = {
   circumstances: {
     limit_used_up: 'the limit is used up',
     database_unreachable: 'the database cannot be reached',
-    defect: 'the service meets a defect of its own',
+    defect: 'the service has an internal error',
     draining: 'the service is shutting down',
     metrics_protected: 'METRICS_TOKEN is set',
   },
   limits: {
     // Guessing keys is limited even where keys are not.
     'bad-keys': {
-      summary: 'After 300 calls with bad keys from an address within a minute',
-      detail: 'Too many calls from your address had an API key that does not exist or is no longer valid.',
+      summary: 'After 300 calls with bad keys from an address in a minute',
+      detail: 'Too many calls from your address used an API key that does not exist or is no longer valid.',
       calls: 300,
     },
     documents: {
-      summary: 'More requests for documents in a minute than an address may make',
-      detail: 'Your address may make 300 requests for documents a minute.',
+      summary: 'Too many requests for documents from an address in a minute',
+      detail: 'Your address can make 300 requests for documents a minute.',
     },
   },
 };
 
 export const callsPerKey = (calls: string): Refusal => ({
-  summary: 'More calls in a minute than the key may make',
-  detail: `This API key may make ${calls} calls a minute.`,
+  summary: 'Too many calls with the key in a minute',
+  detail: `This API key can make ${calls} calls a minute.`,
 });
 
 /** Joins the parts. Their order is the reading order of the groups, and within a group of the routes. */

@@ -168,7 +168,7 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
     problemExample('internal', {
       summary: 'An internal error',
       circumstance: 'defect',
-      detail: 'Something went wrong on our side. The request id finds it in the log.',
+      detail: 'Something went wrong on our side. Quote the request id when you report it.',
       request,
     }),
   ];
@@ -231,7 +231,7 @@ function bodyProblems({ body: described }: RouteDescription, request: ExampleReq
       request: { ...request, paddedToBytes: maxBytes + 1 },
     }),
     problemExample('unsupported_media_type', {
-      summary: 'A body that is not declared as JSON',
+      summary: 'A body without a JSON content type',
       detail: 'Send the body as UTF-8 JSON with `Content-Type: application/json`.',
       request: { ...request, headers: { ...request.headers, 'content-type': 'text/plain' } },
     }),
@@ -255,8 +255,8 @@ function credentialProblems(
 
 const keyProblems = (good: ExampleRequest): Example[] => [
   problemExample('session_cookie_not_allowed', {
-    summary: 'A session cookie beside the key',
-    detail: 'Call this route with an API key alone, without the session cookie.',
+    summary: 'A session cookie in addition to the key',
+    detail: 'Call this route with an API key only, without the session cookie.',
     request: {
       ...good,
       credential: 'liveKey',
@@ -264,8 +264,8 @@ const keyProblems = (good: ExampleRequest): Example[] => [
     },
   }),
   problemExample('key_in_query_string', {
-    summary: 'The key in the address',
-    detail: 'Send the API key in the Authorization header; addresses end up in logs.',
+    summary: 'The key in the URL',
+    detail: 'Send the API key in the Authorization header. URLs are stored in logs.',
     request: { ...good, credential: 'none', query: { ...good.query, api_key: exampleWorld.unknownSecret } },
   }),
   problemExample('missing_key', {
@@ -313,15 +313,15 @@ function sessionProblems(good: ExampleRequest): Example[] {
     problemExample('forbidden_role', {
       name: 'noOrganization',
       summary: 'Signed in, but a member of no Organization',
-      detail: 'You do not belong to an Organization. Ask an owner or admin of yours to add you.',
+      detail: 'You do not belong to an Organization. Ask an owner or admin of your Organization to add you.',
       request: { ...good, credential: 'newcomerSession' },
     }),
     problemExample('rate_limited', {
       name: 'sessionLimit',
-      summary: 'More requests in a minute than a session may make',
+      summary: 'Too many requests from a session in a minute',
       circumstance: 'limit_used_up',
       before: [good, good],
-      detail: generated('This session may make 300 requests a minute. Try again in 42 s.'),
+      detail: generated('This session can make 300 requests a minute. Try again in 42 s.'),
       request: good,
     }),
   ];
@@ -330,7 +330,7 @@ function sessionProblems(good: ExampleRequest): Example[] {
 const crossSiteProblem = (good: ExampleRequest): Example =>
   problemExample('cross_site_request', {
     summary: 'Sent from another site',
-    detail: 'Changes are accepted from this site’s own pages only.',
+    detail: 'Changes are accepted only from this site’s own pages.',
     request: { ...good, headers: { ...good.headers, 'sec-fetch-site': 'cross-site' } },
   });
 
@@ -348,10 +348,10 @@ function operatorProblems(good: ExampleRequest): Example[] {
       request: wrong,
     }),
     problemExample('rate_limited', {
-      summary: 'After 30 wrong tokens from an address within a minute',
+      summary: 'After 30 wrong tokens from an address in a minute',
       circumstance: 'limit_used_up',
       before: Array.from({ length: 30 }, () => wrong),
-      detail: 'Too many calls from this address had no valid operator token.',
+      detail: 'Too many calls from this address did not have a valid operator token.',
       request: wrong,
     }),
   ];

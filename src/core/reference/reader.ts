@@ -166,8 +166,8 @@ export function describeExampleFor(route: DescribedRoute, example: SentExample, 
 
 function notesOf({ before, circumstance }: SentExample, { circumstances }: ShownFor): string[] {
   return [
-    ...(before ? ['Another request went before it.'] : []),
-    ...(circumstance ? [`Meanwhile ${circumstances[circumstance]}.`] : []),
+    ...(before ? ['An earlier request preceded it.'] : []),
+    ...(circumstance ? [`At that time, ${circumstances[circumstance]}.`] : []),
   ];
 }
 

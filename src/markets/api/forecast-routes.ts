@@ -31,16 +31,16 @@ const forecast = defineRoute({
   operationId: 'getForecast',
   summary: 'Read the forecast for a station',
   description: `
-For each local climate day that has markets: the distribution of the day's maximum temperature, the probability of each bracket, what the station has
-reported so far, and what the forecast was made from. \`asOf\`, \`ageSeconds\` and \`stale\` refer to the markets, as everywhere; forecasts are updated less often,
-and \`forecastAgeSeconds\` is their age.
+For each local climate day with markets: the distribution of the day's maximum temperature, the probability of each bracket, the station's
+reports so far, and the sources of the forecast. As on other routes, \`asOf\`, \`ageSeconds\` and \`stale\` refer to the markets. Forecasts are updated less often;
+\`forecastAgeSeconds\` is their age.
 
 Forecasts are calibrated against the outcomes of earlier ones: each day names the fit (\`method\`, \`fit\`, \`seasonalFit\`), the uncorrected values of the members (\`rawMeanF\`, \`rawStandardDeviationF\`), and,
-if a simpler method was used, why (\`fallback\`). A fit knows only what was known before it was made (\`knownThrough\`). \`distribution\` is what quantiles and
-probabilities are taken from: calibrated forecasts are logistic, with heavier tails than a normal distribution.
+if a simpler method was used, the reason (\`fallback\`). A fit uses only data from before it was made (\`knownThrough\`). Quantiles and
+probabilities are taken from \`distribution\`. Calibrated forecasts are logistic, with heavier tails than a normal distribution.
 
-While the day is running, its forecast continues from what has been observed (\`method\` \`same_day\`): the extreme is what has been reached, or what is still to come if that exceeds it. \`running\` says what was
-known and when, how likely it is that the extreme has already been reached, and what that was learned from. Brackets that can no longer win have a probability of 0; none has 1 before the day's own report is published.
+During the day, its forecast continues from the observations (\`method\` \`same_day\`): the extreme is the value reached so far, or a later value that exceeds it. \`running\` has the
+observations and their time, the probability that the extreme has already been reached, and the fit. Brackets that can no longer win have a probability of 0; none has 1 before the day's own report is published.
 `.trim(),
   params: z.object({
     station: z.string().meta({ description: 'The id of the station, in upper or lower case.' }),
@@ -93,7 +93,7 @@ const stationList = defineRoute({
   operationId: 'listStations',
   summary: 'List stations',
   description:
-    'Where the markets settle: the station, the report that decides, the day that it covers, and how well that was verified on settled markets, before and since another company began to relay the report. A neighbouring airport has a different maximum on half of the days. Hourly markets settle on the areas of the venue’s own index.',
+    'Where the markets settle: the station, the deciding report, the day it covers, and how well this was verified on settled markets, before and since another company began to relay the report. A neighbouring airport has a different maximum on half of the days. Hourly markets settle on the areas of the venue’s own index.',
   ...conditional('The stations.', stationListSchema),
   errors: ['unavailable'],
   examples: [

@@ -18,11 +18,11 @@ export const noQuerySchema = z.strictObject({});
 
 const trainingFields = (described: { n: string; rawCrps: string }) => ({
   n: count(described.n),
-  firstDate: z.iso.date().describe('The first day of them.'),
-  lastDate: z.iso.date().describe('The last day of them.'),
+  firstDate: z.iso.date().describe('The first of these days.'),
+  lastDate: z.iso.date().describe('The last of these days.'),
   trainingCrps: z.number().describe('Its mean CRPS over them, °F.'),
   rawCrps: z.number().describe(described.rawCrps),
-  knownThrough: timeField('When the latest that it was learned from became known.'),
+  knownThrough: timeField('When the latest training data became known.'),
   trainedAt: timeField('When it was created.'),
 });
 
@@ -32,8 +32,8 @@ const fitSchema = z
     station: z
       .string()
       .nullable()
-      .describe('Whose long past it was learned from, with the seasons; `null`: that of all stations.'),
-    leadHours: z.int().describe('The leads that it is for: up to this many hours, in steps of 12.'),
+      .describe('The station whose long history it was trained on, with the seasons; `null`: all stations.'),
+    leadHours: z.int().describe('The lead that it applies to: up to this many hours, in steps of 12.'),
     coefficients: z
       .object({ a: z.number(), b: z.number(), c: z.number(), d: z.number() })
       .describe(
@@ -90,7 +90,7 @@ const runningSchema = z
       .describe(
         'What was learned of days at that hour; `null` where the forecast from before the day was gone on from instead, with what would be less than was reached counted as that.',
       ),
-    fallback: z.string().nullable().describe('Why there is none, in words; `null` where there is.'),
+    fallback: z.string().nullable().describe('Why there is none, for people; `null` if there is one.'),
   })
   .meta({ id: 'RunningDay' });
 
@@ -106,14 +106,14 @@ const observed = (what: string, at: string) =>
 const modelSchema = z
   .object({
     model: modelField,
-    weight: probability('Its share; they sum to one.'),
+    weight: probability('Its share. All shares sum to one.'),
     meanF: temperature('The mean of this model alone, corrected by its own fit'),
     standardDeviationF: temperature('Likewise'),
     rawMeanF: temperature('The mean of its members, before any correction'),
-    members: count('Its members; 1 of a single run'),
+    members: count('Its members; 1 for a single run'),
     modelRunAt: timeField('When it was started.'),
     fetchedAt: timeField('When its run was fetched.'),
-    reason: z.string().nullable().describe('Why it has no share, in words; `null` where it has one.'),
+    reason: z.string().nullable().describe('Why it has no share, for people; `null` if it has one.'),
   })
   .meta({ id: 'ForecastModelShare' });
 
@@ -127,7 +127,7 @@ const forecastFields = {
       family: z
         .enum(['normal', 'logistic', 'known'])
         .describe(
-          '`logistic`: of every forecast that is calibrated. `normal`: of the members as they are. `known`: it has been observed.',
+          '`logistic`: every calibrated forecast. `normal`: the uncorrected members. `known`: the value was observed.',
         ),
       meanF: z
         .number()
@@ -144,11 +144,11 @@ const forecastFields = {
   quantiles: z
     .array(
       z.object({
-        probability: probability('The probability of a temperature at or below.'),
+        probability: probability('The probability of a temperature at or below it.'),
         temperatureF: z.number(),
       }),
     )
-    .describe('Of `distribution`, given what was observed, °F.'),
+    .describe('Quantiles of `distribution`, given the observations, °F.'),
   brackets: z
     .array(
       z.object({
@@ -158,7 +158,7 @@ const forecastFields = {
       }),
     )
     .describe(
-      'From cold to warm. The probabilities of a day sum to one; those of an hour are of thresholds, each within the one before.',
+      'From cold to warm. The probabilities of a day sum to one. Those of an hour are for thresholds, each contained in the previous one.',
     ),
   source: z.string(),
   method: z
@@ -170,19 +170,19 @@ const forecastFields = {
   fallback: z
     .string()
     .nullable()
-    .describe('Why a simpler method was used, in words; `null` if the best available method was used.'),
+    .describe('Why a simpler method was used, for people; `null` if the best available method was used.'),
   rawMeanF: temperature('The mean of the members, before any correction'),
   rawStandardDeviationF: temperature('Their sample deviation, at least 1'),
-  fit: fitSchema.nullable().describe('The correction applied to the members; `null` if there was none.'),
+  fit: fitSchema.nullable().describe('The correction of the members; `null` without a correction.'),
   seasonalFit: fitSchema
     .nullable()
     .describe(
-      "The station's own fit with the seasons, which counts as much as `fit`; `null` where its past is shorter than a year and a half.",
+      "The station's own fit with the seasons, weighted equally with `fit`; `null` if its history is shorter than a year and a half.",
     ),
   leadHours: z
     .number()
     .describe("Hours from the start of the weather model's run to the end of the day, or to the hour."),
-  modelRunAt: timeField('When the weather model was started: nothing later is in it.'),
+  modelRunAt: timeField('When the weather model run started. It contains no later data.'),
   fetchedAt: timeField('When its run was fetched.'),
   membersF: z.array(z.number()).describe('The value of each member, °F.'),
   models: z
@@ -200,7 +200,7 @@ const dayFields = {
   running: runningSchema
     .nullable()
     .describe(
-      'What is known of the day while it runs; `null` before anything was observed of it, and once it is over.',
+      'The observations of the running day; `null` before the first observation and after the day is over.',
     ),
   hourlyMeanF: z
     .array(z.number())
@@ -254,11 +254,9 @@ export const forecastSchema = z
     minima: z.array(minimumForecastSchema).describe('Daily minima, in order of date.'),
     hours: z
       .array(hourForecastSchema)
-      .describe(
-        "Forecasts of the venue's temperature index of the city, where it has one; in the order of time.",
-      ),
+      .describe("Forecasts of the venue's temperature index of the city, if it has one, in order of time."),
     ...freshness,
-    forecastAgeSeconds: count('Whole seconds since the oldest `fetchedAt` of what is forecast.'),
+    forecastAgeSeconds: count('Whole seconds since the oldest `fetchedAt` of these forecasts.'),
   })
   .meta({ id: 'Forecast' });
 
@@ -271,11 +269,11 @@ const crossCheckSchema = z
       .array(
         z.object({
           date: dateField,
-          venue: z.int().describe('What the venue settled by, °F.'),
-          report: z.int().describe('What the first final report says, °F.'),
+          venue: z.int().describe('The temperature that the venue settled by, °F.'),
+          report: z.int().describe('The temperature in the first final report, °F.'),
         }),
       )
-      .describe('The newest, at most ten.'),
+      .describe('The newest days, at most ten.'),
   })
   .meta({ id: 'SettlementCrossCheck' });
 
@@ -292,7 +290,7 @@ const stationSchema = z
     minimumSeries: z.string().describe('The ticker of the series of daily minima that settles here.'),
     measure: measureField,
     unit: unitField,
-    report: z.string().describe('The report that decides.'),
+    report: z.string().describe('The deciding report.'),
     settlesOn: z.string().describe('The rule in words.'),
     evidence: z
       .object({
@@ -307,7 +305,7 @@ const stationSchema = z
         minimum: z.union([crossCheckSchema, z.null()]),
       })
       .describe(
-        "How often the venue settled by the weather service's first final report, of the days that this service has seen; `null` while there is none.",
+        "How often the venue settled by the weather service's first final report, on the days that this service has seen; `null` without such days.",
       ),
   })
   .meta({ id: 'Station' });
@@ -328,7 +326,7 @@ const areaSchema = z
     calibration: z
       .object({
         version: z.string(),
-        effectiveAt: timeField('Since when it is in force.'),
+        effectiveAt: timeField('When it took effect.'),
         members: z.array(
           z.object({
             station: z.string().describe("The venue's own name for it."),
@@ -338,23 +336,25 @@ const areaSchema = z
         ),
       })
       .nullable()
-      .describe('How the index is computed, as published by the venue; `null` while that is not known.'),
+      .describe('How the venue computes the index, as it publishes; `null` if unknown.'),
     latest: z
       .object({
         at: timeField('The minute.'),
         temperatureF: z.number(),
         status: z
           .enum(['normal', 'degraded'])
-          .describe('`degraded`: a station was missing or replaced; the value counts all the same.'),
+          .describe('`degraded`: a station was missing or replaced; the value still counts.'),
       })
       .nullable()
-      .describe('The newest value; `null` while none is known.'),
+      .describe('The newest value; `null` if none is known.'),
   })
   .meta({ id: 'IndexArea' });
 
 export const stationListSchema = z
   .object({
     stations: z.array(stationSchema),
-    areas: z.array(areaSchema).describe("The areas of the venue's temperature index, which hours settle on."),
+    areas: z
+      .array(areaSchema)
+      .describe("The areas of the venue's temperature index, on which hourly markets settle."),
   })
   .meta({ id: 'StationList' });

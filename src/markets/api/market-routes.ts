@@ -76,10 +76,10 @@ const markets = defineRoute({
   operationId: 'listMarkets',
   summary: 'List markets with their prices',
   description: `
-Every weather market that is not yet \`finalized\`, with its prices, from the present snapshot. \`status\` reaches the finalized ones, too. All come at
-once, or page by page with \`limit\`. What a market settles on is taken from its rules alone; one whose subject is not certain, or not forecast here (rain),
-has \`station\` and \`bracket\` \`null\`, says why in \`problem\`, and settles by the venue's word.
-Prices are those of the book's best levels; \`null\` where there are no bids or asks.
+Every weather market that is not yet \`finalized\`, with its prices, from the current snapshot. Use \`status\` for finalized markets. All are returned at
+once, or in pages with \`limit\`. The subject of a market is taken from its rules alone. A market whose subject is uncertain, or not forecast here (rain),
+has \`station\` and \`bracket\` \`null\` and the reason in \`problem\`, and settles by the venue's result.
+Prices are the best levels of the book; \`null\` without bids or asks.
 `.trim(),
   query: marketsQuerySchema,
   ...conditional('The markets.', marketListSchema),
@@ -87,7 +87,7 @@ Prices are those of the book's best levels; \`null\` where there are no bids or 
   examples: [
     {
       name: 'markets',
-      summary: 'Those of New York that can be traded (two are shown)',
+      summary: 'Tradable markets of New York (two are shown)',
       request: { query: { station: 'KNYC', status: 'active' } },
       answer: { markets: beginning([excerpt(today.lowest), market]), ...freshness },
     },
@@ -117,14 +117,14 @@ const signals = defineRoute({
   operationId: 'listSignals',
   summary: 'List trading signals',
   description: `
-Purchases that the forecast supports, at what they would really cost: the asks in the book, level by level, plus the venue's fee.
+Purchases that the forecast supports, at their real cost: the asks in the book, level by level, plus the venue's fee.
 
-Exactly one bracket of an event wins, so they are sized together: Kelly's rule finds the purchases of YES and NO over all brackets that make the bankroll grow fastest; a quarter of
-that is used, within caps per market, event and climate date. A purchase may therefore be a hedge: it costs more than it is worth by itself, and pays where the others lose. Each signal gives its
-break-even probability, the share of the bankroll it takes, and its reasons.
+Exactly one bracket of an event wins, so the brackets are sized together. Kelly's rule finds the purchases of YES and NO over all brackets that make the bankroll grow fastest. A quarter of
+that is used, within caps per market, event and climate date. A purchase can therefore be a hedge: it costs more than it is worth alone, and pays where the others lose. Each signal has its
+break-even probability, its share of the bankroll, and its reasons.
 
-A signal is let through by the \`gate\` of its station and lead: only where there is enough evidence that calibrated forecasts are ahead of the prices that could be paid, spread and fees included. \`events\` gives for each
-event the state of its gate, what its signals can lose together, and why each of the other sides has no signal; where \`isWithheld\` is true it would have had one.
+A signal must pass the \`gate\` of its station and lead, which opens only with enough evidence that calibrated forecasts beat the available prices, including spread and fees. For each event, \`events\` has
+the state of the gate, the maximum joint loss of its signals, and the reason why each other side has no signal. If \`isWithheld\` is true, only the closed gate withheld the signal.
 
 A signal is neither advice nor an order: \`POST /trade\` checks everything again.
 `.trim(),
@@ -164,7 +164,7 @@ A signal is neither advice nor an order: \`POST /trade\` checks everything again
     },
     notModified(),
     notLoadedYet({}),
-    invalidExample('A bankroll of nothing', { query: { bankroll: '0' } }),
+    invalidExample('A bankroll of 0', { query: { bankroll: '0' } }),
   ],
   handler:
     ({ reads, sizingLimit }: ReadDeps) =>

@@ -57,16 +57,16 @@ export const notModified = (params: Record<string, string> = {}): Example => ({
 
 export const unknownStation = (request: ExampleRequest): Example =>
   problemExample('unknown_station', {
-    summary: 'A station that nothing settles on',
+    summary: 'A station without markets',
     detail: 'There is no such station.',
     request,
   });
 
 export const notLoadedYet = (request: ExampleRequest): Example =>
   problemExample('market_data_unavailable', {
-    summary: 'Nothing could be loaded yet',
+    summary: 'No market data loaded yet',
     circumstance: 'no_market_data',
-    detail: 'No market data could be loaded yet.',
+    detail: 'No market data has been loaded yet.',
     request,
   });
 

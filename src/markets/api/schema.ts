@@ -16,23 +16,23 @@ export const marketsQuerySchema = z.strictObject({
   status: z
     .enum(marketStatuses, `must be one of ${marketStatuses.join(', ')}`)
     .optional()
-    .describe('Only markets of this status. If left out: all but `finalized`.'),
+    .describe('Only markets with this status. Default: all except `finalized`.'),
   kind: z
     .enum(marketKinds, `must be one of ${marketKinds.join(', ')}`)
     .optional()
-    .describe('Only markets about this.'),
+    .describe('Only markets of this kind.'),
   city: text(64).optional().describe('Only markets of this city, like `New York`, in upper or lower case.'),
   limit: z
     .string()
     .regex(/^([1-9]\d{0,2}|1000)$/, 'must be a whole number from 1 to 1000')
     .transform(Number)
     .optional()
-    .describe('A page of so many markets, 1 to 1000. If left out: all of them.'),
+    .describe('The number of markets per page, 1 to 1000. Default: all markets.'),
   cursor: z
     .string()
-    .regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be the nextCursor of an earlier answer')
+    .regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be a nextCursor from an earlier response')
     .optional()
-    .describe('The `nextCursor` of the page before; only with `limit`.'),
+    .describe('The `nextCursor` of the previous page; only with `limit`.'),
 });
 
 export const streamQuerySchema = z.strictObject({ station: stationParameter });
@@ -42,8 +42,7 @@ export const dollars = (meaning: string) =>
     .string()
     .regex(/^-?\d+\.\d{4,6}$/)
     .describe(meaning);
-const price = (meaning: string) =>
-  dollars(`${meaning}, in dollars; \`null\` where there is none.`).nullable();
+const price = (meaning: string) => dollars(`${meaning}, in dollars; \`null\` if there is none.`).nullable();
 export const count = (meaning: string) => z.int().min(0).describe(meaning);
 export const probability = (meaning: string) => z.number().min(0).max(1).describe(meaning);
 export const temperature = (meaning: string) => z.number().describe(`${meaning}, °F.`);
@@ -80,12 +79,10 @@ export const marketSchema = z
     seriesTicker: z.string(),
     kind: z
       .enum(marketKinds)
-      .describe('What it is about, by its rules. `other`: something else, or a wording that is not known.'),
+      .describe('The subject of the market by its rules. `other`: another subject, or an unknown wording.'),
     station: stationField
       .nullable()
-      .describe(
-        'The id of the station whose report decides; `null` where none does, or it is not certain which.',
-      ),
+      .describe('The id of the station whose report decides; `null` if there is none or it is uncertain.'),
     city: z.string().nullable().describe('`null` if the rules do not name it unambiguously.'),
     measure: z
       .enum(['daily_maximum_temperature', 'daily_minimum_temperature', 'hourly_temperature', 'precipitation'])
@@ -104,14 +101,14 @@ export const marketSchema = z
       })
       .nullable()
       .describe(
-        'What YES pays for: whole degrees of a day, hundredths of an hour; `null` where it is not certain to be a temperature.',
+        'The temperatures for which YES pays: whole degrees for a day, hundredths for an hour; `null` if it is not certain to be a temperature.',
       ),
-    label: z.string().describe('What YES pays for, in words.'),
+    label: z.string().describe('The temperatures for which YES pays, in words.'),
     problem: z
       .string()
       .nullable()
       .describe(
-        'Why there is neither forecast nor signal: the venue alone decides how it settles. `null` for all others.',
+        'Why there is no forecast or signal, so that only the venue determines the settlement. Otherwise `null`.',
       ),
     settlement: z
       .object({
@@ -122,35 +119,35 @@ export const marketSchema = z
         station: stationField.nullable(),
         rulesText: z.string().describe('The venue’s rules, word for word.'),
       })
-      .describe('What it settles on, and where.'),
-    status: z.enum(marketStatuses).describe('As the venue has it. It pays once it is `finalized`.'),
+      .describe('The settlement rules and source.'),
+    status: z.enum(marketStatuses).describe("The venue's status. The market pays when it is `finalized`."),
     untradable: z
       .string()
       .nullable()
       .describe(
-        'Why orders in it are refused with `market_closed` and it has no signals, whatever its status; `null` for all others.',
+        'Why it has no signals and its orders are refused with `market_closed`, whatever its status. Otherwise `null`.',
       ),
     yesBid: price('The best bid for YES'),
-    yesAsk: price('What YES can be bought for'),
+    yesAsk: price('The best ask for YES'),
     noBid: price('The best bid for NO'),
-    noAsk: price('What NO can be bought for'),
-    yesBidSize: contractsField('Contracts at `yesBid`, and so at `noAsk`; 0 where there are no bids.'),
-    yesAskSize: contractsField('Contracts at `yesAsk`, and so at `noBid`; 0 where there are no asks.'),
-    lastPrice: price('Of YES in the last trade'),
+    noAsk: price('The best ask for NO'),
+    yesBidSize: contractsField('Contracts at `yesBid`, and so at `noAsk`; 0 without bids.'),
+    yesAskSize: contractsField('Contracts at `yesAsk`, and so at `noBid`; 0 without asks.'),
+    lastPrice: price('The price of YES in the last trade'),
     volume: contractsField('Contracts traded so far.'),
     volume24h: contractsField('Contracts traded in 24 hours.'),
     openInterest: contractsField('Open interest: contracts held.'),
     openTime: timeField('When it opens.'),
     closeTime: timeField('When it closes.'),
     tickSize: dollars('The price step at its current price.'),
-    url: z.string().describe('A page about it; a path is on this service.'),
+    url: z.string().describe('A page about the market; a path is on this service.'),
     bookState: z
       .enum(bookStates)
       .describe(
-        '`whole`: every level is known. `best_prices`: only the best level of each side, as the venue lists it. `in_doubt`: it is the last book that was certain, and orders are refused with `market_data_stale` until it has been read again.',
+        "`whole`: every level is known. `best_prices`: only the best level of each side, from the venue's list. `in_doubt`: the last reliable book; orders are refused with `market_data_stale` until it has been read again.",
       ),
     bookAsOf: timeField(
-      'When the book was read, where that was before the markets were; `null` for all others. No order is filled from a book that is older than 60 seconds.',
+      'When the book was read, if that was before the markets; otherwise `null`. No order is filled from a book older than 60 seconds.',
     ).nullable(),
   })
   .meta({ id: 'Market' });

@@ -10,7 +10,7 @@ export const signalsQuerySchema = z.strictObject({
     .regex(/^(?=.*[1-9])\d{1,9}(\.\d{1,2})?$/, 'must be an amount in dollars above 0, like 2500.00')
     .optional()
     .describe(
-      'The bankroll in dollars that sizes are calculated from, above 0 and below 1,000,000,000. If left out: what a paper account begins with.',
+      'The bankroll in dollars for the sizes, above 0 and below 1,000,000,000. Default: the initial cash of a paper account.',
     ),
 });
 
@@ -22,24 +22,24 @@ const signalSchema = z
     depth: contractsField('Contracts offered at `price`.'),
     probability: probability('The probability that the side pays, according to the forecast.'),
     breakEven: z.number().describe('The probability above which the purchase is worth its price and fee.'),
-    edge: z.number().describe('`probability` less `breakEven`.'),
-    fullKelly: z.number().describe('The full Kelly share of the bankroll, fee included.'),
+    edge: z.number().describe('`probability` minus `breakEven`.'),
+    fullKelly: z.number().describe('The full Kelly share of the bankroll, including the fee.'),
     fractionalKelly: z.number().describe('The share that is used.'),
     contracts: count('Contracts to buy: always whole contracts, available in the book.'),
     limitPrice: dollars('The highest price needed to fill them.'),
     averagePrice: dollars('The average price of all contracts, without the fee.'),
     fee: dollars("The venue's fee for all contracts."),
-    stake: dollars('Prices and fee of all contracts. It is also the most that can be lost.'),
+    stake: dollars('The price and fee of all contracts, which is also the maximum loss.'),
     expectedValue: dollars(
-      'The value of the purchase according to the forecast, less `stake`. Negative for a hedge.',
+      'The value of the purchase according to the forecast, minus `stake`. Negative for a hedge.',
     ),
     worstCase: dollars(
-      'The most that it can lose by itself: its stake. What the purchases of an event lose together is with the event.',
+      'The maximum loss of this purchase alone: its stake. The event has the joint maximum loss of its purchases.',
     ),
     rest: z
       .object({
         price: dollars(
-          'One step above the best bid of the side, where that reaches no ask; else the best bid.',
+          'One step above the best bid of the side if that is below the best ask; otherwise the best bid.',
         ),
         contractsAhead: contractsField('Contracts ahead of it there.'),
         breakEven: z.number().describe("With the maker's fee."),
@@ -58,13 +58,13 @@ const signalSchema = z
     isHedge: z
       .boolean()
       .describe(
-        'True for a purchase that costs more than it is worth by itself: it pays where the others of its event lose.',
+        'True for a purchase that costs more than it is worth alone, but pays where the others of its event lose.',
       ),
     limitedBy: z
       .enum(['market', 'event', 'day', 'cash', 'depth'])
       .nullable()
       .describe(
-        'What limited it below the Kelly size: one of the caps, the available cash, or the depth of the book; `null` if nothing did.',
+        'The limit that kept it below the Kelly size: a cap, the available cash, or the depth of the book; `null` if none did.',
       ),
     reasons: z
       .array(z.string())
@@ -79,10 +79,10 @@ const gateSchema = z
     leadHours: count(
       'The hours before the end of the day at which the forecasts were recorded that it is judged by; 0 where none are.',
     ),
-    n: count('Settled days that it is judged by.'),
+    n: count('The settled days it is judged on.'),
     evidence: z
       .number()
-      .describe('The evidence that the forecasts are ahead, as odds to 1. It has to reach `needed`.'),
+      .describe('The evidence that the forecasts are ahead, as odds to 1. The gate opens at `needed`.'),
     needed: z.number(),
     difference: z
       .number()
@@ -102,7 +102,7 @@ const eventSignalsSchema = z
   .object({
     eventTicker: z.string(),
     kind: z.enum(temperatureKinds),
-    station: z.string().describe('The id of a station; of hours that of an area.'),
+    station: z.string().describe('The id of the station; for hourly markets, of the area.'),
     city: z.string().nullable(),
     date: dateField,
     hour: z.int().nullable().describe('In the local time of the place; `null` except for hours.'),
@@ -120,7 +120,7 @@ const eventSignalsSchema = z
     ),
     signals: count('The number of signals for this event.'),
     stake: dollars('The stake of all its signals.'),
-    worstCase: dollars('The most they can lose together, whichever bracket wins.'),
+    worstCase: dollars('Their maximum joint loss, whichever bracket wins.'),
     growth: z
       .number()
       .describe(
@@ -137,9 +137,7 @@ const eventSignalsSchema = z
           ticker: z.string(),
           side: z.enum(['yes', 'no']),
           reason: z.string(),
-          isWithheld: z
-            .boolean()
-            .describe('True for what would be a signal of this event if its forecasts had earned it.'),
+          isWithheld: z.boolean().describe('True if this side would have a signal with an open gate.'),
         }),
       )
       .describe('The sides without a signal, and why.'),
@@ -148,7 +146,7 @@ const eventSignalsSchema = z
 
 export const signalListSchema = z
   .object({
-    bankroll: dollars('The bankroll that sizes are calculated from.'),
+    bankroll: dollars('The bankroll used for the sizes.'),
     kellyShare: z.number().describe('The share of the Kelly fraction that is used.'),
     marketCap: z.number().describe('The maximum staked on one market, as a share of the bankroll.'),
     eventCap: z.number().describe('The maximum staked on one event, as a share of the bankroll.'),

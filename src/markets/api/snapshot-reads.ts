@@ -147,7 +147,7 @@ function createAnswers(store: SnapshotStore) {
 
   function present(): Present {
     const snapshot = store.current;
-    if (!snapshot) throw unavailable('No market data could be loaded yet.');
+    if (!snapshot) throw unavailable('No market data has been loaded yet.');
     const refreshed = refreshOf(snapshot);
     if (made?.refreshed !== refreshed) made = begin(refreshed);
     return { made, snapshot };
@@ -194,7 +194,7 @@ function pageOf(
   const { limit = Infinity, cursor } = filter;
   const last = cursor === undefined ? -1 : listed.findIndex(({ ticker }) => ticker === cursor);
   if (cursor !== undefined && last < 0)
-    throw fieldError('cursor', 'names no market of the present list: begin again without it');
+    throw fieldError('cursor', 'does not match a market in the current list. Start again without it');
   const found = listed.slice(last + 1).filter((market) => isWanted(market, filter));
   const { page: markets, nextCursor = null } = cutPage(found, limit, ({ ticker }) => ticker);
   return { markets, nextCursor };

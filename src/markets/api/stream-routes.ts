@@ -27,7 +27,7 @@ the id. Every 15 seconds a comment keeps the connection alive. A client that lea
 `.trim(),
   query: streamQuerySchema,
   headers: z.object({
-    'Last-Event-ID': z.string().optional().meta({ description: 'The `id` of the last event that was seen.' }),
+    'Last-Event-ID': z.string().optional().meta({ description: 'The `id` of the last received event.' }),
   }),
   responses: {
     200: { description: 'The events, without end.', content: { 'text/event-stream': null } },

@@ -81,7 +81,7 @@ export function createMarketStream({ store, metrics, log, limits }: StreamDeps):
   function send({ res }: Reader, bytes: Buffer): void {
     if (res.writableLength > unreadBytes) {
       metrics.streamsDropped.inc();
-      log.info({ unread: res.writableLength }, 'a stream is closed: its reader is too slow');
+      log.info({ unread: res.writableLength }, 'closed a stream because its reader is too slow');
       res.destroy();
       return;
     }
@@ -108,7 +108,7 @@ export function createMarketStream({ store, metrics, log, limits }: StreamDeps):
       if (isStopped)
         throw new AppError('unavailable', 'This instance is shutting down.', { retryAfterSeconds: 1 });
       if ((perAddress.get(address) ?? 0) >= readersPerAddress) {
-        const detail = `Your address has ${readersPerAddress} streams open, and may not open more.`;
+        const detail = `Your address has ${readersPerAddress} open streams and cannot open more.`;
         throw new AppError('rate_limited', detail, { retryAfterSeconds: 30 });
       }
       if (readers.size >= maxReaders)

@@ -109,7 +109,7 @@ export function createClimateWatch({
       stopping.abort();
       await passes.running;
       await lease.release().catch((error: unknown) => {
-        log.warn({ err: error }, 'the lease of the climate reports could not be given back: it expires');
+        log.warn({ err: error }, 'the lease of the climate reports could not be returned; it will expire');
       });
     },
   };

@@ -8,13 +8,13 @@ const switchOf: Record<string, string> = { own: "Organization's own", service: "
 export const auditWording: Wording = {
   sentences: {
     'trading_limits.declared': () => say`Declared the ${limits}`,
-    'trading_limits.withdrawn': () => say`Withdrew the ${limits}: the defaults bind`,
+    'trading_limits.withdrawn': () => say`Withdrew the ${limits}: the defaults apply`,
     'trading_switch.changed': (entry) => {
       const { after } = entry.details;
       const own = switchOf[entry.target] ?? "operator's";
       const state = to(textOf(after, 'state'));
       const reason = textOf(after, 'reason');
-      const change = state === '' ? 'Changed the reason of' : 'Set';
+      const change = state === '' ? 'Changed the reason for' : 'Set';
       if (reason === '') return say`${change} the ${own} ${{ name: 'trading switch', href: RISK }}${state}`;
       return say`${change} the ${own} ${{ name: 'trading switch', href: RISK }}${state}: ${{ name: reason }}`;
     },

@@ -77,7 +77,7 @@ export function createMarker({ db: { orm }, clock, log, markets, books }: Marker
       books.stop();
       await marking.running?.catch(() => undefined);
       await lease.release().catch((error: unknown) => {
-        log.warn({ err: error }, 'the lease of the marks of fills could not be given back: it expires');
+        log.warn({ err: error }, 'the lease of the marks of fills could not be returned; it will expire');
       });
     },
   };

@@ -234,11 +234,11 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
     watchResting: watching.run,
     reconcile: reconciling.run,
     close(orgId: string, problem: string): void {
-      log.error({ problem }, 'live trading is closed: the venue said something that is not understood');
+      log.error({ problem }, 'live trading is closed: a venue response is unreadable');
       status.setProblem(problem);
       unsharedProblem = problem;
       shareProblem(orgId).catch((error: unknown) =>
-        log.error({ err: error }, 'the other instances are told later that live trading is closed'),
+        log.error({ err: error }, 'the other instances learn later that live trading is closed'),
       );
     },
     open(): void {
@@ -260,7 +260,7 @@ async function compareToAccept(deps: ReconcileDeps, slug: string, signal: AbortS
     throw new AppError('unavailable', `The venue's account cannot be read: ${what}`, { cause: error });
   });
   if (!comparison) {
-    const detail = 'The outcome of an order is not known yet: what differs cannot be determined.';
+    const detail = 'The outcome of an order is not known yet, so the accounts cannot be compared.';
     throw new AppError('unavailable', detail, { retryAfterSeconds: 60 });
   }
   const { accepted, problem } = account;

@@ -16,7 +16,7 @@ async function findOrderGroup({ db, log }: GroupDeps, orgId: string): Promise<st
   try {
     return (await findLiveAccount(db.orm, orgId))?.orderGroupId ?? undefined;
   } catch (error) {
-    log.warn({ err: error }, 'an order is sent without its group: it cannot be read');
+    log.warn({ err: error }, 'an order is sent without its order group because the group cannot be read');
     return undefined;
   }
 }
@@ -31,10 +31,10 @@ export async function ensureOrderGroup(deps: GroupDeps, orgId: string, signal: A
     await venue.takeTurn(signal);
     const made = readOrderGroup(await venue.createOrderGroup());
     if (made.kind === 'body') await setGroup(deps, orgId, made.data.order_group_id);
-    else log.warn({ reason: made.reason }, 'the venue makes no group for orders that rest');
+    else log.warn({ reason: made.reason }, 'the venue did not create an order group for resting orders');
   } catch (error) {
     signal.throwIfAborted();
-    log.warn({ err: error }, 'the venue could not be asked for a group for orders that rest');
+    log.warn({ err: error }, 'the order group for resting orders could not be requested from the venue');
   }
 }
 
@@ -49,12 +49,9 @@ export async function dissolveOrderGroup(deps: GroupDeps, orgId: string, signal:
   try {
     await deps.venue.takeTurn(signal);
     const { status } = await deps.venue.deleteOrderGroup(group);
-    deps.log.info({ status }, 'all orders that rest at the venue were to be cancelled with one request');
+    deps.log.info({ status }, 'requested the cancellation of all resting orders at the venue');
   } catch (error) {
-    deps.log.warn(
-      { err: error },
-      'the orders that rest at the venue could not be cancelled with one request',
-    );
+    deps.log.warn({ err: error }, 'the resting orders at the venue could not be cancelled with one request');
   }
 }
 

@@ -162,7 +162,7 @@ export async function recoverOrders(
     } catch (error) {
       // The comparison that follows reports contradictions to the operator.
       if (!(error instanceof RangeError)) throw error;
-      deps.log.error({ err: error, orderId: row.id }, 'what the venue says about an order cannot be booked');
+      deps.log.error({ err: error, orderId: row.id }, "the venue's state of an order cannot be booked");
     }
   }
 }
@@ -190,7 +190,7 @@ async function findOutcome(
   const belongs = mayRest(row.timeInForce) && isOpen(row.status);
   let found = await findVenueStatus(deps, row, signal, known);
   if (found.kind === 'resting' && !belongs && (isSafe || !isOpen(row.status))) {
-    deps.log.error({ orderId: row.id }, 'an order that should not be in the book is there: it is cancelled');
+    deps.log.error({ orderId: row.id }, 'an order that should not be in the book is being cancelled');
     await deps.venue.takeTurn(signal);
     await deps.venue.cancelOrder({ venueOrderId: found.outcome.venueOrderId, ticker: row.ticker });
     found = await findVenueStatus(deps, row, signal);

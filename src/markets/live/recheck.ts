@@ -26,7 +26,10 @@ export async function recheck(
       closed === null ? findRefusal(order, grounds) : `live trading was closed meanwhile: ${closed}`;
     return refusal === undefined ? { kind: 'ready', orderGroupId: grounds.orderGroupId } : notSent(refusal);
   } catch (error) {
-    log.error({ err: error, orderId: order.id }, 'an order is not sent: what allows it cannot be read');
+    log.error(
+      { err: error, orderId: order.id },
+      'an order is not sent because its permissions cannot be read',
+    );
     return notSent('the switches of trading and what its author may do cannot be read');
   }
 }

@@ -190,7 +190,7 @@ async function open(
     positions.map(({ ticker, position_fp: count }) => [ticker, parseHundredths(count)]),
   );
   await openLiveAccount(db.orm, { orgId, cash, foreignPositions, at: new Date(now()) });
-  log.info({ orgId, positions: positions.length }, 'the live account was opened with what is at the venue');
+  log.info({ orgId, positions: positions.length }, "the live account was opened with the venue's balances");
   return true;
 }
 

@@ -29,14 +29,14 @@ export const reconciliationRoutes = [
     operationId: 'getReconciliation',
     summary: 'Compare the live account with the venue',
     description:
-      'How orders, fills, positions and cash of the Organization compare with what the venue says, as this instance saw it last: at its start and every minute since. Live trading is closed until both agree.',
+      "The latest comparison of the Organization's orders, fills, positions and cash with the venue's. This instance compares at its start and every minute. Live trading is closed until both agree.",
     responses: {
       200: json('The comparison.', reconciliationSchema),
     },
     examples: [
       {
         name: 'off',
-        summary: 'An Organization that does not trade live',
+        summary: 'An Organization without live trading',
         request: { params },
         answer: offJson('acme'),
       },
@@ -54,15 +54,15 @@ export const reconciliationRoutes = [
     operationId: 'acceptReconciliation',
     summary: 'Accept the venue’s figures where they differ',
     description:
-      'Compares anew and accepts every difference: cash is corrected by an `adjustment` in the ledger, contracts beyond ours count as those of others, and differing orders are not reported again. An audit row says what was accepted. Also reopens trading after the venue said something that was not understood. Where both agree, nothing changes. 503 `unavailable` while the venue cannot be read or the outcome of an order is not known yet.',
+      'Compares again and accepts every difference. Cash is corrected by an `adjustment` in the ledger, extra contracts at the venue count as those of others, and differing orders are not reported again. An audit row has the accepted differences. This also reopens trading after an unreadable response of the venue. If both agree, nothing changes. 503 `unavailable` while the venue cannot be read or the outcome of an order is unknown.',
     body: acceptSchema,
     responses: {
-      200: json('What was accepted.', acceptedSchema),
+      200: json('The accepted differences.', acceptedSchema),
     },
     examples: [
       {
         name: 'accepted',
-        summary: 'Cash that was taken out at the venue',
+        summary: 'Cash withdrawn at the venue',
         circumstance: 'trading_live',
         request: { params, body: { accept: true } },
         answer: {
@@ -71,7 +71,7 @@ export const reconciliationRoutes = [
         },
       },
       problemExample('live_trading_disabled', {
-        summary: 'An Organization that does not trade live',
+        summary: 'An Organization without live trading',
         detail: disabled,
         request: { params, body: { accept: true } },
       }),

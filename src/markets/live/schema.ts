@@ -13,8 +13,8 @@ export const differenceSchema = z
   .object({
     kind: z.enum(['order', 'fill', 'position', 'cash']),
     subject: z.string().describe('The venue’s id of the order, the market, or `cash`.'),
-    ours: z.string().describe('What this service has: contracts, dollars or a state.'),
-    venues: z.string().describe('What the venue says.'),
+    ours: z.string().describe("This service's value: contracts, dollars or a state."),
+    venues: z.string().describe("The venue's value."),
   })
   .meta({ id: 'LiveDifference' });
 
@@ -26,20 +26,22 @@ export const reconciliationSchema = z
     organization: z.string().describe('Its slug.'),
     state: z
       .enum(['open', 'closed', 'off'])
-      .describe('`open`: live orders are taken. `off`: the Organization does not trade live on this server.'),
+      .describe(
+        '`open`: live orders are accepted. `off`: the Organization does not trade live on this server.',
+      ),
     reason: z.string().nullable().describe('Why live trading is closed.'),
-    comparedAt: timeField('When the account was last completely compared with that of the venue.').nullable(),
+    comparedAt: timeField("When the account was last fully compared with the venue's.").nullable(),
     agreedAt: timeField('When a comparison last found no difference.').nullable(),
     differences: z.array(differenceSchema).describe('At most 100.'),
     pendingOrders: z.int().describe('Orders whose outcome is not known yet.'),
     restingOrders: z.int().describe('Orders in the venue’s book.'),
     settling: z
       .array(z.string())
-      .describe('Markets that have ended for one of both sides, and not yet for the other.'),
+      .describe('Markets that have ended at the venue or here, but not yet on both sides.'),
     otherShards: z
       .array(z.object({ exchangeIndex: z.int(), balance: z.string().describe('In dollars.') }))
       .describe(
-        'The account’s money on other exchange shards of the venue, as far as the venue says. It is no part of `cash` and cannot be spent here until it is transferred to shard 0, which trades the weather.',
+        'The account’s money on other exchange shards, as reported by the venue. It is not part of `cash` and cannot be used here until it is transferred to shard 0, where weather markets trade.',
       ),
     foreign: z
       .object({
@@ -69,14 +71,14 @@ export const reconciliationSchema = z
         ),
       })
       .describe(
-        'Activity of others on the same account in the last day, newest first, at most 100 of each. Shown, never adopted.',
+        'Activity on the same account from outside this service in the last day, newest first, at most 100 of each kind. For information only.',
       ),
   })
   .meta({ id: 'Reconciliation' });
 
 export const acceptedSchema = z
   .object({
-    accepted: z.array(differenceSchema).describe('What was accepted; empty if both sides agreed.'),
+    accepted: z.array(differenceSchema).describe('The accepted differences; empty if both sides agreed.'),
     reconciliation: reconciliationSchema,
   })
   .meta({ id: 'AcceptedReconciliation' });

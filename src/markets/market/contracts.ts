@@ -14,7 +14,7 @@ export const contractsText = z
   .refine((text) => /^\d{0,6}(\.\d{1,2})?$/.test(text) && isOrderSize(Number(text)), ORDER_SIZE);
 
 export const contractsField = (description: string) =>
-  z.number().meta({ description: `${description} With at most two decimals.` });
+  z.number().meta({ description: `${description} At most two decimals.` });
 
 /** Counts are doubles nearest to multiples of 0.01; arithmetic uses whole hundredths because floats drift. */
 

@@ -110,7 +110,7 @@ function endingOf(order: OrderRow, { snapshots: { current }, at }: MarketNews): 
       : undefined,
     order.expiresAt && order.expiresAt <= at ? { at: order.expiresAt, reason: EXPIRED } : undefined,
     market && market.closeTime <= at
-      ? { at: market.closeTime, reason: 'The market closed before all of it was filled.' }
+      ? { at: market.closeTime, reason: 'The market closed before the order was filled completely.' }
       : undefined,
   ];
   return endings.filter((one) => one !== undefined).toSorted((a, b) => a.at.getTime() - b.at.getTime())[0];
@@ -156,10 +156,10 @@ function bookPrints(order: OrderRow, advanced: Advanced | undefined, held: Held)
   const filled = sumCounts(charged.map(({ contracts }) => contracts));
   // A settlement or a correction booked in the meantime may have used up the reserved contracts or cash.
   if (action === 'sell' && (position?.side !== side || position.contracts < filled))
-    return { ...nothing, failure: 'Cancelled: the contracts that it sells are no longer held.' };
+    return { ...nothing, failure: 'Cancelled because the contracts to sell are no longer held.' };
   const booked = bookFills(position, charged);
   if (held.cash + booked.cashChange < 0n)
-    return { ...nothing, failure: 'Cancelled: the cash that it needs is no longer there.' };
+    return { ...nothing, failure: 'Cancelled because the account no longer has enough cash.' };
   const before = held.earlier.filter(({ orderId }) => orderId === order.id).length;
   const fills = charged.map(({ contracts, fee }, i): WrittenFill => {
     const printedAt = prints[i]!.print.at;
@@ -209,7 +209,7 @@ function conclude(
       queueAhead: place.queueAhead === Infinity ? null : place.queueAhead,
       printsSeen: place.seen,
     }),
-    reason: ending ? `${ending.reason} What was traded before that is still being read.` : null,
+    reason: ending ? `${ending.reason} Earlier trades are still being read.` : null,
   };
 }
 

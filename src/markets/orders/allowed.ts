@@ -66,10 +66,10 @@ function assertHeld({ action, side, ticker, contracts }: OrderInput, state: Acco
     state.committed[side],
     state.position?.side === side ? state.position.contracts : 0,
   );
-  const pending = claimed > 0 ? `, beside ${claimed} that an open order may take` : '';
+  const pending = claimed > 0 ? `, besides ${claimed} reserved for open orders` : '';
   throw new AppError(
     'insufficient_position',
-    `${contracts} ${side.toUpperCase()} of ${ticker} are to be sold and ${free} are held${pending}.`,
+    `The order sells ${contracts} ${side.toUpperCase()} of ${ticker}, but ${free} are held${pending}.`,
   );
 }
 
@@ -95,6 +95,6 @@ function assertFunds(outlay: Micros, available: Micros): void {
   if (outlay === 0n || outlay <= available) return;
   throw new AppError(
     'insufficient_funds',
-    `The order may cost $${formatDollars(outlay)} at its limit price, fee included; $${formatDollars(available)} can be spent.`,
+    `The order can cost $${formatDollars(outlay)} at its limit price, including the fee. $${formatDollars(available)} is available.`,
   );
 }

@@ -28,7 +28,7 @@ const causes: Causes = {
     if (!current || !market || !isPlaced(market)) return undefined;
     const seen = forecastOf(current.forecasts, market)?.observed;
     if (seen && seen.observedAt > createdAt)
-      return `${market.station.name} made a report at ${seen.observedAt.toISOString()}.`;
+      return `${market.station.name} reported at ${seen.observedAt.toISOString()}.`;
     const { start, end } = spanOf(market.station, market);
     const due = Math.floor((nowMs - REPORT_MS) / HOUR_MS) * HOUR_MS + REPORT_MS;
     const isWithinDay = due >= start.getTime() && due < end.getTime();
@@ -60,13 +60,13 @@ export const gateOf = (snapshot: Snapshot, ticker: string) => {
 export function findCause(order: OrderRow, seen: Seen): string | undefined {
   const { current } = seen.snapshots;
   const market = current?.markets.get(order.ticker);
-  if (current && !market) return 'Cancelled: the market is no longer listed.';
+  if (current && !market) return 'Cancelled because the market is no longer listed.';
   // The venue itself cancels live orders in a paused market.
   if (order.mode === 'paper' && market?.status === 'inactive')
-    return 'Cancelled: the venue has paused the market, and takes all orders out of its book before it goes on.';
+    return 'Cancelled because the venue paused the market and clears its book before it resumes.';
   for (const cause of order.cancelOn) {
     const reason = causes[cause](order, seen);
-    if (reason !== undefined) return `Cancelled by itself (${cause}): ${reason}`;
+    if (reason !== undefined) return `Cancelled automatically (${cause}): ${reason}`;
   }
   return undefined;
 }
@@ -78,7 +78,7 @@ export function findBarrier(
   position: Pick<Position, 'side' | 'contracts'> | undefined,
 ): string | undefined {
   // Fail closed.
-  if (!facts) return 'Cancelled: the switches of trading are not known.';
+  if (!facts) return 'Cancelled because the trading switches are not known.';
   const remaining = subtractCounts(order.contracts, order.filledContracts);
   const closable = position?.side === closedSide(order) ? position.contracts : 0;
   const asked = {

@@ -20,10 +20,7 @@ const remainingOf = ({ status, contracts, filledContracts }: OrderRow): number =
 
 function requireLive(live: LiveExecutor | undefined): LiveExecutor {
   if (live) return live;
-  throw new AppError(
-    'unavailable',
-    'Live trading is switched off on this server, which cannot reach the order.',
-  );
+  throw new AppError('unavailable', 'Live trading is off on this server, so it cannot reach the order.');
 }
 
 export function createOrderChanges({ db, clock, log, live, resting, inTurn }: ChangeOrderDeps) {
@@ -72,7 +69,7 @@ export function createOrderChanges({ db, clock, log, live, resting, inTurn }: Ch
     const order = await decide(change, mode, async (tx, order, at) => {
       const most = remainingOf(order);
       if (remaining > most)
-        throw invalid('/remainingContracts', `must be at most ${most}, as many as may still be filled`);
+        throw invalid('/remainingContracts', `must be at most ${most}, the number that can still be filled`);
       if (mode === 'live' || remaining === most) return order;
       const contracts = addCounts(order.filledContracts, remaining);
       const next = { ...order, contracts, reserved: reserveAfter(order, 0, contracts) };
@@ -81,7 +78,7 @@ export function createOrderChanges({ db, clock, log, live, resting, inTurn }: Ch
     });
     if (mode === 'live' && remaining < remainingOf(order)) {
       if (order.status === 'pending')
-        throw new AppError('unavailable', 'The venue has not yet said that the order is in its book.', {
+        throw new AppError('unavailable', 'The venue has not confirmed yet that the order is in its book.', {
           retryAfterSeconds: 5,
         });
       await askVenue({ db, clock, log }, order, (one) => requireLive(live).decrease(one, remaining));

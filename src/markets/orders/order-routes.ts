@@ -75,7 +75,7 @@ const killed = {
   contracts: 250,
   status: 'cancelled',
   reason:
-    'The book does not hold all 250 contracts at the limit price or better, and the order was to be filled whole or not at all.',
+    'The book does not have all 250 contracts at the limit price or better, and the order is fill or kill.',
   timeInForce: 'fill_or_kill',
   ...immediate,
   filledContracts: 0,
@@ -99,31 +99,31 @@ export const placeOrderRoute = defineRoute({
   operationId: 'placeOrder',
   summary: 'Place an order',
   description: `
-Buys or sells contracts of one side of a market at the limit price or better: at once, or by waiting in the book. The answer comes when it is durable: **201 says what became of the order**, not that it was received.
+Buys or sells contracts of one side of a market at the limit price or better, at once or by resting in the book. The response is sent after the commit: **201 has the outcome of the order**, not just its receipt.
 
-**Once.** \`Idempotency-Key\` names the order within the Organization. After a time-out, a 503 or a lost connection send the same request again: if it was carried out, the same trade comes back (200), also when
+**Retries.** \`Idempotency-Key\` identifies the order within the Organization. After a time-out, a 503 or a lost connection, send the same request again. If the order was placed, you get the same trade (200), even if
 the market has closed since; if not, it is placed now. The same key with another order is a \`409\`.
 
-**Paper orders** take the same way as live ones up to the last step. They walk the venue's order book level by level and take what stands there: a contract that one order of the Organization took is
-gone for its next one, until the venue shows another book. They sell at the bid, and pay the venue's fee: 7% of contracts · price · (1 − price) · the multiplier of the series or event,
-up to $0.000001 for each level. Each level's balance change is rounded down to $0.0001, and what an order has overpaid by that is given back with its next ones.
+**Paper orders** are processed like live orders up to the last step. They fill against the venue's order book level by level. A contract that one order of the Organization took is
+not available to its next order until the venue shows another book. They sell at the bid and pay the venue's fee: 7% of contracts · price · (1 − price) · the multiplier of the series or event,
+rounded up to $0.000001 for each level. Each level's balance change is rounded down to $0.0001; the overpaid rounding is refunded with the next fills.
 
-A paper order is on its way for a moment (\`PAPER_LATENCY_MS\` of the service's configuration, 250 ms), as a live one is: it is checked, travels, and is matched with the book as it stands then. What has gone meanwhile is
-a miss: the trade is \`cancelled\` or \`partially_filled\`, and its \`reason\` says how much was gone. A repeat is answered at once.
+A paper order is delayed like a live order (\`PAPER_LATENCY_MS\` of the service's configuration, 250 ms): it is checked, delayed, and then matched with the current book. Contracts that are gone by then
+are a miss: the trade is \`cancelled\` or \`partially_filled\`, and its \`reason\` has the number. A repeat gets its response without delay.
 
-**Orders that wait** (\`good_till_cancelled\`, \`good_till_time\`) take what they can at once, unless \`postOnly\`; the rest is \`resting\`, and \`DELETE /trades/{id}\` cancels it. On paper it stands behind all that the book shows at its price,
-and is filled by the venue's prints alone: those of takers on the other side, at its price or through it, once what stood before it is traded. It pays the fee of a maker. Until it ends it keeps back its money or contracts.
+**Resting orders** (\`good_till_cancelled\`, \`good_till_time\`) take what they can at once, unless \`postOnly\`. The rest is \`resting\`, and \`DELETE /trades/{id}\` cancels it. A paper order queues behind all contracts in the book at its price
+and is filled only by the venue's trades: takers on the other side, at its price or through it, after the queue ahead has traded. It pays the maker's fee. Until it ends, its cash or contracts stay reserved.
 
-**Live orders** need a live key, the live switch of the server, and the Organization named in its configuration. The order is stored before it is sent. If the venue's answer is lost it stays \`pending\` and is looked up,
-never sent again: read \`GET /trades/{id}\` until \`finishedAt\` is there.
+**Live orders** need a live key, the live switch of the server, and the Organization named in its configuration. The order is stored before it is sent. If the venue's response is lost, the order stays \`pending\` and is looked up,
+never sent again: read \`GET /trades/{id}\` until \`finishedAt\` is set.
 
-**Checks**, in this order: the market and its data, the position that is sold, the price that can be had, the Organization's access to markets, its limits and switches, the cash. Cash counts without what pending orders may still take.
-Where an Organization may only read markets, orders pass that close what it holds. There is no selling short: to bet against a side buy the other one. Buying the side that is not held closes pairs of YES and NO, each of which pays a dollar at once.
+**Checks**, in this order: the market and its data, the position to sell, the available price, the Organization's access to markets, its limits and switches, the cash. Cash excludes what is reserved for pending orders.
+An Organization with read access to markets can still close positions. Short selling is not possible: to bet against a side, buy the other. Buying the opposite of a held side closes pairs of YES and NO; each pair pays a dollar at once.
 `.trim(),
   headers: orderHeaders,
   body: { schema: orderSchema, maxBytes: MAX_BODY_BYTES },
   responses: {
-    200: json('A repeat: the trade as it is now.', tradeAnswerSchema),
+    200: json('A repeat: the current trade.', tradeAnswerSchema),
     201: json('The trade.', tradeAnswerSchema),
   },
   examples: [
@@ -136,22 +136,22 @@ Where an Organization may only read markets, orders pass that close what it hold
     },
     {
       name: 'repeated',
-      summary: 'The same order once more: placed once',
+      summary: 'The same order again: placed once',
       before: [order],
       request: order,
       answer: { trade: filledOrder },
     },
     {
       name: 'killed',
-      summary: 'All or nothing, and the book does not hold all',
+      summary: 'Fill or kill, with too few contracts in the book',
       request: { ...order, body: { ...body, contracts: 250, timeInForce: 'fill_or_kill' } },
       status: 201,
       answer: { trade: killed },
     },
     problemExample('entitlement_read_only', {
-      summary: 'A purchase by an Organization that may read markets only',
+      summary: 'A purchase by an Organization with read access to markets',
       circumstance: 'read_market_access',
-      detail: `The Organization may read markets and close what it holds. This order would buy 40 yes contracts of ${body.ticker}, of which 0 can close what is held.`,
+      detail: `The Organization can read markets and close positions only. This order would buy 40 yes contracts of ${body.ticker}, of which 0 would close a position.`,
       request: order,
     }),
     ...placeRefusals(order, body),
@@ -173,13 +173,13 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
   const tick = 'must be above $0 and below $1, and a multiple of $0.0100 from $0.0000 to $1.0000';
   return [
     problemExample('insufficient_funds', {
-      summary: 'More than the account holds',
+      summary: 'More cash than the account has',
       circumstance: 'small_account',
-      detail: 'The order may cost $19.0956 at its limit price, fee included; $1.0000 can be spent.',
+      detail: 'The order can cost $19.0956 at its limit price, including the fee. $1.0000 is available.',
       request: order,
     }),
     problemExample('invalid_request', {
-      summary: 'A price between two steps of the market',
+      summary: "A price that is not a multiple of the market's price step",
       at: '/limitPrice',
       detail: tick,
       request: but({ limitPrice: '0.4650' }),
@@ -187,12 +187,13 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
     problemExample('invalid_request', {
       name: 'noIdempotencyKey',
       summary: 'Without an idempotency key',
-      detail: 'Send the header Idempotency-Key, new for each order: with it a repeat places no second one.',
+      detail:
+        'Send an Idempotency-Key header with a new value for each order. It prevents a retry from placing a second order.',
       request: { ...order, headers: {} },
     }),
     problemExample('live_trading_disabled', {
-      summary: 'A live order where live trading is off',
-      detail: 'Live trading is switched off on this server.',
+      summary: 'A live order while live trading is off',
+      detail: 'Live trading is off on this server.',
       request: but({ mode: 'live' }),
     }),
     problemExample('unknown_market', {
@@ -201,29 +202,29 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
       request: but({ ticker: today.unknown.ticker }),
     }),
     problemExample('idempotency_conflict', {
-      summary: 'The key of another order',
-      detail: 'This idempotency key was used for another order. Give each order its own key.',
+      summary: 'The idempotency key of another order',
+      detail: 'This idempotency key was used for another order. Use a new key for each order.',
       before: [order],
       request: but({ contracts: 41 }),
     }),
     problemExample('market_closed', {
       summary: 'A market of yesterday',
-      detail: `${yesterday.lowest.ticker} takes no orders: its status is closed.`,
+      detail: `${yesterday.lowest.ticker} does not accept orders: its status is closed.`,
       request: but({ ticker: yesterday.lowest.ticker }),
     }),
     problemExample('insufficient_position', {
-      summary: 'A sale of what is not held',
-      detail: `40 NO of ${ticker} are to be sold and 0 are held.`,
+      summary: 'A sale of contracts that are not held',
+      detail: `The order sells 40 NO of ${ticker}, but 0 are held.`,
       request: but({ side: 'no', action: 'sell' }),
     }),
     problemExample('risk_limit', {
-      summary: 'Beyond a limit of the Organization',
+      summary: 'An order above a limit of the Organization',
       detail: `max_order_contracts: this order is for 5000 contracts of ${ticker}, the limit is 1000.`,
       request: but({ contracts: 5_000 }),
     }),
     problemExample('price_moved', {
-      summary: 'The book has nothing at the limit price or better',
-      detail: `YES of ${ticker} is offered at 45¢ at best (32 contracts); the limit is 44¢.`,
+      summary: 'No contracts at the limit price or better',
+      detail: `YES of ${ticker} is offered at 45¢ at best (32 contracts). The limit price is 44¢.`,
       request: but({ limitPrice: '0.4400' }),
     }),
     problemExample('market_data_unavailable', {
@@ -233,9 +234,9 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
       request: order,
     }),
     problemExample('market_data_stale', {
-      summary: 'Market data that is too old to trade on',
+      summary: 'Market data too old for trading',
       circumstance: 'old_market_data',
-      detail: 'The market data is 61 s old; orders are taken on data of at most 60 s.',
+      detail: 'The market data is 61 s old. Orders need data that is at most 60 s old.',
       request: order,
     }),
   ];
@@ -260,7 +261,7 @@ async function readOrder(
   if (mode === 'live' && !livemode)
     throw new AppError(
       'live_trading_disabled',
-      'A test key places paper orders only. Live orders need a live key.',
+      'A test key can place only paper orders. Use a live key for live orders.',
     );
   return {
     ...order,
@@ -287,12 +288,12 @@ function readIdempotencyKey(req: Request): string {
   if (key === undefined)
     throw new AppError(
       'invalid_request',
-      'Send the header Idempotency-Key, new for each order: with it a repeat places no second one.',
+      'Send an Idempotency-Key header with a new value for each order. It prevents a retry from placing a second order.',
     );
   if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key))
     throw new AppError(
       'invalid_request',
-      'The header Idempotency-Key must be 1 to 255 visible ASCII characters, sent once.',
+      'The Idempotency-Key header must have 1 to 255 visible ASCII characters and appear once.',
     );
   return key;
 }

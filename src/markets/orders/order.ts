@@ -168,7 +168,7 @@ export const feeRuleOfOrder = ({ feeRule: { type, multiplier } }: Pick<OrderRow,
   multiplier: BigInt(multiplier),
 });
 
-export const EXPIRED = 'It expired before all of it was filled.';
+export const EXPIRED = 'The order expired before it was filled completely.';
 
 export const finalStatus = ({
   contracts,

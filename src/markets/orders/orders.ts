@@ -184,10 +184,10 @@ export function createOrders(
       const feeRule = feeRuleOf(snapshots.current!.data, trade)!;
       outcome = await live!.send({ ...trade, feeRule });
     } catch (error) {
-      log.error({ err: error, orderId: trade.id }, 'a live order was sent and its outcome is not known');
+      log.error({ err: error, orderId: trade.id }, 'a live order was sent, but its outcome is unknown');
       outcome = {
         kind: 'unknown',
-        reason: 'What became of the order is not known. It is being looked up at the venue.',
+        reason: 'The outcome of the order is unknown. Gauge is looking it up at the venue.',
       };
     }
     return recordOutcome(db.orm, trade.orgId, trade.id, outcome, new Date(clock.now()));
@@ -213,11 +213,11 @@ async function assertLive(
 ): Promise<void> {
   const { liveOrg } = config.trading;
   if (!live || liveOrg === undefined)
-    throw new AppError('live_trading_disabled', 'Live trading is switched off on this server.');
+    throw new AppError('live_trading_disabled', 'Live trading is off on this server.');
   const { id, slug } = organizations;
   const [organization] = await db.orm.select({ slug }).from(organizations).where(eq(id, orgId));
   if (organization?.slug !== liveOrg)
-    throw new AppError('live_trading_disabled', 'This Organization may not trade live on this server.');
+    throw new AppError('live_trading_disabled', 'This Organization cannot trade live on this server.');
   live.assertOpen();
 }
 

@@ -91,7 +91,7 @@ function addFills(
   const filledContracts = sumCounts([order.filledContracts, ...fills.map(({ contracts }) => contracts)]);
   if (filledContracts > order.contracts)
     throw new RangeError(
-      `The venue says that ${filledContracts} contracts of order ${order.id} were filled; it was for ${order.contracts}.`,
+      `The venue reports ${filledContracts} filled contracts for order ${order.id}, which is for ${order.contracts}.`,
     );
   const wasOpen = isOpen(order.status);
   // A decrease never goes below what is filled, and never applies to an order that has ended.

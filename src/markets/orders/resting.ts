@@ -82,7 +82,7 @@ export function createResting(context: TradingContext, { markets, snapshots, liv
       for (const account of accounts) {
         stopping.signal.throwIfAborted();
         await advanceMarket(account, known, true).catch((error: unknown) =>
-          log.error({ err: error, ...account }, 'resting orders could not be updated; they are tried again'),
+          log.error({ err: error, ...account }, 'resting orders could not be updated; the job tries again'),
         );
       }
       remember(ticker);
@@ -146,7 +146,7 @@ function createPrintReader(
       return { prints: await markets.readPrints([ticker], since, signal), through };
     } catch (error) {
       stopping.throwIfAborted();
-      log.warn({ err: error, ticker }, 'the prints of a market could not be read: its resting orders wait');
+      log.warn({ err: error, ticker }, "a market's trades could not be read; its resting orders wait");
       return undefined;
     }
   };
@@ -193,7 +193,7 @@ async function cancelLiveOrders(
   for (const order of orders) {
     stopping.throwIfAborted();
     const mark = await markLive(context, snapshots, order).catch((error: unknown) => {
-      log.error({ err: error, orderId: order.id }, 'a live order could not be checked; it is tried again');
+      log.error({ err: error, orderId: order.id }, 'a live order could not be checked; the job tries again');
       return undefined;
     });
     if (mark) marked++;
@@ -206,7 +206,7 @@ async function cancelLiveOrders(
     stopping.throwIfAborted();
     if (order.cancelRequestedAt)
       await askVenue(context, order, (one) => live.cancel(one)).catch((error: unknown) =>
-        log.error({ err: error, orderId: order.id }, 'what became of a live order could not be booked'),
+        log.error({ err: error, orderId: order.id }, 'the outcome of a live order could not be booked'),
       );
   }
 }
@@ -241,7 +241,7 @@ export async function askVenue(
     (error: unknown): VenueOutcome => {
       log.error(
         { err: error, orderId: row.id },
-        'a live order was to be changed and its outcome is not known',
+        'a change of a live order was sent, but its outcome is unknown',
       );
       return { kind: 'unknown', reason: 'The venue has not confirmed the change yet.' };
     },

@@ -25,7 +25,7 @@ const ticker = z
 export const orderSchema = z
   .strictObject({
     ticker: ticker.describe('The market.'),
-    side: z.enum(sides).describe('The side that is bought or sold.'),
+    side: z.enum(sides).describe('The side to buy or sell.'),
     action: z.enum(actions),
     contracts: z
       .number()
@@ -33,36 +33,38 @@ export const orderSchema = z
       .meta({
         minimum: MIN_CONTRACTS,
         maximum: MAX_CONTRACTS,
-        description: `${MIN_CONTRACTS} to ${MAX_CONTRACTS.toLocaleString('en')}, with at most two decimals. Each whole one pays a dollar if its side wins.`,
+        description: `${MIN_CONTRACTS} to ${MAX_CONTRACTS.toLocaleString('en')}, with at most two decimals. Each contract pays a dollar if its side wins.`,
       }),
     limitPrice: z
       .string()
       .regex(/^\d(\.\d{1,6})?$/, 'must be a price in dollars as a decimal string, like "0.5600"')
       .describe(
-        'The worst price of a contract of `side`, in dollars: a purchase pays no more, a sale brings no less. A multiple of the market’s `tickSize`.',
+        'The limit price per contract of `side`, in dollars: the most that a purchase pays, or the least that a sale brings. A multiple of the market’s `tickSize`.',
       ),
-    mode: z.enum(tradeModes).optional().describe('`paper` if left out.'),
+    mode: z.enum(tradeModes).optional().describe('Default: `paper`.'),
     timeInForce: z
       .enum(timesInForce)
       .optional()
       .describe(
-        '`immediate_or_cancel` (if left out): what the book holds is filled, the rest is cancelled. `fill_or_kill`: all or nothing. `good_till_cancelled`: the rest waits in the book until it is filled or cancelled. `good_till_time`: until `expiresAt` at the latest.',
+        '`immediate_or_cancel` (the default): fill what the book has and cancel the rest. `fill_or_kill`: all or nothing. `good_till_cancelled`: the rest stays in the book until it is filled or cancelled. `good_till_time`: until `expiresAt` at the latest.',
       ),
     expiresAt: timeInput
       .optional()
-      .describe('When what is still in the book is cancelled; with `good_till_time`, and only with it.'),
+      .describe(
+        'When the rest of the order is cancelled. Required with `good_till_time`, and allowed only with it.',
+      ),
     postOnly: z
       .boolean()
       .optional()
       .describe(
-        'Only for orders that may rest: never takes what is in the book. One that would be filled at once is refused with `price_moved`.',
+        'Only for orders that can rest. The order never takes liquidity: if it would fill at once, it is refused with `price_moved`.',
       ),
     cancelOn: z
       .array(z.enum(cancelCauses))
       .max(cancelCauses.length)
       .optional()
       .describe(
-        'Only for orders that may rest; all three if left out. What cancels it automatically. `observation`: a report of the market’s station has come in or is due since it was placed. `stale`: the market data is too old, or its book is in doubt. `gate_closed`: the gate of the market’s signal closes; left out of the answer where it is closed already. A trading switch that lets the order no longer pass cancels it always.',
+        'Only for orders that can rest. The conditions that cancel the order automatically. Default: all three. `observation`: a report of the market’s station has arrived or become due since the order was placed. `stale`: the market data is too old, or the book is in doubt. `gate_closed`: the gate of the market’s signal closes; not in the response if the gate is already closed. A trading switch that no longer allows the order always cancels it.',
       ),
   })
   .superRefine(({ timeInForce = 'immediate_or_cancel', expiresAt, postOnly, cancelOn }, context) => {
@@ -88,7 +90,8 @@ export const decreaseSchema = z
       .meta({
         minimum: 0,
         maximum: MAX_CONTRACTS,
-        description: 'The contracts that may still be filled: at most as many as now. 0 cancels the order.',
+        description:
+          'The contracts that can still be filled, at most the current number. 0 cancels the order.',
       }),
   })
   .meta({ id: 'OrderDecrease' });
@@ -98,36 +101,36 @@ export const orderHeaders = z.object({
     .string()
     .regex(/^[\x21-\x7e]{1,255}$/)
     .describe(
-      '1 to 255 visible ASCII characters, new for each order and kept for its repeats: however often it is sent, the order is placed once.',
+      '1 to 255 visible ASCII characters. Use a new value for each order and the same value for its retries; the order is placed once.',
     ),
 });
 
 export const listTradesSchema = z.object({
-  mode: z.enum(tradeModes).optional().describe('Both if left out; of a test key, `paper`.'),
+  mode: z.enum(tradeModes).optional().describe('Default: both modes; `paper` for a test key.'),
   ticker: ticker.optional().describe('Only trades of this market.'),
   limit: z
     .string()
     .regex(/^([1-9]\d?|100)$/, `must be a whole number from 1 to ${MAX_PAGE}`)
     .optional()
-    .describe(`How many at most, 1 to ${MAX_PAGE}; 50 if left out.`),
+    .describe(`The maximum number to return, 1 to ${MAX_PAGE}. Default: 50.`),
   cursor: z
-    .uuid('must be a nextCursor of an earlier answer')
+    .uuid('must be a nextCursor from an earlier response')
     .optional()
-    .describe('The `nextCursor` of the page before.'),
+    .describe('The `nextCursor` of the previous page.'),
 });
 
 const dollars = (description: string) =>
   z
     .string()
     .regex(/^-?\d+\.\d{4,6}$/)
-    .meta({ description: `${description} Dollars, a decimal string.` });
+    .meta({ description: `${description} A decimal string in dollars.` });
 
 const tradeFillSchema = z
   .object({
-    price: dollars('The price of a contract.'),
+    price: dollars('The price per contract.'),
     contracts: contractsField('Contracts filled at this price.'),
     fee: dollars(
-      'With what rounds its balance change down to $0.0001, less what is given back of earlier fills’ roundings. Never below 0.',
+      'Includes the rounding of the balance change down to $0.0001, minus rebates of earlier rounding. Never below 0.',
     ),
     filledAt: timeField('When it was filled.'),
   })
@@ -140,37 +143,35 @@ export const tradeSchema = z
     status: z
       .enum(orderStatuses)
       .describe(
-        '`pending`: sent to the venue, and its answer is not known yet; only live trades. `resting`: what is not filled yet waits in the book. The others are final. `partially_filled`: the rest was cancelled. `cancelled`: nothing was filled. `rejected`: the venue would not take it.',
+        '`pending`: sent to the venue, outcome unknown; live trades only. `resting`: the unfilled contracts wait in the book. The others are final. `partially_filled`: the rest was cancelled. `cancelled`: nothing was filled. `rejected`: the venue refused it.',
       ),
     reason: z
       .string()
       .nullable()
-      .describe('Why it was not filled completely; `null` if it was, or still may be.'),
+      .describe('Why it was not filled completely; `null` if it was or still can be.'),
     ticker: z.string(),
     eventTicker: z.string(),
     seriesTicker: z.string(),
-    station: z.string().nullable().describe('The id of the station that the series settles on.'),
+    station: z.string().nullable().describe('The id of the station whose report settles the series.'),
     side: z.enum(sides),
     action: z.enum(actions),
-    contracts: contractsField('As ordered, or as decreased since.'),
-    limitPrice: dollars('As ordered.'),
+    contracts: contractsField('Contracts ordered, or the number after a decrease.'),
+    limitPrice: dollars('Contracts ordered.'),
     timeInForce: z.enum(timesInForce),
     expiresAt: timeField('When a `good_till_time` order ends.').nullable(),
-    postOnly: z.boolean().describe('Only rests in the book, never takes.'),
-    cancelOn: z.array(z.enum(cancelCauses)).describe('What cancels it automatically.'),
+    postOnly: z.boolean().describe('True if the order never takes liquidity.'),
+    cancelOn: z.array(z.enum(cancelCauses)).describe('The conditions that cancel it automatically.'),
     filledContracts: contractsField('Contracts filled.'),
-    remainingContracts: contractsField('Contracts that may still be filled; 0 once it has ended.'),
+    remainingContracts: contractsField('Contracts that can still be filled; 0 after it has ended.'),
     queueAhead: contractsField(
-      'For a resting paper order: contracts ahead of it at its price, which trade first. `null` while only the best prices of its market are known, and for all others.',
+      "For a resting paper order: the contracts ahead of it at its price. `null` while only the market's best prices are known, and for other orders.",
     ).nullable(),
-    averagePrice: dollars(
-      'The average price of what was filled, without fees; `null` if nothing was.',
-    ).nullable(),
+    averagePrice: dollars('The average fill price without fees; `null` without fills.').nullable(),
     fees: dollars('The fees of all fills.'),
     total: dollars(
-      'What the balance changed by, fees included: negative for a purchase. A purchase of the side that is not held closes pairs of YES and NO, and each pair pays a dollar at once, which is counted here.',
+      'The change of the balance, including fees; negative for a purchase. Buying the opposite of a held side closes pairs of YES and NO; each pair pays a dollar at once, which is included here.',
     ),
-    fills: z.array(tradeFillSchema).describe('The fills, level by level.'),
+    fills: z.array(tradeFillSchema).describe('The fills by price level.'),
     idempotencyKey: z.string(),
     clientOrderId: z
       .string()
@@ -179,7 +180,7 @@ export const tradeSchema = z
     createdAt: timeField('When it was accepted.'),
     finishedAt: timeField('When it ended; `null` while it is pending or resting.').nullable(),
   })
-  .meta({ id: 'Trade', description: 'An order and what became of it.' });
+  .meta({ id: 'Trade', description: 'An order and its outcome.' });
 
 export const tradeAnswerSchema = z.object({ trade: tradeSchema }).meta({ id: 'TradeAnswer' });
 

@@ -33,17 +33,16 @@ export function requireTradable(
   if (!market) throw new AppError('unknown_market', `There is no market ${ticker}.`);
   // Real money needs a market whose subject is certain.
   if (mode === 'live' && !isPlaced(market))
-    throw new AppError('live_trading_disabled', `${ticker} is traded on paper only: ${market.problem}.`);
+    throw new AppError('live_trading_disabled', `${ticker} can be traded only on paper: ${market.problem}.`);
   if (mode === 'live' && market.exchangeIndex !== undefined)
     throw new AppError(
       'live_trading_disabled',
-      `${ticker} is traded on paper only: it is on the venue's exchange shard ${market.exchangeIndex}, and the money of live accounts is on shard ${WEATHER_SHARD}.`,
+      `${ticker} can be traded only on paper: it is on the venue's exchange shard ${market.exchangeIndex}, but live accounts have their money on shard ${WEATHER_SHARD}.`,
     );
   const feeRule = feeRuleOf(snapshot.data, market);
   assertOpen(snapshot, market, nowMs);
   assertCertain(snapshot, ticker, nowMs);
-  if (!feeRule)
-    throw closed(market, `what the venue charges in the series ${market.seriesTicker} is not known`);
+  if (!feeRule) throw closed(market, `the venue's fee for the series ${market.seriesTicker} is not known`);
   assertPrice(market, limitPrice);
   if (!isOrderSize(contracts)) throw invalid('/contracts', ORDER_SIZE);
   return { snapshot, market, book: snapshot.data.books.get(ticker) ?? emptyBook, feeRule };
@@ -58,11 +57,11 @@ export function requireFresh({ current, sources }: SnapshotStore, nowMs: number)
   const ageMs = ageOf(current, nowMs);
   if (ageMs > MAX_TRADING_AGE_MS)
     throw stale(
-      `The market data is ${Math.floor(ageMs / 1000)} s old; orders are taken on data of at most ${MAX_TRADING_AGE_MS / 1000} s.`,
+      `The market data is ${Math.floor(ageMs / 1000)} s old. Orders need data that is at most ${MAX_TRADING_AGE_MS / 1000} s old.`,
     );
   if (sources.some(({ part, state }) => part === 'markets' && state === 'unexpected'))
     throw stale(
-      'The venue answered with something unexpected. Trading is closed until it can be read again.',
+      'The venue sent an unexpected response. Trading is closed until the venue can be read again.',
     );
   return current;
 }
@@ -71,12 +70,12 @@ export function requireFresh({ current, sources }: SnapshotStore, nowMs: number)
 export function assertCertain({ data }: Snapshot, ticker: string, nowMs: number): void {
   if (data.doubts?.has(ticker))
     throw stale(
-      `The order book of ${ticker} is in doubt: the venue's stream was interrupted, or contradicted itself. Orders are taken again once the book has been read again.`,
+      `The order book of ${ticker} is in doubt: the venue's stream was interrupted or contradicted itself. Orders are accepted again after the book has been read.`,
     );
   const ageMs = nowMs - (data.bookTimes?.get(ticker)?.getTime() ?? nowMs);
   if (ageMs > MAX_TRADING_AGE_MS)
     throw stale(
-      `The order book of ${ticker} is ${Math.floor(ageMs / 1000)} s old; orders are taken on books of at most ${MAX_TRADING_AGE_MS / 1000} s.`,
+      `The order book of ${ticker} is ${Math.floor(ageMs / 1000)} s old. Orders need a book that is at most ${MAX_TRADING_AGE_MS / 1000} s old.`,
     );
 }
 
@@ -106,7 +105,7 @@ function pauseOf({ isTrading, resumesAt, pause, fetchedAt }: MarketData, nowMs: 
 }
 
 const closed = ({ ticker }: ListedMarket, why: string): AppError =>
-  new AppError('market_closed', `${ticker} takes no orders: ${why}.`);
+  new AppError('market_closed', `${ticker} does not accept orders: ${why}.`);
 
 function assertPrice({ priceRanges }: ListedMarket, limitPrice: Micros): void {
   if (limitPrice > 0n && limitPrice < DOLLAR && isOnTick(priceRanges, limitPrice)) return;
@@ -138,7 +137,7 @@ export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedO
   if (isCrossed(whole))
     throw new AppError(
       'price_moved',
-      `The order book of ${order.ticker} is crossed: its best bid is as high as its best ask. It is about to change.`,
+      `The order book of ${order.ticker} is crossed: its best bid is not below its best ask.`,
     );
   const { side, action, limitPrice, rest } = order;
   const reached = rest?.postOnly ? whole : book;
@@ -150,14 +149,12 @@ export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedO
   if (!best) {
     const isTaken = levelsOf(whole, side).length > 0;
     const offers = action === 'buy' ? 'asks' : 'bids';
-    const why = isTaken
-      ? ': your own orders have taken all that stood in the present book'
-      : ' at the moment';
+    const why = isTaken ? ': your own orders have taken all of the current book' : ' at the moment';
     throw new AppError('price_moved', `There are no ${offers} for ${name}${why}.`);
   }
   const offer = action === 'buy' ? 'is offered at' : 'can be sold at';
   throw new AppError(
     'price_moved',
-    `${name} ${offer} ${formatPrice(best.price)} at best (${best.contracts} contracts); the limit is ${formatPrice(limitPrice)}${rest ? ', and the order may only rest' : ''}.`,
+    `${name} ${offer} ${formatPrice(best.price)} at best (${best.contracts} contracts). The limit price is ${formatPrice(limitPrice)}${rest ? ', and the order is post-only' : ''}.`,
   );
 }

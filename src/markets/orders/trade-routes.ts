@@ -95,23 +95,23 @@ const list = defineRoute({
   operationId: 'listTrades',
   summary: 'List trades',
   description:
-    "Every accepted order of the key's Organization, from all its keys and people, newest first, including those that filled nothing. Refused orders are not listed. A test key lists paper trades only.",
+    "All accepted orders of the key's Organization, from all its keys and people, newest first, including orders without fills. Refused orders are not listed. A test key lists only paper trades.",
   query: listTradesSchema,
   responses: {
     200: json('One page.', tradeListSchema),
   },
   examples: [
-    { name: 'list', summary: 'All there are', request: {}, answer: { trades: [stored], nextCursor: null } },
+    { name: 'list', summary: 'All trades', request: {}, answer: { trades: [stored], nextCursor: null } },
     {
       name: 'ofMarket',
-      summary: 'Live trades of one market, of which there are none',
+      summary: 'Live trades of a market, with no results',
       request: { query: { ticker: trade.ticker, mode: 'live' } },
       answer: { trades: [], nextCursor: null },
     },
     invalidExample('A page of more than 100', { query: { limit: '101' } }),
     problemExample('live_trading_disabled', {
       summary: 'Live trading, with a test key',
-      detail: 'A test key reads paper trading only. Live needs a live key.',
+      detail: 'A test key can read only paper trading. Use a live key for live trading.',
       request: { credential: 'testKey', query: { mode: 'live' } },
     }),
   ],
@@ -136,7 +136,7 @@ const one = defineRoute({
   operationId: 'getTrade',
   summary: 'Read one trade',
   description:
-    'The outcome of an order. For a live order that is `pending`, ask again until `finishedAt` is set. A test key sees paper trades only.',
+    'The outcome of an order. For a `pending` live order, repeat the request until `finishedAt` is set. A test key can read only paper trades.',
   params,
   responses: { 200: json('The trade.', tradeAnswerSchema) },
   examples: [
@@ -162,24 +162,24 @@ const cancel = defineRoute({
   operationId: 'cancelOrder',
   summary: 'Cancel an order',
   description: `
-Removes what is not filled yet from the book. The answer is the trade as it is then, even if it had already ended: **a fill that crossed the cancellation is included.**
+Removes the unfilled contracts from the book. The response is the trade at that time, even if it had already ended. **It includes a fill that crossed the cancellation.**
 
-A paper order is first filled by what was printed up to the cancellation. A live one is cancelled at the venue, whose answer is final. While that is not known, or the prints cannot be read,
-the trade stays \`resting\` with a \`reason\` that says so; its end follows, and asking again changes nothing.
+A paper order is first filled by the trades up to the cancellation. A live order is cancelled at the venue, whose response is final. While the venue's response or the market's trades are unknown,
+the trade stays \`resting\` with a \`reason\`, and ends later. Repeating the request changes nothing.
 `.trim(),
   params,
   responses: { 200: json('The trade.', tradeAnswerSchema) },
   examples: [
     {
       name: 'cancelled',
-      summary: 'Nothing of it was filled',
+      summary: 'Nothing was filled',
       ...rests,
       request: toIt,
       answer: { trade: cancelled },
     },
     {
       name: 'repeated',
-      summary: 'Once more: it stays as it ended',
+      summary: 'Again: nothing changes',
       ...rests,
       before: [toIt],
       request: toIt,
@@ -201,9 +201,9 @@ const decrease = defineRoute({
   operationId: 'decreaseOrder',
   summary: 'Decrease an order',
   description: `
-Reduces the contracts still to be filled. The order keeps its place in the queue. Its \`contracts\` become what was filled plus what remains; cash reserved for the rest is released.
+Reduces the contracts that can still be filled. The order keeps its place in the queue. Its \`contracts\` become the filled plus the remaining contracts; cash reserved for the rest is released.
 
-The same request again changes nothing. More than may still be filled is refused: to buy more, place another order.
+The same request again changes nothing. A larger number is refused; to buy more, place another order.
 `.trim(),
   params,
   body: { schema: decreaseSchema, maxBytes: MAX_BODY_BYTES },
@@ -218,16 +218,16 @@ The same request again changes nothing. More than may still be filled is refused
     },
     {
       name: 'toNothing',
-      summary: 'To nothing, which cancels it',
+      summary: 'To 0, which cancels it',
       ...rests,
       request: { ...toIt, body: { remainingContracts: 0 } },
       answer: { trade: cancelled },
     },
     problemExample('invalid_request', {
-      summary: 'To more than may still be filled',
+      summary: 'To more than can still be filled',
       ...rests,
       at: '/remainingContracts',
-      detail: 'must be at most 40, as many as may still be filled',
+      detail: 'must be at most 40, the number that can still be filled',
       request: { ...toIt, body: { remainingContracts: 50 } },
     }),
     { ...noSuchTrade, request: { ...noSuchTrade.request, body: { remainingContracts: 10 } } },

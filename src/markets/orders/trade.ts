@@ -16,7 +16,7 @@ export function requireLiveKey({ livemode }: { livemode: boolean }, mode: TradeM
   if (mode === 'live' && !livemode)
     throw new AppError(
       'live_trading_disabled',
-      'A test key reads paper trading only. Live needs a live key.',
+      'A test key can read only paper trading. Use a live key for live trading.',
     );
 }
 

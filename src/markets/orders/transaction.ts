@@ -139,10 +139,10 @@ function outcomeOf(
       reason: `${missed}The book held ${filled} of ${contracts} contracts at the limit price or better; the rest was cancelled.`,
     };
   if (rest?.postOnly)
-    return { status: 'cancelled', reason: 'It would have traded when it arrived, and may only rest.' };
+    return { status: 'cancelled', reason: 'The order is post-only and would have filled on arrival.' };
   const reason =
     timeInForce === 'fill_or_kill'
-      ? `The book does not hold all ${contracts} contracts at the limit price or better, and the order was to be filled whole or not at all.`
+      ? `The book does not have all ${contracts} contracts at the limit price or better, and the order is fill or kill.`
       : 'Nothing was filled.';
   return { status: 'cancelled', reason: missed + reason };
 }
@@ -153,7 +153,7 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
   const order: OrderRow = {
     ...newOrder(accepted),
     status: 'pending',
-    reason: 'Sent to the venue; its answer is not known yet.',
+    reason: 'Sent to the venue. Its response is not known yet.',
     reserved,
     sentAt: at,
   };
@@ -316,7 +316,7 @@ export async function findRepeat(orm: Orm, input: OrderInput): Promise<PlacedOrd
   if (found.order.requestHash !== requestHash(input))
     throw new AppError(
       'idempotency_conflict',
-      'This idempotency key was used for another order. Give each order its own key.',
+      'This idempotency key was used for another order. Use a new key for each order.',
     );
   return { trade: toTrade(found.order, found.fills), isRepeat: true };
 }

@@ -48,7 +48,7 @@ export function readSettlementCursor(cursor: string | undefined): SettlementEven
   return { at, ticker, n: Number(n) };
 }
 
-const unknownCursor = () => fieldError('cursor', 'is not a cursor that this list returned');
+const unknownCursor = () => fieldError('cursor', 'is not a cursor from this list');
 
 export const MARKETS_PATH = '/dashboard/markets';
 export const SCORES_PATH = '/dashboard/scores';

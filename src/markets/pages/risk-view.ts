@@ -33,7 +33,7 @@ const guides: { name: keyof RiskLimits; label: string; note: string }[] = [
   {
     name: 'priceCollar',
     label: 'Price collar',
-    note: 'How far a limit price may go beyond the best price in the book.',
+    note: 'The maximum distance of a limit price beyond the best price in the book.',
   },
 ];
 

@@ -61,7 +61,7 @@ export function createPortfolioHistory(deps: PortfolioDeps & { log: Logger }) {
   const { orm } = deps.db;
   const tryToRecordPoint = (account: Account): Promise<void> =>
     recordPoint(deps, account).catch((error: unknown) =>
-      deps.log.warn({ err: error, ...account }, 'a point of the portfolio’s history was not written'),
+      deps.log.warn({ err: error, ...account }, 'a point of the portfolio’s history could not be written'),
     );
   return {
     /** Adds a point for one account. Never rejects: a missing point is no reason to repeat the caller's work. */

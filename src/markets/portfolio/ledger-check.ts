@@ -14,7 +14,7 @@ const amount = (problem: Pick<LedgerProblem, 'rule'>, value: string | null): str
 
 export function ledgerText(problems: readonly LedgerProblem[]): string {
   if (problems.length === 0)
-    return 'The ledger agrees: with every account, position, order, fill and settlement.';
+    return 'The ledger agrees with every account, position, order, fill and settlement.';
   const ruleNames = [...new Set(problems.map(({ rule }) => rule))];
   return ruleNames.flatMap((rule) => section(problems.filter((problem) => problem.rule === rule))).join('\n');
 }

@@ -10,7 +10,7 @@ export const portfolioQuerySchema = z.strictObject({
   mode: z
     .enum(tradeModes, 'must be paper or live')
     .optional()
-    .describe('`paper` if left out. The two are apart in everything.'),
+    .describe('Default: `paper`. The two modes are completely separate.'),
 });
 
 const dollarsField = (description: string) =>
@@ -29,30 +29,30 @@ const positionSchema = z
     label: z.string().describe('The bracket, in °F.'),
     side: z.enum(['yes', 'no']),
     contracts: contractsField('Contracts of `side` held.'),
-    averagePrice: dollarsField('What a contract was bought for on average, without fees.'),
-    cost: dollarsField('What the contracts were bought for, without fees.'),
+    averagePrice: dollarsField('The average purchase price of a contract, without fees.'),
+    cost: dollarsField('The purchase cost of the contracts, without fees.'),
     liquidationValue: dollarsField(
-      'What they could be sold for now, after fees; `null` while there is no market data.',
+      'The proceeds of selling them now, after fees; `null` without market data.',
     ).nullable(),
     liquidationFees: dollarsField("The venue's fee for that sale."),
     valuation: z
       .enum(['book', 'expected', 'closed', 'not_listed', 'unknown'])
       .describe(
-        '`book`: sold into the bids that stand there now. `expected`: a result is named that is not final yet, or not booked yet, and it stands. `closed`: no orders and no result. `not_listed`: no longer shown by the venue. `unknown`: no market data.',
+        '`book`: sold into the current bids. `expected`: by a result that is not final or not booked yet. `closed`: no orders and no result. `not_listed`: no longer listed by the venue. `unknown`: no market data.',
       ),
-    unsellableContracts: contractsField('Contracts without bids now. They are valued at nothing.'),
-    unrealisedPnl: dollarsField('`liquidationValue` less `cost`.').nullable(),
-    realisedPnl: dollarsField('Over the whole life of the position, fees apart.'),
-    fees: dollarsField('Paid for it, over its whole life.'),
+    unsellableContracts: contractsField('Contracts without bids now. Their value is 0.'),
+    unrealisedPnl: dollarsField('`liquidationValue` minus `cost`.').nullable(),
+    realisedPnl: dollarsField('Over the whole life of the position, without fees.'),
+    fees: dollarsField('Fees over the whole life of the position.'),
     status: z
       .enum(marketStatuses)
       .nullable()
-      .describe("The market's state; `null` where the venue does not show it."),
+      .describe("The market's state; `null` if the venue does not show it."),
     settlement: z
       .object({
         state: z.string(),
         value: dollarsField(
-          'What a YES contract pays. Between nothing and a dollar it is a last fair price, where no data came; NO pays the rest.',
+          'The payout of a YES contract. A value between 0 and a dollar is a last fair price, used without data; NO pays the rest.',
         ).nullable(),
         temperature: z
           .number()
@@ -61,12 +61,10 @@ const positionSchema = z
         source: z
           .string()
           .nullable()
-          .describe(
-            'Who reports it, by the rules of the day; `null` where they do not say it in a way that is understood.',
-          ),
+          .describe('The settlement source according to the rules; `null` if they cannot be interpreted.'),
       })
       .nullable()
-      .describe("The venue's latest settlement of the market, if there is one."),
+      .describe("The venue's latest settlement of the market, if any."),
     openedAt: timeField('When the first contract was bought.'),
     updatedAt: timeField('When it last changed.'),
   })
@@ -76,7 +74,7 @@ const eventSchema = z
   .object({
     eventTicker: z.string(),
     cost: dollarsField('The total cost of the positions of the event.'),
-    worstCase: dollarsField('Profit or loss in the worst outcome: payout less cost, without fees.'),
+    worstCase: dollarsField('Profit or loss in the worst outcome: payout minus cost, without fees.'),
     bestCase: dollarsField('Profit or loss in the best outcome.'),
     outcomes: z
       .array(
@@ -85,20 +83,20 @@ const eventSchema = z
             .string()
             .nullable()
             .describe(
-              'The bracket that wins; of an hour the highest threshold that is passed. `null`: another one, or none.',
+              'The winning bracket; for an hour, the highest threshold passed. `null`: another bracket, or none.',
             ),
-          payout: dollarsField('What the positions pay then.'),
-          result: dollarsField('Payout less cost.'),
+          payout: dollarsField('The payout of the positions.'),
+          result: dollarsField('Payout minus cost.'),
         }),
       )
       .describe(
-        'Every way the day or the hour can end, from cold to warm. Where it is not known how the markets go together: the worst and the best.',
+        'All outcomes of the day or hour, from cold to warm. If the relation between the markets is unknown: the worst and the best outcome.',
       ),
   })
   .meta({
     id: 'EventExposure',
     description:
-      'The positions of one event. They are netted: exactly one bracket of a day wins, and every threshold that an hour passes.',
+      'The positions of one event, netted: exactly one bracket of a day wins, and for an hour every threshold passed.',
   });
 
 const openOrderSchema = z
@@ -107,14 +105,14 @@ const openOrderSchema = z
     ticker: z.string(),
     side: z.enum(['yes', 'no']),
     action: z.enum(['buy', 'sell']),
-    contracts: contractsField('As ordered, or as decreased since.'),
+    contracts: contractsField('Contracts ordered, or the number after a decrease.'),
     filledContracts: contractsField('Contracts filled.'),
-    status: z.enum(['pending', 'resting']).describe('On the way to the venue, or in the book.'),
+    status: z.enum(['pending', 'resting']).describe('Sent to the venue, or in the book.'),
     queueAhead: contractsField(
-      'For a resting paper order: contracts ahead of it, where that is known; else `null`.',
+      'For a resting paper order: the contracts ahead of it, if known; otherwise `null`.',
     ).nullable(),
-    limitPrice: dollarsField('The worst price to trade at.'),
-    reserved: dollarsField('Cash reserved for what may still be filled.'),
+    limitPrice: dollarsField('The limit price.'),
+    reserved: dollarsField('Cash reserved for the contracts that can still be filled.'),
     createdAt: timeField('When it was placed.'),
   })
   .meta({ id: 'OpenOrder' });
@@ -124,25 +122,23 @@ const portfolioSchema = z
     mode: z.enum(tradeModes),
     cash: dollarsField('Cash, including what is reserved.'),
     reserved: dollarsField('Kept for open orders.'),
-    available: dollarsField('`cash` less `reserved`: what may be spent.'),
-    equity: dollarsField('`cash` and `liquidationValue`; `null` while that is.').nullable(),
-    liquidationValue: dollarsField('The sum over the positions; `null` while one of them is.').nullable(),
-    cost: dollarsField('What the open positions were bought for, without fees.'),
-    realisedPnl: dollarsField('Since the account was opened, fees apart.'),
-    unrealisedPnl: dollarsField('`liquidationValue` less `cost`.').nullable(),
+    available: dollarsField('`cash` minus `reserved`.'),
+    equity: dollarsField('`cash` plus `liquidationValue`; `null` if that is `null`.').nullable(),
+    liquidationValue: dollarsField('The sum over the positions; `null` if one of them is `null`.').nullable(),
+    cost: dollarsField('The purchase cost of the open positions, without fees.'),
+    realisedPnl: dollarsField('Since the account was opened, without fees.'),
+    unrealisedPnl: dollarsField('`liquidationValue` minus `cost`.').nullable(),
     fees: dollarsField('Since the account was opened.'),
-    deposits: dollarsField('Deposits less withdrawals.'),
+    deposits: dollarsField('Deposits minus withdrawals.'),
     transfers: dollarsField(
-      'Of a live account: transfers from other exchange shards of the venue less those to them. They are neither deposits nor profits.',
+      'For a live account: transfers from other exchange shards of the venue minus transfers to them. They are neither deposits nor profits.',
     ),
-    positions: z.array(positionSchema).describe('Open ones, by station, day and bracket; 500 at most.'),
-    isCut: z
-      .boolean()
-      .describe('True if there are more positions than that: the others count as worth nothing.'),
+    positions: z.array(positionSchema).describe('Open positions by station, day and bracket; at most 500.'),
+    isCut: z.boolean().describe('True if there are more positions; the others are valued at 0.'),
     events: z.array(eventSchema),
     openOrders: z
       .array(openOrderSchema)
-      .describe('Oldest first, 100 at most: orders in the book, or on their way to the venue.'),
+      .describe('Orders in the book or sent to the venue, oldest first, at most 100.'),
     openOrderCount: z.int(),
   })
   .meta({ id: 'Portfolio' });
@@ -153,10 +149,10 @@ export const portfolioAnswerSchema = z
     venue: reconciliationSchema
       .nullish()
       .describe(
-        'In live mode: how the account compares with the venue’s, and what others did with it. `null` if the Organization does not trade live here.',
+        'In live mode: the comparison with the venue’s account, and other activity on it. `null` if the Organization does not trade live here.',
       ),
     asOf: timeField(
-      'When the market data used for the valuation was fetched; `null` while there is none.',
+      'When the market data used for the valuation was fetched; `null` without market data.',
     ).nullable(),
     ageSeconds: z.int().nullable(),
     stale: z.boolean().describe('True if the market data is older than 30 seconds, or missing.'),

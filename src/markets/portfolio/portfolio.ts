@@ -91,7 +91,7 @@ export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapsh
     openedAt: account?.openedAt ?? null,
     cash,
     reserved: pending.reserved,
-    /** Deposits less withdrawals. The ledger's five accounts sum to zero, so this follows from the others. */
+    /** Deposits minus withdrawals. The ledger's five accounts sum to zero, so this follows from the others. */
     deposits: cash + sums.cost + sums.fees - sums.realised - transfers,
     /** Net transfers from the venue's other exchange shards. Money there still belongs to the Organization but cannot be spent here. */
     transfers,

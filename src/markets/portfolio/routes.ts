@@ -51,17 +51,17 @@ export const portfolioRoutes = [
 The Organization's cash, open positions, and profit and loss. The first request opens the paper account with its play money (\`PAPER_CASH\` of the service's configuration); a live
 account is as booked from the venue.
 
-**Value.** \`liquidationValue\` is what the positions could be turned into at this moment: each is sold into the whole depth of the bids of its side, after the taker's fee with its roundings. Contracts that
-have no bids (\`unsellableContracts\`) count as nothing. It is not the middle between bid and ask, at which no trade happens. What the Organization's own paper orders have just taken from the book is not deducted: it
-returns with the venue's next book. Where a market has ended, \`valuation\` says what the value rests on.
+**Value.** \`liquidationValue\` is the proceeds of selling all positions now into the full depth of the bids, after the taker's fee and rounding. Contracts without
+bids (\`unsellableContracts\`) count as 0. It is not the mid price, at which no trade happens. Contracts that the Organization's own paper orders just took from the book are not deducted; they
+return with the venue's next book. For a market that has ended, \`valuation\` names the basis of the value.
 
-**Profit and loss** is without fees; \`fees\` stand apart. \`deposits + transfers + realisedPnl + unrealisedPnl − fees = equity\`, to the millionth.
+**Profit and loss** excludes fees; \`fees\` are separate. \`deposits + transfers + realisedPnl + unrealisedPnl − fees = equity\`, to the millionth.
 
-**Events.** Exactly one bracket of a day wins, and every threshold of an hour that is passed, so the positions of an event are netted: \`worstCase\` is what they make in the worst of its outcomes. A void market, which gives back what was paid, is not among them.
+**Events.** Exactly one bracket of a day wins, and for an hour every threshold passed, so the positions of an event are netted: \`worstCase\` is their profit or loss in the worst outcome. A void market, which refunds the cost, is not included.
 
 A test key reads paper portfolios only.
 
-Money is as of this request. The marks are as of \`asOf\`; without any market data they are \`null\`, \`sources\` says why, and the rest is answered all the same.
+Cash is as of this request, and marks are as of \`asOf\`. Without market data the marks are \`null\`, \`sources\` shows why, and the other fields are still returned.
 `.trim(),
     credential: 'apiKey',
     scope,
@@ -73,7 +73,7 @@ Money is as of this request. The marks are as of \`asOf\`; without any market da
     examples: [
       {
         name: 'newAccount',
-        summary: 'Nothing was traded yet, and the market data is on its way',
+        summary: 'No trades yet, and no market data yet',
         circumstance: 'no_market_data',
         request: {},
         answer: {
@@ -93,7 +93,7 @@ Money is as of this request. The marks are as of \`asOf\`; without any market da
       invalidExample('A mode that does not exist', { query: { mode: 'test' } }),
       problemExample('live_trading_disabled', {
         summary: 'Live trading, with a test key',
-        detail: 'A test key reads paper trading only. Live needs a live key.',
+        detail: 'A test key can read only paper trading. Use a live key for live trading.',
         request: { credential: 'testKey', query: { mode: 'live' } },
       }),
     ],

@@ -6,12 +6,12 @@ export const errorGuide: ErrorGuide = {
   },
   entitlement_read_only: {
     meaning:
-      'On an order: the Organization may read markets and close what it holds, and this order would open or enlarge a position.',
+      'On an order: the Organization may read markets and close positions, and this order would open or increase a position.',
     remedy: 'On an order: ask for trading access to markets.',
   },
   live_trading_disabled: {
     meaning:
-      'A live order needs a live key, the live switch of the server, the Organization named in its configuration, and a market whose subject is certain. One of them is missing.',
+      "A live order needs a live key, the server's live switch, the Organization named in the server's configuration, and a market whose subject is certain. One of these is missing.",
     remedy: 'Trade with `"mode": "paper"`, or ask the operator of the service.',
   },
   unknown_station: {
@@ -25,29 +25,29 @@ export const errorGuide: ErrorGuide = {
   market_closed: {
     meaning:
       'The market does not take orders: it is closed or not open yet, or the venue has paused trading.',
-    remedy: '`status` and `closeTime` of the market say until when it can be traded.',
+    remedy: "Check the market's `status` and `closeTime`.",
   },
   insufficient_funds: {
     meaning: 'The account does not have enough cash for the order at its limit price, fee included.',
     remedy: 'Order less, or sell something. `GET /portfolio` shows what is available.',
   },
   insufficient_position: {
-    meaning: 'The account does not hold the contracts to be sold.',
-    remedy: 'Sell at most what is held. To bet against an outcome, buy the other side.',
+    meaning: 'The account does not hold the contracts to sell.',
+    remedy: 'Sell at most the contracts held. To bet against an outcome, buy the other side.',
   },
   risk_limit: {
     meaning:
-      'A risk limit, the kill switch or a check of the data stopped the order. `detail` begins with its name, and gives its value and what was requested. The names: `halt`, `reduce_only`, `data_age`, `clock_skew`, `data_source`, `exchange_paused`, `not_held`, `max_order_contracts`, `price_collar`, `max_open_orders`, `max_order_cost`, `max_position_contracts`, `max_event_loss`, `max_daily_loss`, and `unknown_state` where something cannot be computed.',
+      'A risk limit, the kill switch or a data check stopped the order. `detail` begins with its name and has its value and the requested amount. The names: `halt`, `reduce_only`, `data_age`, `clock_skew`, `data_source`, `exchange_paused`, `not_held`, `max_order_contracts`, `price_collar`, `max_open_orders`, `max_order_cost`, `max_position_contracts`, `max_event_loss`, `max_daily_loss`, and `unknown_state` if a check cannot be computed.',
     remedy:
-      'Order within the limit. Limits are set by the operator of the service; the kill switch also by owners and admins.',
+      'Order within the limit. The operator of the service sets the limits; owners and admins can also set the kill switch.',
   },
   price_moved: {
-    meaning: 'The order book has nothing at the limit price or better.',
+    meaning: 'The order book has no contracts at the limit price or better.',
     remedy: 'Read the book again and decide at the current price.',
   },
   market_data_unavailable: {
     meaning: 'No market data has been loaded since the service started.',
-    remedy: 'Try again. `/readyz` and `sources` say what is missing.',
+    remedy: 'Try again later. `/readyz` and `sources` show what is missing.',
   },
   market_data_stale: {
     meaning: 'The market data is too old to trade on.',

@@ -90,11 +90,11 @@ export function checkAccess({
 }: OrderFacts): RiskRefusal | undefined {
   const check = 'market_access';
   if (access === 'none') {
-    const detail = 'The Organization has no access to markets. The operator of this service can give it.';
+    const detail = 'The Organization has no access to markets. Ask the operator of this service for access.';
     return { check, code: 'entitlement_required', detail };
   }
   if (access === 'trade' || isReducing) return undefined;
-  const detail = `The Organization may read markets and close what it holds. This order would ${describe(order)}, of which ${closable} can close what is held.`;
+  const detail = `The Organization can read markets and close positions only. This order would ${describe(order)}, of which ${closable} would close a position.`;
   return { check, code: 'entitlement_read_only', detail };
 }
 
@@ -114,13 +114,13 @@ export function checkSwitches({
   if (halting)
     return refuse(
       'halt',
-      `${ownerNames[halting]} is at halt${because(switches[halting].reason)}. No order passes.`,
+      `${ownerNames[halting]} is at halt${because(switches[halting].reason)}. No orders are accepted.`,
     );
   const reducing = switchOwners.find((owner) => switches[owner].state === 'reduce_only');
   if (!reducing || isReducing) return undefined;
   return refuse(
     'reduce_only',
-    `${ownerNames[reducing]} is at reduce_only${because(switches[reducing].reason)}. This order would ${describe(order)}, of which ${closable} can close what is held.`,
+    `${ownerNames[reducing]} is at reduce_only${because(switches[reducing].reason)}. This order would ${describe(order)}, of which ${closable} would close a position.`,
   );
 }
 
@@ -140,14 +140,14 @@ export function checkData({ input: { snapshot, at } }: CandidateOrder): RiskRefu
   if (clockSkewMs !== undefined && Math.abs(clockSkewMs) > MAX_CLOCK_SKEW_MS)
     return refuse(
       'clock_skew',
-      `the venue's clock and ours are ${seconds(Math.abs(clockSkewMs))} apart, the limit is ${seconds(MAX_CLOCK_SKEW_MS)}.`,
+      `the venue's clock and the server's are ${seconds(Math.abs(clockSkewMs))} apart, the limit is ${seconds(MAX_CLOCK_SKEW_MS)}.`,
     );
   const source = snapshot.sources.find(({ part }) => part === 'markets');
   // A failing source is judged by the age of its last data; a source with unexpected answers is not trusted.
   if (source?.state !== 'ok' && source?.state !== 'failing')
     return refuse(
       'data_source',
-      `the market data cannot be trusted at the moment: the source is ${source?.state ?? 'not known'}.`,
+      `the market data cannot be trusted: the source is ${source?.state ?? 'not known'}.`,
     );
   if (!isTrading) return refuse('exchange_paused', 'the exchange has paused trading.');
   return undefined;

@@ -109,7 +109,7 @@ const toFields = ({ state, reason }: SwitchInput) => ({ state, reason });
 
 function requireReason({ state, reason }: SwitchInput): void {
   if (state === 'open' || reason !== null) return;
-  const detail = 'is required, unless the state is open';
+  const detail = 'is required unless the state is open';
   const place = { pointer: '/reason', code: 'invalid_request' as const, detail };
   throw new AppError('invalid_request', `/reason ${detail}`, { errors: [place] });
 }

@@ -175,7 +175,7 @@ function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock
       return found;
     } catch (error) {
       signal.throwIfAborted();
-      log.warn({ err: error, markets: tickers.length }, 'the venue could not be asked about settled markets');
+      log.warn({ err: error, markets: tickers.length }, 'settled markets could not be read from the venue');
       return [];
     }
   }
@@ -258,7 +258,7 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
       await onMoved(account);
     } catch (error) {
       report.failed++;
-      log.error({ err: error, ...account }, 'an account could not be settled; it is tried again');
+      log.error({ err: error, ...account }, 'an account could not be settled; the job tries again');
     }
   }
 

@@ -86,7 +86,7 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
       const ended = Promise.allSettled(running)
         .then(() => lease.release())
         .catch((error: unknown) => {
-          log.warn({ err: error }, 'the lease of the settlement could not be given back: it expires');
+          log.warn({ err: error }, 'the lease of the settlement could not be returned; it will expire');
         });
       const late = new Promise<void>((resolve) => setTimeout(resolve, STOP_MS).unref());
       await Promise.race([ended, late]);

@@ -103,7 +103,7 @@ function forecast(
   try {
     return model({ source: forecastSource, weather, events, fits: calibration.fits, at });
   } catch (error) {
-    log.error({ err: error }, 'the forecast could not be made: the last one is kept');
+    log.error({ err: error }, 'the forecast could not be computed; the previous one is kept');
     return before?.forecasts ?? new Map();
   }
 }

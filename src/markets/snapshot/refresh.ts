@@ -108,7 +108,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
       publish(snapshot);
       metrics.snapshotTime.set(data.fetchedAt.getTime() / 1000);
     } catch (error) {
-      log.error({ err: error }, 'a snapshot could not be made: the last one is kept');
+      log.error({ err: error }, 'a snapshot could not be built; the previous one is kept');
     }
   }
 

@@ -78,13 +78,13 @@ export function createSourcePart<T extends { fetchedAt: Date; notes?: readonly V
       const startedAt = performance.now();
       try {
         data = await read();
-        if (state.failingSince) log.info({ source: source.name, part }, 'the source answers again');
+        if (state.failingSince) log.info({ source: source.name, part }, 'the source responds again');
         const { fetchedAt, notes = [] } = data;
         state = { ...state, state: 'ok', fetchedAt, failingSince: null, problem: null, notes };
         showNotes();
       } catch (error) {
         if (stopping.aborted) return;
-        log.warn({ err: error, source: source.name, part }, 'a source failed: its last good data is kept');
+        log.warn({ err: error, source: source.name, part }, 'a source failed; its last good data is kept');
         state = failed(state, error, new Date(clock.now()));
       }
       metrics.refreshes.inc({ part, outcome: state.state });

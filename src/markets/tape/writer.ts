@@ -91,7 +91,7 @@ export function createTapeWriter({
     if (tape && !(await isStillThere(file, tape))) throw new Error('the tape was moved away or emptied');
     tape ??= await begin(file, header);
     await addTo(tape, text);
-    if (isFailing) log.info({ file }, 'the tape is written again');
+    if (isFailing) log.info({ file }, 'the tape can be written again');
     isFailing = false;
   }
 
@@ -100,7 +100,7 @@ export function createTapeWriter({
     isShared = problem instanceof SharedTapeError;
     if (isShared) log.error({ file }, 'another process writes this tape: nothing more is taped here');
     else if (!isFailing)
-      log.error({ err: problem, file }, 'the tape cannot be written: refreshes are missing on it');
+      log.error({ err: problem, file }, 'the tape cannot be written; refreshes will be missing from it');
     isFailing = true;
     last = undefined;
     const failed = tape;
@@ -113,7 +113,8 @@ export function createTapeWriter({
       if (isShared) return;
       if (waiting >= MAX_WAITING) {
         last = undefined;
-        if (!isFailing) log.error({ file }, 'the disk is too slow for the tape: refreshes are missing on it');
+        if (!isFailing)
+          log.error({ file }, 'the disk is too slow for the tape; refreshes will be missing from it');
         isFailing = true;
         return;
       }

@@ -268,7 +268,7 @@ function createNoteLogger(log: Logger): (found: readonly VenueNote[]) => void {
       const key = `${note.kind} ${note.name}`;
       if (logged.has(key) || note.kind === 'unknown_kind') continue;
       if (logged.size < 1_000) logged.add(key);
-      log.warn(note, 'the venue says something that is not understood');
+      log.warn(note, 'a response of the venue could not be understood');
     }
   };
 }

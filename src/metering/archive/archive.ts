@@ -197,13 +197,13 @@ export async function readBack(
   const path = join(dir, archive.file);
   const reading = await readArchive(path, { skip: deleted, chunkSize, onProduct, onEvents });
   if (reading.sha256 !== archive.sha256) throw new ArchiveError(`${archive.file} was changed.`);
-  requireSame(
-    `${archive.file} does not hold what was recorded of it`,
-    byMetric(reading.sums),
-    byMetric(recorded),
-  );
+  requireSame(`${archive.file} does not match its recorded sums`, byMetric(reading.sums), byMetric(recorded));
   if (deleted === 0)
-    requireSame(`${archive.file} does not add up to the totals`, byMetric(reading.sums), byMetric(totals));
+    requireSame(
+      `the events in ${archive.file} do not add up to the totals`,
+      byMetric(reading.sums),
+      byMetric(totals),
+    );
   return reading.chunks;
 }
 
@@ -251,7 +251,7 @@ function requireSame(
   if (name === undefined) return;
   const text = (sum: Sum | undefined) => (sum ? `${sum.quantity} in ${sum.events} events` : 'nothing');
   throw new ArchiveError(
-    `${problem}: ${name} is ${text(actual.get(name))}, and ${text(expected.get(name))} was expected.`,
+    `${problem}: ${name} is ${text(actual.get(name))}, but ${text(expected.get(name))} was expected.`,
   );
 }
 
@@ -276,7 +276,7 @@ function deleteChunk({ orm, clock }: ArchiveDeps, month: OpenMonth, chunk: Chunk
     const gone = await deleteEvents(tx, month, productId, first, last);
     if (findDifference(new Map(gone.map((sum) => [sum.metric, sum])), sums) !== undefined)
       throw new ArchiveError(
-        `The events from ${first.occurredAt} to ${last.occurredAt} are not those of the file; none of them was deleted.`,
+        `The events from ${first.occurredAt} to ${last.occurredAt} differ from the file. None of them was deleted.`,
       );
     for (const sum of gone) await raiseDeleted(tx, month, { productId, ...sum });
   });
@@ -289,7 +289,7 @@ export class InterruptedError extends Error {
 
 function throwIfInterrupted({ signal }: ArchiveDeps): void {
   if (signal.aborted)
-    throw new InterruptedError('interrupted; started again with the same folder, it continues.');
+    throw new InterruptedError('interrupted. Run it again with the same folder to continue.');
 }
 
 /** Runs a statement, then pauses to leave the database to others. @throws InterruptedError before the statement */

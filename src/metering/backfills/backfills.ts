@@ -79,7 +79,7 @@ export async function stageEvents(
   now: Date,
 ): Promise<Staged> {
   const backfill = known(await lockBackfill(tx, orgId, id));
-  if (backfill.state !== 'open') throw wrongState(backfill.state, 'takes no events');
+  if (backfill.state !== 'open') throw wrongState(backfill.state, 'accepts no events');
   const { good, rejected } = await validate(tx, backfill, batch, now);
   if (rejected.length > 0 && !batch.isLenient) throw toError(rejected);
   const first = new Map<string, StagedEvent>();
@@ -147,13 +147,13 @@ async function validate(tx: Tx, backfill: Backfill, { events, exactQuantities }:
       refuse(
         'occurredAt',
         'timestamp_out_of_range',
-        `The events of ${monthOf(ms).slice(0, 7)} are archived: nothing is added to them.`,
+        `The month ${monthOf(ms).slice(0, 7)} is archived. No events can be added to it.`,
       );
     else if (isDecimalAbove(quantity, product.maxQuantity))
       refuse(
         'quantity',
         'quantity_out_of_range',
-        `An event of the product ${productSlug} counts at most ${product.maxQuantity}.`,
+        `An event of the product ${productSlug} can count at most ${product.maxQuantity}.`,
       );
     else
       good.push({
@@ -274,7 +274,7 @@ function known(backfill: Backfill | undefined): Backfill {
 }
 
 const wrongState = (state: BackfillState, what: string) =>
-  new AppError('backfill_state', `The backfill is ${state}: it ${what}.`);
+  new AppError('backfill_state', `The backfill is ${state}. It ${what}.`);
 
 const audit = (
   tx: Tx,

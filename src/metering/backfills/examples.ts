@@ -41,19 +41,19 @@ export const stepExamples = {
     good: id,
     becomes: 'applying',
     bad: revertedId,
-    detail: 'The backfill is reverted: it cannot be applied.',
+    detail: 'The backfill is reverted. It cannot be applied.',
   },
   revert: {
     good: appliedId,
     becomes: 'reverting',
     bad: id,
-    detail: 'The backfill is open: it cannot be reverted.',
+    detail: 'The backfill is open. It cannot be reverted.',
   },
   discard: {
     good: id,
     becomes: 'discarding',
     bad: appliedId,
-    detail: 'The backfill is applied: it cannot be discarded.',
+    detail: 'The backfill is applied. It cannot be discarded.',
   },
 } as const;
 
@@ -67,13 +67,13 @@ export function stagingProblems() {
       'quantity_out_of_range',
       'quantity',
       1e18,
-      'An event of the product api-calls counts at most 1000000000000000.',
+      'An event of the product api-calls can count at most 1000000000000000.',
     ],
   ] as const;
   return [
     ...wrong.map(([code, field, value, detail]) =>
       problemExample(code, {
-        summary: `An event with another ${field}`,
+        summary: `An event with a different ${field}`,
         at: `/events/0/${field}`,
         index: 0,
         lead: 'Nothing was staged.',
@@ -82,16 +82,16 @@ export function stagingProblems() {
       }),
     ),
     problemExample('backfill_state', {
-      summary: 'One that is not open',
-      detail: 'The backfill is reverted: it takes no events.',
+      summary: 'A backfill that is not open',
+      detail: 'The backfill is reverted. It accepts no events.',
       request: { params: { slug: 'acme', id: revertedId }, body: batch },
     }),
     problemExample('batch_too_large', {
       summary: '501 events (one is shown)',
-      detail: 'A batch holds at most 500 events; this one has 501.',
+      detail: 'A batch can have at most 500 events. This one has 501.',
       request: { params: one, body: { events: repeated(501, () => event) } },
     }),
-    invalidExample('An event without a key', {
+    invalidExample('An event without an idempotency key', {
       params: one,
       body: { events: [{ ...event, idempotencyKey: undefined }] },
     }),

@@ -44,11 +44,11 @@ export const backfillRoutes = [
     operationId: 'openBackfill',
     summary: 'Open a backfill',
     description: `
-For events that are too old to be sent: more than 7 days. They are staged into the backfill in batches of 500 (\`POST …/events\`), looked at (\`GET\`), and then counted (\`POST …/apply\`) like any other
-event. \`npm run send -- FILE --backfill ID\` does the first.
+For events older than 7 days, which are too old to send. Stage them into the backfill in batches of 500 (\`POST …/events\`), review them (\`GET\`), and then count them (\`POST …/apply\`) like any other
+event. \`npm run send -- FILE --backfill ID\` stages a file.
 `.trim(),
     body: newBackfillSchema,
-    responses: { 201: json('It is open.', backfillSchema) },
+    responses: { 201: json('The open backfill.', backfillSchema) },
     good: { params: acme, body },
     examples: [
       {
@@ -57,7 +57,7 @@ event. \`npm run send -- FILE --backfill ID\` does the first.
         request: { params: acme, body },
         answer: { ...shown, id: generated(id), reason: body.reason },
       },
-      invalidExample('An end before its beginning', {
+      invalidExample('An end before the start', {
         params: acme,
         body: { ...body, to: '2025-12-01T00:00:00Z' },
       }),
@@ -83,7 +83,7 @@ event. \`npm run send -- FILE --backfill ID\` does the first.
     examples: [
       {
         name: 'list',
-        summary: 'All of them',
+        summary: 'All backfills',
         request: { params: acme },
         answer: {
           backfills: [
@@ -116,7 +116,7 @@ event. \`npm run send -- FILE --backfill ID\` does the first.
     operationId: 'getBackfill',
     summary: 'Read a backfill',
     description: `
-How far it is, and what it would change (has changed, once it is applied) by product and month. \`repeats\` and \`mismatches\` are as of the staging; what counts is decided when it is applied.
+Its progress, and the changes by product and month that it would make or has made. \`repeats\` and \`mismatches\` are from the time of staging; applying decides which events count.
 `.trim(),
     responses: { 200: json('The backfill.', backfillDetailSchema) },
     examples: [
@@ -149,12 +149,13 @@ How far it is, and what it would change (has changed, once it is applied) by pro
     path: '/operator/usage/backfills/{id}',
     operationId: 'locateBackfill',
     summary: 'Find a backfill by its id',
-    description: 'For those who know only the id, as `npm run send -- FILE --backfill ID` does: whose it is.',
+    description:
+      "Finds the Organization of a backfill by the backfill's id alone. `npm run send -- FILE --backfill ID` uses it.",
     responses: { 200: json('The backfill, and its Organization.', locatedBackfillSchema) },
     examples: [
       {
         name: 'located',
-        summary: 'Whose it is',
+        summary: 'Its Organization',
         request: { params: { id } },
         answer: { organization: 'acme', backfill: shown },
       },
@@ -176,15 +177,15 @@ How far it is, and what it would change (has changed, once it is applied) by pro
     operationId: 'stageBackfillEvents',
     summary: 'Stage events into a backfill',
     description: `
-Takes the body of \`POST /api/usage/events\`, 1 to 500 events with their \`occurredAt\`, which lies in the range of the backfill and more than 7 days back. Nothing is counted yet. All or nothing, unless the
-request says \`Prefer: handling=lenient\`. An event that was staged before is counted as \`deduped\`: without an answer, or after a 5xx, send the batch again as it was. Whether the Organization is entitled to
-the product does not matter here.
+Accepts the body of \`POST /api/usage/events\`: 1 to 500 events whose \`occurredAt\` is in the backfill's range and more than 7 days ago. Nothing is counted yet. All or nothing, unless the
+request has \`Prefer: handling=lenient\`. An already staged event is counted as \`deduped\`. Without a response, or after a 5xx, send the batch again unchanged. The Organization needs no entitlement to
+the product.
 `.trim(),
     headers: z.object({
       Prefer: z
         .string()
         .optional()
-        .meta({ description: '`handling=lenient` stages the good events of a batch.' }),
+        .meta({ description: '`handling=lenient` stages the valid events of a batch.' }),
     }),
     body: usageBatchSchema,
     maxBytes: MAX_BODY_BYTES,
@@ -215,15 +216,15 @@ the product does not matter here.
   stepRoute(
     'apply',
     `
-Counts what is staged, like any other event: totals, hours, limits and reports of the events' own time have it. It runs in the background, some thousand events a second in commits of at most 1,000, also after a
-crash, on whichever instance; \`GET\` tells how far it is. A key that was recorded meanwhile is a repeat and is not counted.
+Counts the staged events like any other events, in the totals, hours, limits and reports of their own time. It runs in the background at some thousand events a second, in commits of at most 1,000 events. After a crash,
+any instance continues it. \`GET\` shows the progress. An idempotency key that was recorded in the meantime is a repeat and is not counted.
 `.trim(),
   ),
   stepRoute(
     'revert',
-    'Takes back what an applied backfill has counted: each of its events is corrected to nothing, whatever it was corrected to before. It runs in the background. The events stay recorded, and their keys used.',
+    'Reverts an applied backfill by correcting each of its events to 0, whatever earlier corrections it has. It runs in the background. The events stay recorded and their keys stay used.',
   ),
-  stepRoute('discard', 'Ends one that is open, and deletes what is staged. It runs in the background.'),
+  stepRoute('discard', 'Ends an open backfill and deletes its staged events. It runs in the background.'),
 ];
 
 /** Repeating a step changes nothing and returns its progress. */
@@ -242,14 +243,14 @@ function stepRoute(step: Step, description: string) {
       { name: step, summary: 'It begins', request, answer: { ...shown, id: good, state: becomes } },
       {
         name: 'again',
-        summary: 'The same once more: nothing changes',
+        summary: 'The same request again: nothing changes',
         before: [request],
         request,
         answer: { ...shown, id: good, state: becomes },
       },
       missing,
       problemExample('backfill_state', {
-        summary: 'In a state that does not allow the step',
+        summary: 'A state that does not allow the step',
         detail,
         request: { params: { slug: 'acme', id: bad } },
       }),

@@ -8,9 +8,9 @@ import { backfillStates } from './table.js';
 export const newBackfillSchema = z
   .strictObject({
     reason: reasonField,
-    from: timeInput.describe('Inclusive: before this no event is staged.'),
+    from: timeInput.describe('Inclusive. Earlier events are refused.'),
     to: timeInput.describe('Exclusive; later than `from`.'),
-    livemode: z.boolean().default(true).describe('Whether the events are live; `true` if left out.'),
+    livemode: z.boolean().default(true).describe('Whether the events are live. Default: `true`.'),
   })
   .refine(({ from, to }) => Date.parse(to) > Date.parse(from), {
     path: ['to'],
@@ -22,7 +22,7 @@ const count = (description: string) => z.int().min(0).describe(description);
 
 export const backfillSchema = z
   .object({
-    id: idField('Its events have it as their `apiKeyId`.'),
+    id: idField('The `apiKeyId` of its events.'),
     state: z.enum(backfillStates),
     reason: z.string(),
     from: timeField('Inclusive.'),
@@ -30,16 +30,16 @@ export const backfillSchema = z
     livemode: z.boolean(),
     progress: z
       .object({
-        done: count('Events that the present or last step has dealt with.'),
-        of: count('Events that are staged.'),
+        done: count('Events processed by the current or last step.'),
+        of: count('Staged events.'),
       })
       .meta({ id: 'BackfillProgress' }),
     createdAt: timeField('When it was opened.'),
-    changedAt: timeField('When the last step was taken, or last made progress.'),
+    changedAt: timeField('When the last step began or made progress.'),
   })
   .meta({
     id: 'Backfill',
-    description: 'Events of more than 7 days ago that are staged, reviewed, and then counted.',
+    description: 'Events older than 7 days that are staged, reviewed and then counted.',
   });
 
 export const locatedBackfillSchema = z
@@ -53,16 +53,16 @@ const changeSchema = z
     month: z.string().regex(/^\d{4}-\d\d$/),
     events: count('Staged.'),
     quantity: exactField('Their sum.'),
-    repeats: count('The number of these already recorded when they were staged: they are not counted again.'),
-    mismatches: count('The number of repeats recorded as a different event.'),
-    countedEvents: count('Counted when it was applied.'),
-    countedQuantity: exactField('Their sum, as it was counted.'),
-    archivedEvents: count('Not counted, because the month was archived meanwhile.'),
+    repeats: count('Staged events that were already recorded. They are not counted again.'),
+    mismatches: count('Repeats that were recorded as a different event.'),
+    countedEvents: count('Events counted when it was applied.'),
+    countedQuantity: exactField('The sum of the counted events.'),
+    archivedEvents: count('Events not counted because their month had been archived.'),
     revertedEvents: count('Taken back.'),
   })
   .meta({
     id: 'BackfillChange',
-    description: 'What it would change, or has changed, for a product in a month.',
+    description: "The change to a product's month that the backfill would make or has made.",
   });
 
 export const backfillDetailSchema = z
@@ -71,29 +71,29 @@ export const backfillDetailSchema = z
     changes: z.array(changeSchema).describe('Ordered by product, metric and month.'),
     mismatches: z
       .array(z.string())
-      .describe('The first 20 idempotency keys that were recorded for another event when they were staged.'),
+      .describe('The first 20 idempotency keys that were already recorded for a different event at staging.'),
   })
   .meta({ id: 'BackfillDetail' });
 
 export const stagedSchema = z
   .object({
-    accepted: count('Events staged now.'),
-    deduped: count('Events whose idempotency key was staged before in this backfill.'),
+    accepted: count('Events staged by this request.'),
+    deduped: count('Events whose idempotency key was already staged in this backfill.'),
     warnings: usageAnswerSchema.shape.warnings.describe(
-      '`duplicate_mismatch` of a key that was staged for another event.',
+      '`duplicate_mismatch` for each key that was already staged for a different event.',
     ),
     rejected: z
       .array(
         z
           .object({
-            index: count('The place in `events`, from 0.'),
+            index: count('The index in `events`, from 0.'),
             code: z.enum(['not_found', 'unknown_metric', 'timestamp_out_of_range', 'quantity_out_of_range']),
             detail: z.string(),
           })
           .meta({ id: 'UnstagedEvent' }),
       )
       .optional()
-      .describe('Only with `Prefer: handling=lenient`.'),
+      .describe('Present only with `Prefer: handling=lenient`.'),
   })
   .meta({
     id: 'StagedEvents',

@@ -22,26 +22,25 @@ import { organizationFlag, runMaintenance } from '../../commands/kit/maintenance
 import { createProgress, duration } from '../../commands/kit/progress.js';
 
 const help = `
-Moves the events of whole months out of the database into files, one for each Organization, month and mode: lines of
-JSON, compressed with gzip, and beside them what they add up to. Totals, hours and charts stay as they are.
+Moves the events of whole months out of the database into files, one per Organization, month and mode: gzipped lines of
+JSON, with their sums beside them. Totals, hours and charts do not change.
 
   npm run archive -- --before 2025-11 --to /mnt/archive     everything up to October 2025
-  npm run archive -- --verify /mnt/archive                  are the files still what they were, and what was counted?
+  npm run archive -- --verify /mnt/archive                  checks that the files are unchanged and match the totals
 
-Each file is read back and compared with the totals and the hours before anything is deleted; then at most 10,000 events go in
-one statement, exactly those of the file. It may run while the service does, and it may be ended at any moment: started
-again with the same folder, it goes on. The embedded database has room for one process, so stop the service first there.
+Each file is read back and compared with the totals and hours before anything is deleted. Each statement then deletes at most
+10,000 events, exactly those in the file. The command can run beside the service, and can be interrupted at any time: run it
+again with the same folder to continue. The embedded database allows one process, so stop the service first.
 
-An event that is gone from the database is not known any more: the same idempotency key, sent again, counts again. So events
-stay for DEDUPE_HORIZON_MONTHS whole months after theirs, and without that setting none is ever deleted. 13 is a good
-value: with it, in November 2026, --before 2025-10 is the latest. Senders must not repeat what is older; a repeat that says
-when it occurred is refused anyway once that is 7 days ago.
+After an event is deleted from the database, its idempotency key is forgotten, so a repeat counts again. Events therefore stay
+for DEDUPE_HORIZON_MONTHS whole months after their month, and are never deleted without that setting. 13 is a good value: in
+November 2026, the latest --before is then 2025-10. Senders must not repeat older events. A repeat with an occurredAt older
+than 7 days is refused in any case.
 
-Environment: DATABASE_URL, of the role that owns the tables, or DATA_DIR for the embedded database; DEDUPE_HORIZON_MONTHS,
+Environment: DATABASE_URL of the role that owns the tables, or DATA_DIR for the embedded database; DEDUPE_HORIZON_MONTHS,
 as for the service.
 
-Exit status: 0 done, 1 a month was left as it was, or a file is not what it should be, 2 it could not be done,
-130 interrupted.`;
+Exit status: 0 done, 1 a month could not be archived or a file is wrong, 2 the command failed, 130 interrupted.`;
 
 /** Events per statement. */
 const CHUNK = 10_000;
@@ -74,15 +73,17 @@ async function run(db: MaintenanceDatabase, flags: Flags, config: Config): Promi
 /** The first day of the first month to keep. @throws CommandError */
 function readBefore(before: string | undefined, horizonMonths: number | undefined): string {
   if (before === undefined)
-    throw new CommandError('say up to which month: --before 2025-11 archives everything up to October 2025.');
+    throw new CommandError(
+      '--before is required. For example, --before 2025-11 archives everything up to October 2025.',
+    );
   if (horizonMonths === undefined)
     throw new CommandError(
-      'DEDUPE_HORIZON_MONTHS is not set, so idempotency keys are remembered for ever and no event may be deleted. Set it for the service and here, 13 say: an event whose month ended longer ago may then be archived, and if its key is sent again, it counts again.',
+      'DEDUPE_HORIZON_MONTHS is not set, so idempotency keys are kept forever and no event may be deleted. Set it for the service and here, for example to 13. Events of older months can then be archived; a repeat of their keys counts again.',
     );
   const first = firstRemembered(horizonMonths, systemClock.now());
   if (`${before}-01` > first)
     throw new CommandError(
-      `the months from ${first.slice(0, 7)} on lie within DEDUPE_HORIZON_MONTHS=${horizonMonths}: repeats of their events must still be recognised. The latest is --before ${first.slice(0, 7)}.`,
+      `the months from ${first.slice(0, 7)} on are within DEDUPE_HORIZON_MONTHS=${horizonMonths}, so their idempotency keys are still needed. The latest possible value is --before ${first.slice(0, 7)}.`,
     );
   return `${before}-01`;
 }
@@ -129,14 +130,14 @@ async function archive(orm: Orm, { dir, before, orgId, rest }: Task): Promise<nu
     progress.stop();
   }
   const seconds = (performance.now() - startedAt) / 1000;
-  if (months === 0) console.log('Nothing to archive: every month up to there is already archived.');
+  if (months === 0) console.log('Nothing to archive. Every month before that is already archived.');
   else
     console.log(
-      `Archived ${formatCount(archived, 'event')} of ${formatCount(months - failures, 'month')} in ${dir}, in ${duration(seconds)}.`,
+      `Archived ${formatCount(archived, 'event')} of ${formatCount(months - failures, 'month')} to ${dir} in ${duration(seconds)}.`,
     );
   if (failures > 0)
     console.error(
-      `archive: ${formatCount(failures, 'month')} left as it was; see above, and npm run reconcile.`,
+      `archive: ${formatCount(failures, 'month')} not archived. See the messages above, and run npm run reconcile.`,
     );
   return failures > 0 ? 1 : 0;
 }
@@ -168,10 +169,10 @@ async function verify(orm: Orm, dir: string, orgId: string | undefined): Promise
     progress.stop();
   }
   if (problems > 0)
-    console.log(`${formatCount(problems, 'file')} of ${files} not as it should be; see above.`);
+    console.log(`${formatCount(problems, 'file')} of ${files} failed the check. See the messages above.`);
   else
     console.log(
-      `${formatCount(files, 'file')} with ${formatCount(events, 'event')}: as they were written, and as they were counted.`,
+      `${formatCount(files, 'file')} with ${formatCount(events, 'event')}: unchanged, and equal to the totals.`,
     );
   return problems > 0 ? 1 : 0;
 }
@@ -190,16 +191,16 @@ function restFlag(value: string): number {
 await runMaintenance<Flags>({
   command: new Command('archive')
     .description('Moves the events of closed months into files.')
-    .option('--before <month>', 'the first month that is kept, like 2025-11', monthFlag)
-    .option('--to <folder>', 'where the files are; left out: `archive` in DATA_DIR')
+    .option('--before <month>', 'the first month to keep, like 2025-11', monthFlag)
+    .option('--to <folder>', 'the folder for the files; default: `archive` in DATA_DIR')
     .option('--org <slug>', 'one Organization only')
     .option(
       '--rest <factor>',
-      'pause after each statement, as a multiple of its duration; 0 where no one waits',
+      'pause after each statement, as a multiple of its duration; 0 if nobody else needs the database',
       restFlag,
       3,
     )
-    .option('--verify <folder>', 'compare the files there with what was counted, and change nothing')
+    .option('--verify <folder>', 'compare the files in this folder with the totals, and change nothing')
     .addHelpText('after', help),
   work: run,
   explain(error) {

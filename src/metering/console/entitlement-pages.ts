@@ -187,7 +187,7 @@ function parseLimits(list: string): UsageLimit[] {
         );
       return { ...found.data[0]!, quantity: toPlainDecimal(quantity, 0) };
     });
-  if (parsed.length > MAX_LIMITS) throw fieldError('limits', `must hold at most ${MAX_LIMITS} limits`);
+  if (parsed.length > MAX_LIMITS) throw fieldError('limits', `must have at most ${MAX_LIMITS} limits`);
   return parsed;
 }
 

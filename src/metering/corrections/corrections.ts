@@ -146,19 +146,19 @@ function planCorrections(
       refuse(
         'idempotencyKey',
         'timestamp_out_of_range',
-        `The event ${idempotencyKey} was received more than ${MAX_AGE_DAYS} days ago: only the operator of this service and owners and admins, on its page, may correct it.`,
+        `The event ${idempotencyKey} was received more than ${MAX_AGE_DAYS} days ago. Only the operator of this service can correct it now, or an owner or admin on the event's page.`,
       );
     else if (!isUnlimited && event.corrections >= MAX_TIMES)
       refuse(
         'idempotencyKey',
         'invalid_request',
-        `The event ${idempotencyKey} was corrected ${formatDecimal(MAX_TIMES)} times: only the operator of this service and owners and admins, on its page, may correct it again.`,
+        `The event ${idempotencyKey} was corrected ${formatDecimal(MAX_TIMES)} times. Only the operator of this service can correct it again, or an owner or admin on the event's page.`,
       );
     else if (isDecimalAbove(quantity, event.maxQuantity))
       refuse(
         'quantity',
         'quantity_out_of_range',
-        `An event of the product ${event.productSlug} counts at most ${event.maxQuantity}.`,
+        `An event of the product ${event.productSlug} can count at most ${event.maxQuantity}.`,
       );
     else {
       const previousQuantity = event.quantity;

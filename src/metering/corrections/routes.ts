@@ -31,15 +31,15 @@ const withChanges = (changed: object) => ({ corrections: [{ ...correction, ...ch
 const result = { idempotencyKey: 'first', previousQuantity: 400, quantity: 40 };
 
 const rules = `
-**An event is a fact, and so is its correction.** The event stays as it was sent, and a repeat of its idempotency key stays a repeat of what was sent. What it counts is moved by the difference, in its own
-hour and month, in the same commit: totals, caps, limits, reports and exports have it when the answer arrives. The number of events does not change, not even with a quantity of 0.
+**A correction does not change the recorded event.** A repeat of the event's idempotency key is still compared with the event as sent. The correction changes the counted quantity in the event's own
+hour and month, in the same commit: totals, caps, limits, reports and exports include it when the response arrives. The number of events stays the same, even with a quantity of 0.
 
-**All or nothing.** If any correction breaks a rule, none is made; \`errors\` lists every one. Corrections of one event in a request follow each other.
+**All or nothing.** If any correction breaks a rule, none is made; \`errors\` lists all of them. Several corrections of one event in a request are applied in order.
 
-**Repeating.** A \`correctionKey\` that was used before is counted as \`deduped\` and changes nothing; with another event, quantity or reason it is \`idempotency_conflict\` (409). Without an answer, or after a
-5xx, send the request again as it was.
+**Retries.** A repeated \`correctionKey\` is counted as \`deduped\` and changes nothing; with another event, quantity or reason it is \`idempotency_conflict\` (409). Without a response, or after a
+5xx, send the request again unchanged.
 
-Events of archived months are no longer here and are \`event_not_found\`, as is a key that was never recorded. Each request that changes something is one entry in the audit log.
+Events of archived months get \`event_not_found\`, like keys that were never recorded. Each request that changes something writes one entry to the audit log.
 `.trim();
 
 const lead = 'Nothing was corrected.';
@@ -55,7 +55,7 @@ const examplesOf = (params?: { slug: string }) => {
     },
     {
       name: 'voided',
-      summary: 'An event that should not have been',
+      summary: 'An event that should not have been recorded',
       request: {
         ...path,
         body: withChanges({ quantity: 0, reason: 'A load test', correctionKey: 'ticket-1202' }),
@@ -64,7 +64,7 @@ const examplesOf = (params?: { slug: string }) => {
     },
     {
       name: 'repeated',
-      summary: 'The same once more',
+      summary: 'The same request again',
       before: [{ ...path, body }],
       request: { ...path, body },
       answer: { applied: 0, deduped: 1, results: [result] },
@@ -87,17 +87,17 @@ const examplesOf = (params?: { slug: string }) => {
       request: { ...path, body: withChanges({ quantity: 30 }) },
     }),
     problemExample('quantity_out_of_range', {
-      summary: 'More than an event may count',
+      summary: 'More than an event can count',
       at: '/corrections/0/quantity',
       index: 0,
       lead,
-      detail: 'An event of the product api-calls counts at most 1000000000000000.',
+      detail: 'An event of the product api-calls can count at most 1000000000000000.',
       request: { ...path, body: withChanges({ quantity: 1e18 }) },
     }),
     invalidExample('No reason', { ...path, body: withChanges({ reason: '' }) }),
     problemExample('batch_too_large', {
       summary: `${MAX_CORRECTIONS + 1} corrections (one is shown)`,
-      detail: `A request takes at most ${MAX_CORRECTIONS} corrections; this one has ${MAX_CORRECTIONS + 1}.`,
+      detail: `A request can have at most ${MAX_CORRECTIONS} corrections. This one has ${MAX_CORRECTIONS + 1}.`,
       request: { ...path, body: { corrections: repeated(MAX_CORRECTIONS + 1, () => correction) } },
     }),
   ];
@@ -114,8 +114,8 @@ export const correctionRoutes = [
     limit: 'usage',
     summary: 'Correct usage events',
     description: `
-Sets what 1 to ${MAX_CORRECTIONS} events of the Organization, in the mode of the key, should have counted. An event may be corrected for ${MAX_AGE_DAYS} days after its receipt
-(\`timestamp_out_of_range\` afterwards) and ${MAX_TIMES.toLocaleString('en')} times (\`invalid_request\`); the operator of the service, and owners and admins on the page of the event, may do it at any time.
+Corrects the quantities of 1 to ${MAX_CORRECTIONS} events of the Organization in the key's mode. An event can be corrected for ${MAX_AGE_DAYS} days after its receipt
+(\`timestamp_out_of_range\` afterwards) and ${MAX_TIMES.toLocaleString('en')} times (\`invalid_request\`). The operator of the service, and owners and admins on the event's page, can correct it at any time.
 
 ${rules}
 `.trim(),
@@ -124,12 +124,12 @@ ${rules}
     examples: [
       ...examplesOf(),
       problemExample('timestamp_out_of_range', {
-        summary: 'An event that was received too long ago',
+        summary: 'An event received too long ago',
         circumstance: 'old_event',
         at: '/corrections/0/idempotencyKey',
         index: 0,
         lead,
-        detail: `The event first was received more than ${MAX_AGE_DAYS} days ago: only the operator of this service and owners and admins, on its page, may correct it.`,
+        detail: `The event first was received more than ${MAX_AGE_DAYS} days ago. Only the operator of this service can correct it now, or an owner or admin on the event's page.`,
         request: { body },
       }),
     ],
@@ -156,7 +156,7 @@ export const operatorCorrectionRoutes = [
     operationId: 'correctCustomerUsage',
     summary: "Correct an Organization's usage events",
     description: `
-Sets what 1 to ${MAX_CORRECTIONS} events, live or test and however old, should have counted.
+Corrects the quantities of 1 to ${MAX_CORRECTIONS} events, live or test and of any age.
 
 ${rules}
 `.trim(),
@@ -182,7 +182,7 @@ ${rules}
 async function readCorrections(req: Request, res: Response): Promise<Correction[]> {
   const { value, text } = await readJsonBody(req, res, MAX_BODY_BYTES);
   const sent = (value as { corrections?: unknown } | null)?.corrections;
-  requireFew(sent, 'A request takes', MAX_CORRECTIONS, 'corrections');
+  requireFew(sent, 'A request can have', MAX_CORRECTIONS, 'corrections');
   const { corrections } = parseInput(correctionsSchema, value);
   const quantities = toExactDecimals(text, 'corrections', 'quantity');
   return corrections.map((one, i) => ({ ...one, quantity: quantities[i]! }));

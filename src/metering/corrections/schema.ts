@@ -23,36 +23,34 @@ export const correctionsSchema = z
               .number('must be a finite number of at least 0')
               .min(0, 'must be a finite number of at least 0')
               .describe(
-                'What the event should have been, an exact decimal of up to 100 digits; 0 voids it. At most what an event of its product may count.',
+                "The correct quantity, an exact decimal of up to 100 digits; 0 voids the event. At most the product's maximum per event.",
               ),
             reason: reasonField,
             correctionKey: text(255).describe(
-              'Names the correction within the Organization, for ever: sent again, it is counted as `deduped` and changes nothing.',
+              'Identifies the correction within the Organization, forever. A repeat is counted as `deduped` and changes nothing.',
             ),
           })
           .meta({ id: 'CorrectionInput' }),
       )
-      .min(1, 'must hold at least one correction')
+      .min(1, 'must have at least one correction')
       .max(MAX_CORRECTIONS),
   })
   .meta({ id: 'UsageCorrections' });
 
 export const correctedSchema = z
   .object({
-    applied: z.int().min(0).describe('Corrections made now.'),
-    deduped: z.int().min(0).describe('Corrections whose key was used before, for the same.'),
+    applied: z.int().min(0).describe('Corrections made by this request.'),
+    deduped: z.int().min(0).describe('Corrections that repeat an earlier one.'),
     results: z
       .array(
         z
           .object({
             idempotencyKey: z.string(),
-            previousQuantity: exactField('What the event counted before.'),
-            quantity: exactField('What it has counted since then.'),
+            previousQuantity: exactField('The quantity before the correction.'),
+            quantity: exactField('The quantity after the correction.'),
           })
           .meta({ id: 'CorrectionResult' }),
       )
-      .describe(
-        'One for each correction, in the order of the request; of a repeat what it did the first time.',
-      ),
+      .describe('One for each correction, in the order of the request. A repeat has its original result.'),
   })
   .meta({ id: 'CorrectionAnswer', description: '`applied` and `deduped` add up to the corrections.' });

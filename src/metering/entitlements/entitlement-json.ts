@@ -36,7 +36,7 @@ export function parseCheck(text: string): Check {
 function validate(value: unknown, text: string): Check {
   const { productSlugs, items } = (value ?? {}) as { productSlugs?: unknown; items?: unknown };
   for (const sent of [productSlugs, items])
-    requireFew(sent, 'A check takes', MAX_SLUGS, sent === items ? 'items' : 'slugs');
+    requireFew(sent, 'A check can have', MAX_SLUGS, sent === items ? 'items' : 'slugs');
   const check = parseInput(entitlementCheckSchema, value);
   if (check.productSlugs) return { slugs: check.productSlugs, quantities: check.productSlugs.map(() => '0') };
   const asked = check.items!;

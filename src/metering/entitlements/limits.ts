@@ -35,7 +35,7 @@ const windowField = z
 const enforcementField = z
   .enum(enforcements)
   .describe(
-    '`block`: checks and reservations beyond it are refused; `warn`: they are not. Events are recorded either way, with a warning.',
+    '`block` refuses checks and reservations beyond the limit; `warn` allows them. Events are recorded in both cases, with a warning.',
   );
 
 export const limitsSchema = z
@@ -51,7 +51,7 @@ export const limitsSchema = z
       })
       .meta({ id: 'LimitInput' }),
   )
-  .max(MAX_LIMITS, `must hold at most ${MAX_LIMITS} limits`);
+  .max(MAX_LIMITS, `must have at most ${MAX_LIMITS} limits`);
 
 export const declaredLimitSchema = z
   .object({ quantity: exactField('Units.'), window: z.string(), enforcement: enforcementField })
@@ -62,18 +62,18 @@ export const limitSchema = z
     quantity: exactField('Units.'),
     window: windowField,
     enforcement: enforcementField,
-    used: exactField('Units of the events in the window, by `occurredAt`.'),
-    held: exactField('Units of the reservations that are held now.'),
+    used: exactField('Units used in the window, by `occurredAt`.'),
+    held: exactField('Units held by reservations now.'),
     remaining: exactField(
-      'What is available to a reservation, never below 0: `quantity` less `used` and `held`, and less events that are dated after now.',
+      'Units available to a reservation, never below 0: `quantity` minus `used`, `held` and events dated in the future.',
     ),
     resetsAt: timeField(
-      'When the calendar window ends. For a rolling window that is used up: when enough usage has left the window for something to remain; `null` if waiting does not help.',
+      'When the calendar window ends. For an exhausted rolling window: when enough usage has left it for something to remain; `null` if waiting does not help.',
     ).nullable(),
   })
   .meta({
     id: 'Limit',
-    description: 'A limit of an entitlement, and its use in the mode of the calling key.',
+    description: 'A limit of an entitlement and its usage in the mode of the calling key.',
   });
 
 export const declaredLimitJson = ({ quantity, window, enforcement }: UsageLimit) => ({
@@ -154,12 +154,12 @@ export const thresholdsSchema = z
   .array(
     z.number(thresholdMessage).int(thresholdMessage).min(1, thresholdMessage).max(1_000, thresholdMessage),
   )
-  .max(MAX_THRESHOLDS, `must hold at most ${MAX_THRESHOLDS} thresholds`)
+  .max(MAX_THRESHOLDS, `must have at most ${MAX_THRESHOLDS} thresholds`)
   .refine((thresholds) => new Set(thresholds).size === thresholds.length, 'must not name a threshold twice');
 
 export const thresholdsField = z
   .array(z.number().int())
-  .describe('Shares of the cap and of each limit, in percent, that webhooks report.');
+  .describe('Percentages of the cap and of each limit at which a webhook is sent.');
 
 /** Stored form: sorted, and null for the default. */
 export function toStoredThresholds(declared: readonly number[] | undefined): number[] | null {

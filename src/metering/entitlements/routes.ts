@@ -82,7 +82,7 @@ const list = defineRoute({
   summary: 'List entitlements',
   description: `
 The entitlements of the key's Organization that are in effect now, ordered by \`productSlug\`, each with the balance of the current
-month in the key's mode. At most \`limit\` at once; \`nextCursor\` leads to the next page. Balances include every batch that was answered with 202.
+month in the key's mode. At most \`limit\` per page; \`nextCursor\` gets the next page. Balances include every batch that got a 202.
 `.trim(),
   query: entitlementPageSchema,
   responses: {
@@ -91,7 +91,7 @@ month in the key's mode. At most \`limit\` at once; \`nextCursor\` leads to the 
   examples: [
     {
       name: 'list',
-      summary: 'All of them',
+      summary: 'All entitlements',
       request: {},
       answer: { entitlements: [apiCalls, archive, entitlementTo('storage')], nextCursor: null },
     },
@@ -103,7 +103,7 @@ month in the key's mode. At most \`limit\` at once; \`nextCursor\` leads to the 
     },
     {
       name: 'testMode',
-      summary: 'A test key sees test usage, of which there is none yet',
+      summary: 'A test key, with no test usage yet',
       request: { credential: 'testKey', query: { limit: '1' } },
       answer: { entitlements: [{ ...apiCalls, used: 0, remaining: 1000 }], nextCursor: 'api-calls' },
     },
@@ -131,7 +131,7 @@ const one = defineRoute({
   operationId: 'getEntitlement',
   summary: 'Read one entitlement',
   description:
-    'The entitlement for a product, if it is in effect now, with the balance of the current month in the mode of the key. An unknown product and one without an entitlement answer alike.',
+    "The entitlement for a product, if it is in effect now, with the balance of the current month in the key's mode. An unknown product gets the same response as one without an entitlement.",
   params: z.object({
     productSlug: z.string().meta({ description: 'The slug of the product, percent-encoded.' }),
   }),
@@ -195,11 +195,11 @@ const check = defineRoute({
   operationId: 'checkEntitlements',
   summary: 'Check up to 50 products',
   description: `
-Answers for 1 to ${MAX_SLUGS} product slugs whether the Organization may use them now: one result for each slug, in the order of the request. A denial is an
-answer (200), not an error. The body has at most 256 KiB.
+Checks for 1 to ${MAX_SLUGS} product slugs whether the Organization may use them now. The response has one result per slug, in the order of the request. A denial is a
+result (200), not an error. The body can have at most 256 KiB.
 
-\`allowed\` is true for a live entitlement, above its cap, too: \`overCap\` and \`remaining\` tell, and the caller decides. Only a limit that blocks
-makes it false, with the reason \`limit_reached\`: with \`items\` if the \`quantity\` would go beyond it, without a quantity if it is reached. An answer promises nothing for later: a reservation does.
+\`allowed\` is true for a live entitlement, even above its cap; use \`overCap\` and \`remaining\` to decide. Only a blocking limit
+makes it false, with the reason \`limit_reached\`: for an item with a \`quantity\`, if the quantity would exceed the limit; otherwise, if the limit is reached. A result guarantees nothing for later; a reservation does.
 `.trim(),
   body: { schema: entitlementCheckSchema, maxBytes: MAX_BODY_BYTES },
   responses: {
@@ -208,7 +208,7 @@ makes it false, with the reason \`limit_reached\`: with \`items\` if the \`quant
   examples: [
     {
       name: 'check',
-      summary: 'Live, read-only, none',
+      summary: 'Live, read-only and no entitlement',
       request: { credential: 'readerKey', body },
       answer: {
         results: [
@@ -220,7 +220,7 @@ makes it false, with the reason \`limit_reached\`: with \`items\` if the \`quant
     },
     {
       name: 'limitReached',
-      summary: 'More than a limit that blocks leaves',
+      summary: 'More than a blocking limit leaves',
       request: {
         credential: 'readerKey',
         body: { items: [{ productSlug: 'storage', quantity: blocked - held + 0.5 }] },
@@ -245,7 +245,7 @@ makes it false, with the reason \`limit_reached\`: with \`items\` if the \`quant
     invalidExample('An empty list', { credential: 'readerKey', body: { productSlugs: [] } }),
     problemExample('batch_too_large', {
       summary: '51 slugs (one is shown)',
-      detail: `A check takes at most ${MAX_SLUGS} slugs; this one has ${MAX_SLUGS + 1}.`,
+      detail: `A check can have at most ${MAX_SLUGS} slugs. This one has ${MAX_SLUGS + 1}.`,
       request: {
         credential: 'readerKey',
         body: { productSlugs: repeated(MAX_SLUGS + 1, () => 'api-calls') },

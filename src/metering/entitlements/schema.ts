@@ -12,10 +12,10 @@ export const entitlementCheckSchema = z
   .strictObject({
     productSlugs: z
       .array(text(255))
-      .min(1, 'must hold at least one slug')
+      .min(1, 'must have at least one slug')
       .max(MAX_SLUGS)
       .optional()
-      .describe('Product slugs, each answered in its place. A slug may repeat.'),
+      .describe('Product slugs. A slug can appear more than once.'),
     items: z
       .array(
         z
@@ -25,17 +25,19 @@ export const entitlementCheckSchema = z
               .number()
               .min(0, 'must be a finite number of at least 0')
               .optional()
-              .describe('The units you intend to use, an exact decimal of up to 100 digits; 0 if left out.'),
+              .describe(
+                'The units that you intend to use, an exact decimal of up to 100 digits. Default: 0.',
+              ),
           })
           .meta({ id: 'EntitlementCheckItem' }),
       )
-      .min(1, 'must hold at least one item')
+      .min(1, 'must have at least one item')
       .max(MAX_SLUGS)
       .optional()
-      .describe('Instead of `productSlugs`: products with quantities.'),
+      .describe('Products with quantities, instead of `productSlugs`.'),
   })
   .refine(({ productSlugs, items }) => (productSlugs === undefined) !== (items === undefined), {
-    error: 'is required, or items instead, and not both',
+    error: 'or items is required, but not both',
     path: ['productSlugs'],
   })
   .meta({ id: 'EntitlementCheck' });
@@ -45,29 +47,29 @@ export const entitlementPageSchema = z.strictObject({
     .string()
     .regex(/^([1-9]|[1-9]\d|[1-4]\d\d|500)$/, 'must be a whole number from 1 to 500')
     .optional()
-    .describe('The maximum number to return, 1 to 500; 100 if left out.'),
-  cursor: text(255).optional().describe('The `nextCursor` of the page before.'),
+    .describe('The maximum number to return, 1 to 500. Default: 100.'),
+  cursor: text(255).optional().describe('The `nextCursor` of the previous page.'),
 });
 
 const kindField = z.enum(entitlementKinds).describe('`live` allows use, `read_only` does not.');
 
 const limitsField = z
   .array(limitSchema)
-  .describe('Beside the cap, as they were declared. Their use is in the mode of the calling key.');
+  .describe('The declared limits, without the cap. Their usage is in the mode of the calling key.');
 
 export const entitlementSchema = z
   .object({
     productSlug: z.string(),
     productName: z.string(),
     kind: kindField,
-    usageMetric: z.string().describe('The `metric` that usage events of this product must name.'),
+    usageMetric: z.string().describe("The `metric` that this product's usage events must have."),
     unitCap: exactField('Units per calendar month; `null` is unlimited.').nullable(),
-    used: exactField('Units of the current month in the mode of the calling key.'),
-    remaining: exactField('`unitCap` less `used`, never below 0; `null` where there is no cap.').nullable(),
+    used: exactField('Units used in the current month, in the mode of the calling key.'),
+    remaining: exactField('`unitCap` minus `used`, never below 0; `null` without a cap.').nullable(),
     period: periodSchema,
     limits: limitsField,
-    startsAt: timeField('From when it is in effect, inclusive.'),
-    endsAt: timeField('Until when it is in effect, exclusive; `null` is without end.').nullable(),
+    startsAt: timeField('Start of the entitlement, inclusive.'),
+    endsAt: timeField('End of the entitlement, exclusive; `null` if it has no end.').nullable(),
   })
   .meta({
     id: 'Entitlement',
@@ -86,19 +88,19 @@ const checkResultSchema = z
     productSlug: z.string(),
     allowed: z
       .boolean()
-      .describe(
-        'True for a live entitlement, even above its cap, unless a limit that blocks leaves no room.',
-      ),
+      .describe('True for a live entitlement, even above its cap, unless a blocking limit leaves no room.'),
     reason: z
       .enum(['entitlement_required', 'entitlement_read_only', 'limit_reached'])
       .nullable()
-      .describe('Why it is not allowed; `null` where it is.'),
+      .describe('Why it is not allowed; `null` if it is.'),
     kind: kindField.nullable(),
-    unitCap: exactField('Units per calendar month; `null` is unlimited, or no entitlement.').nullable(),
-    used: exactField(
-      'Units of the current month in the mode of the calling key; `null` without entitlement.',
+    unitCap: exactField(
+      'Units per calendar month; `null` if unlimited or without an entitlement.',
     ).nullable(),
-    remaining: exactField('`unitCap` less `used`, never below 0.').nullable(),
+    used: exactField(
+      'Units used in the current month, in the mode of the calling key; `null` without an entitlement.',
+    ).nullable(),
+    remaining: exactField('`unitCap` minus `used`, never below 0.').nullable(),
     overCap: z.boolean().describe('True if `used` is greater than `unitCap`.'),
     limits: limitsField,
   })

@@ -32,9 +32,9 @@ export function parseEventsRequest(query: object): EventsRequest {
   const request = parseInput(eventsQuerySchema, query);
   const { from, to, min, max, cursor } = request;
   if (from !== undefined && to !== undefined && Date.parse(to) <= Date.parse(from))
-    throw fieldError('to', 'must be later than the time it starts from');
+    throw fieldError('to', 'must be later than the start time');
   if (min !== undefined && max !== undefined && compareDecimals(max, min) < 0)
-    throw fieldError('max', 'must not be less than the least quantity');
+    throw fieldError('max', 'must not be below the minimum quantity');
   return { ...request, after: cursor === undefined ? undefined : decodePosition(cursor) };
 }
 
@@ -77,7 +77,7 @@ function decodePosition(cursor: string): EventPosition {
     idempotencyKey === undefined ||
     !z.iso.datetime().safeParse(occurredAt).success
   )
-    throw fieldError('cursor', 'is not a cursor that this list returned');
+    throw fieldError('cursor', 'is not a cursor from this list');
   return { occurredAt, idempotencyKey };
 }
 

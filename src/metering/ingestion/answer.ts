@@ -122,7 +122,7 @@ function findBrokenRules(
     }
     const ceiling = outcome.aboveCeiling.get(index);
     if (ceiling !== undefined) {
-      const detail = `An event of the product ${slug} counts at most ${ceiling}.`;
+      const detail = `An event of the product ${slug} can count at most ${ceiling}.`;
       broken.push({ index, field: 'quantity', code: 'quantity_out_of_range', detail });
     }
   }
@@ -134,10 +134,10 @@ function outOfRangeDetail(
   index: number,
   horizonMonths: number | undefined,
 ): string {
-  const detail = 'occurredAt must lie between 7 days before and 5 minutes after the receipt.';
+  const detail = 'occurredAt must be from 7 days before to 5 minutes after the receipt.';
   if (horizonMonths === undefined) return detail;
   if (Date.parse(times[index]!) >= Date.parse(firstRemembered(horizonMonths, receivedAtMs))) return detail;
-  return `${detail} It lies before the ${formatCount(horizonMonths, 'month')} for which idempotency keys are remembered: if it was recorded then, it would count again without occurredAt.`;
+  return `${detail} It is older than the ${formatCount(horizonMonths, 'month')} for which idempotency keys are kept. If it was already recorded, sending it without occurredAt would count it again.`;
 }
 
 function brokenRulesError(broken: BrokenRule[], pointerOf: PointerOf): AppError {

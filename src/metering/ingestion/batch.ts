@@ -215,7 +215,7 @@ export function parseUsageBatch({ value, text }: JsonBody): ParsedEvents {
 
 /** @throws AppError batch_too_large */
 export const requireFewEvents = (sent: unknown): void =>
-  requireFew(sent, 'A batch holds', MAX_EVENTS, 'events');
+  requireFew(sent, 'A batch can have', MAX_EVENTS, 'events');
 
 const MAX_NAME_LENGTH = 2_048;
 const { productSlug, metric, quantity, occurredAt } = usageEventSchema.shape;
@@ -225,8 +225,8 @@ const unset = <T extends z.ZodType>(schema: T) => schema.nullish();
 
 const dataSchema = z
   .looseObject({
-    productSlug: productSlug.optional().describe('The product; left out, `subject` names it.'),
-    quantity: quantity.describe('How many units; 1 if left out. Otherwise as in `UsageEvent`.'),
+    productSlug: productSlug.optional().describe('The product. Default: `subject`.'),
+    quantity: quantity.describe('The number of units. Default: 1. The rules of `UsageEvent` apply.'),
   })
   .describe('Other fields are ignored.');
 
@@ -234,22 +234,22 @@ const dataSchema = z
 export const cloudEventSchema = z
   .looseObject({
     specversion: z.literal('1.0'),
-    id: text(MAX_NAME_LENGTH).describe('Names the event within its `source`.'),
+    id: text(MAX_NAME_LENGTH).describe('Identifies the event within its `source`.'),
     source: text(MAX_NAME_LENGTH).describe(
-      `Together with \`id\` the idempotency key: \`source\`, a slash and \`id\`, or the SHA-256 of that in hex where it has more than ${MAX_TEXT_LENGTH} characters.`,
+      `The idempotency key is \`source\`, a slash and \`id\`, or its SHA-256 in hex if it has more than ${MAX_TEXT_LENGTH} characters.`,
     ),
     type: metric.describe("The metric. Must equal the product's `usageMetric`."),
     subject: unset(text(MAX_NAME_LENGTH)).describe('The product, unless `data` names it.'),
-    time: unset(occurredAt.unwrap()).describe('When the usage happened, as `occurredAt` of `UsageEvent`.'),
+    time: unset(occurredAt.unwrap()).describe('When the usage happened, like `occurredAt` in `UsageEvent`.'),
     datacontenttype: unset(
       z.string().regex(/^[^\s;]+[/+][Jj][Ss][Oo][Nn]\s*(;.*)?$/, 'must be JSON, like application/json'),
-    ).describe('Left out: JSON.'),
+    ).describe('Default: JSON.'),
     data: unset(dataSchema),
-    data_base64: z.null('is not read: send the quantity in data, as JSON').optional(),
+    data_base64: z.null('is not supported. Send the quantity in data, as JSON').optional(),
   })
   .refine((event) => event.data?.productSlug !== undefined || event.subject != null, {
     path: ['subject'],
-    error: 'is required where data has no productSlug',
+    error: 'is required if data has no productSlug',
   })
   .meta({ id: 'CloudEvent', description: 'A usage event as a CloudEvent 1.0 in JSON.' });
 
@@ -260,7 +260,7 @@ export const cloudEventBatchSchema = z.array(cloudEventSchema).min(1).max(MAX_EV
 export const cloudEventType = 'application/cloudevents+json';
 export const cloudEventBatchType = 'application/cloudevents-batch+json';
 
-const frameSchema = z.array(z.unknown()).min(1, 'must hold at least one event');
+const frameSchema = z.array(z.unknown()).min(1, 'must have at least one event');
 
 export function parseCloudEvents({ value, text: json }: JsonBody, isBatch: boolean): ParsedEvents {
   requireFewEvents(value);

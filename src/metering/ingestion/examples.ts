@@ -37,21 +37,21 @@ export const successes: Example[] = [
   },
   {
     name: 'repeated',
-    summary: 'The same batch once more: counted once',
+    summary: 'The same batch again: counted once',
     before: [{ body: good }],
     request: { body: good },
     answer: { accepted: 0, deduped: 1, warnings: [] },
   },
   {
     name: 'duplicateMismatch',
-    summary: 'An idempotency key that was used for another event',
+    summary: 'An idempotency key of another event',
     before: [{ body: good }],
     request: { body: { events: [call('req-7f3a', { quantity: 30 })] } },
     answer: { accepted: 0, deduped: 1, warnings: [{ code: 'duplicate_mismatch', index: 0 }] },
   },
   {
     name: 'otherMode',
-    summary: 'An idempotency key that a test event has: the live one is not counted',
+    summary: 'The idempotency key of a test event: the live event is not counted',
     before: [{ credential: 'testKey', body: good }],
     request: { body: good },
     answer: {
@@ -99,7 +99,7 @@ export const successes: Example[] = [
   },
   {
     name: 'dryRun',
-    summary: 'A dry run: the same answer, nothing recorded',
+    summary: 'A dry run: the same response, nothing recorded',
     request: { credential: 'testKey', query: { dryRun: 'true' }, body: good },
     answer: { accepted: 1, deduped: 0, warnings: [] },
   },
@@ -143,7 +143,7 @@ export const asCloudEvents: Example[] = [
   },
   problemExample('invalid_request', {
     name: 'invalidCloudEvent',
-    summary: 'A CloudEvent in a batch, with a time that is not valid',
+    summary: 'A batch of CloudEvents, one with an invalid time',
     at: '/0/time',
     index: 0,
     detail: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z',
@@ -154,7 +154,7 @@ export const asCloudEvents: Example[] = [
   }),
   problemExample('entitlement_required', {
     name: 'cloudEventOfUnknownProduct',
-    summary: 'A CloudEvent of a product without a live entitlement',
+    summary: 'A CloudEvent for a product without a live entitlement',
     detail: 'Nothing was recorded. Event 0: There is no live entitlement for the product reports.',
     errors: [
       {
@@ -191,7 +191,7 @@ const brokenRule = (
   });
 
 export const problems: Example[] = [
-  invalidExample('Every offending place is listed', {
+  invalidExample('Every invalid place is listed', {
     body: {
       events: [{ productSlug: 'api-calls', quantity: -1, idempotencyKey: 'req-7f3a', color: 'red' }],
     },
@@ -222,18 +222,18 @@ export const problems: Example[] = [
     'More than 7 days ago',
     call('req-7f3a', { occurredAt: '2026-01-24T11:59:59Z' }),
     'occurredAt',
-    'occurredAt must lie between 7 days before and 5 minutes after the receipt.',
+    'occurredAt must be from 7 days before to 5 minutes after the receipt.',
   ),
   brokenRule(
     'quantity_out_of_range',
-    'More than one event of the product may count',
+    'More than one event of the product can count',
     call('req-7f3a', { quantity: 1e16 }),
     'quantity',
-    'An event of the product api-calls counts at most 1000000000000000.',
+    'An event of the product api-calls can count at most 1000000000000000.',
   ),
   problemExample('batch_too_large', {
     summary: '501 events (one is shown)',
-    detail: `A batch holds at most ${MAX_EVENTS} events; this one has ${MAX_EVENTS + 1}.`,
+    detail: `A batch can have at most ${MAX_EVENTS} events. This one has ${MAX_EVENTS + 1}.`,
     request: { body: { events: repeated(MAX_EVENTS + 1, (i) => call(`req-${i}`)) } },
   }),
 ];

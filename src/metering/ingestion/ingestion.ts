@@ -136,7 +136,7 @@ export function createRecorder<Request, Outcome>(
 /** Class 22 means data that the database cannot store; any other error is our own. */
 function toRefusal(error: unknown): Error {
   if (!sqlState(error)?.startsWith('22')) return error as Error;
-  return new AppError('invalid_request', 'A value is outside what can be stored.', {
+  return new AppError('invalid_request', 'A value is outside the range that can be stored.', {
     cause: error,
   });
 }

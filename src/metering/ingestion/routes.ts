@@ -34,43 +34,43 @@ interface UsageDeps extends CallDeps, Pick<Context, 'config' | 'db' | 'clock' | 
 }
 
 const description = `
-Records a batch of 1 to ${MAX_EVENTS} usage events for the Organization of the key, of at most ${MAX_BODY_BYTES.toLocaleString('en')} bytes. The body is UTF-8 JSON, plain or
-compressed (\`Content-Encoding: gzip\`, \`deflate\` or \`br\`; the bound holds after inflating).
+Records a batch of 1 to ${MAX_EVENTS} usage events for the key's Organization, of at most ${MAX_BODY_BYTES.toLocaleString('en')} bytes. The body is UTF-8 JSON, plain or
+compressed (\`Content-Encoding: gzip\`, \`deflate\` or \`br\`; the limit applies to the decompressed body).
 
-**202 means durable.** The answer comes after the commit. The totals already include the batch, here and in every later answer of
-the entitlement routes. Without an answer, or after a 5xx, it is unknown whether the batch was recorded: send it again as it was.
+**202 means durable.** The response is sent after the commit. The totals in it, and in every later response of
+the entitlement routes, include the batch. Without a response, or after a 5xx, the batch may or may not have been recorded. Send it again unchanged.
 
-**Counted once.** \`idempotencyKey\` names an event within the Organization, for ever or up to the horizon below. A repeat, in a later batch, in the same one or in two requests at
-the same moment, is counted as \`deduped\` and changes nothing. If its product, metric, quantity, mode or (where given) time differs
-from what was recorded first, the warning \`duplicate_mismatch\` says so. Live and test share the keys: a live event that repeats a
-test one is not counted, and the warning's \`differs\` names \`livemode\`.
+**Counted once.** \`idempotencyKey\` identifies an event within the Organization, forever or up to the horizon below. A repeat, in a later batch, in the same batch or in a
+concurrent request, is counted as \`deduped\` and changes nothing. If its product, metric, quantity, mode or (if given) time differs
+from the recorded event, the response has the warning \`duplicate_mismatch\`. Live and test events share their keys: a live event that repeats a
+test event is not counted, and \`differs\` in the warning contains \`livemode\`.
 
-**Old repeats.** Where the operator of the service has set a horizon for archiving, an event is known for that many whole months after the
-month it occurred in. Repeated later with its \`occurredAt\` it is refused with \`timestamp_out_of_range\`, as every event of more than 7 days
-ago; repeated later **without** one it counts again. So repeat within days, and always with \`occurredAt\`.
+**Old repeats.** If the operator of the service has set a horizon for archiving, an event's key is kept for that many whole months after the
+month of the event. A later repeat with \`occurredAt\` is refused with \`timestamp_out_of_range\`, like every event older than 7 days.
+A later repeat **without** \`occurredAt\` counts again. Repeat events within days, and always with \`occurredAt\`.
 
 **All or nothing.** If any event breaks a rule, nothing is recorded. The status is that of the first broken rule in this order:
 \`entitlement_required\` (403), \`entitlement_read_only\` (403), \`unknown_metric\` (422), \`timestamp_out_of_range\` (422), \`quantity_out_of_range\` (422);
-\`errors\` lists every one. With \`Prefer: handling=lenient\` (RFC 7240) the good events are recorded, the answer is 202, and \`rejected\` lists the others. A
-body that does not fit the schema is 400 either way.
+\`errors\` lists all of them. With \`Prefer: handling=lenient\` (RFC 7240), the valid events are recorded, the status is 202, and \`rejected\` lists the others. A
+body that does not match the schema is 400 in both cases.
 
-**Exact.** Quantities are decimals, added up without rounding. Live and test keys are counted apart.
+**Exact.** Quantities are decimals and are added without rounding. Live and test usage are counted separately.
 
-**Caps.** A product may have a cap of units per calendar month in UTC, the month of \`occurredAt\`. Usage above it is
-recorded all the same, and the answer carries the warning \`unit_cap_exceeded\` with the total of the month.
+**Caps.** A product can have a cap of units per calendar month in UTC. The month is that of \`occurredAt\`. Usage above the cap is
+still recorded, and the response has the warning \`unit_cap_exceeded\` with the month's total.
 
-With \`?dryRun=true\` the answer is the same and nothing is recorded.
+With \`?dryRun=true\`, the response is the same and nothing is recorded.
 
-**CloudEvents 1.0** are taken as \`${cloudEventType}\`, one to a request, or \`${cloudEventBatchType}\`, in structured mode. \`source\`, a slash and \`id\` make the idempotency key (its
-SHA-256 in hex where that has more than 255 characters), \`type\` is the metric, \`subject\` the product unless \`data.productSlug\` is, \`time\` is \`occurredAt\`, \`data.quantity\` the quantity. Other
-attributes and fields of \`data\` are not looked at. Everything else is as above; \`errors\` names places in what was sent, and \`index\` counts from 0.
+**CloudEvents 1.0** are accepted in structured mode as \`${cloudEventType}\` (one event) or \`${cloudEventBatchType}\`. The idempotency key is \`source\`, a slash and \`id\` (or its
+SHA-256 in hex, above 255 characters). \`type\` is the metric, \`data.productSlug\` or else \`subject\` the product, \`time\` is \`occurredAt\`, and \`data.quantity\` the quantity. Other
+attributes and fields of \`data\` are ignored. Everything else is as above. The pointers in \`errors\` refer to the body as sent, and \`index\` counts from 0.
 `.trim();
 
 const querySchema = z.strictObject({
   dryRun: z
     .enum(['true', 'false'], 'must be true or false')
     .optional()
-    .meta({ description: '`true`: answer as usual, record nothing. Default `false`.' }),
+    .meta({ description: '`true`: respond as usual, but record nothing. Default: `false`.' }),
 });
 
 export const usageRoutes = [
@@ -87,7 +87,7 @@ export const usageRoutes = [
     query: querySchema,
     headers: z.object({
       Prefer: z.string().optional().meta({
-        description: '`handling=lenient` records the good events of a batch. Other preferences are ignored.',
+        description: '`handling=lenient` records the valid events of a batch. Other preferences are ignored.',
       }),
     }),
     body: {
@@ -96,7 +96,7 @@ export const usageRoutes = [
       maxBytes: MAX_BODY_BYTES,
     },
     responses: {
-      202: json('Recorded, durably; or what a dry run found.', usageAnswerSchema, ['Preference-Applied']),
+      202: json('Durably recorded, or the result of a dry run.', usageAnswerSchema, ['Preference-Applied']),
     },
     examples: [...successes, ...asCloudEvents, ...problems],
     good: { body: good },

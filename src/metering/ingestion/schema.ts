@@ -25,16 +25,16 @@ export const usageEventSchema = z
       .min(0, 'must be a finite number of at least 0')
       .optional()
       .describe(
-        'How many units; 1 if left out. Counted as the decimal that was written, up to 100 digits: 0.1 and 0.2 add up to 0.3. At most what an event of the product may count, 1,000,000,000,000,000 unless the operator has set another ceiling.',
+        "The number of units. Default: 1. An exact decimal of up to 100 digits: 0.1 and 0.2 add up to 0.3. At most the product's maximum per event, which is 1,000,000,000,000,000 unless the operator has set another.",
       ),
     occurredAt: z.iso
       .datetime({ offset: true, error: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z' })
       .optional()
       .describe(
-        'When the usage happened, RFC 3339 with an offset (`Z` or `+02:00`); the time of receipt if left out. From 7 days before to 5 minutes after the receipt, both included. Kept to the microsecond. Its calendar month in UTC is the one it counts in.',
+        "When the usage happened, RFC 3339 with an offset (`Z` or `+02:00`). Default: the time of receipt. From 7 days before to 5 minutes after the receipt, inclusive. Stored to the microsecond. The event counts in this time's calendar month in UTC.",
       ),
     idempotencyKey: text(MAX_TEXT_LENGTH).describe(
-      'Names the event within the Organization, across all its keys, live and test: for ever, or for as many months as the operator has set for old events. A key that was used before is counted as `deduped` and changes nothing.',
+      'Identifies the event within the Organization, across all its API keys, live and test: forever, or for as many months as the operator has set for old events. A repeat is counted as `deduped` and changes nothing.',
     ),
   })
   .meta({ id: 'UsageEvent' });
@@ -43,12 +43,12 @@ export type UsageEvent = z.infer<typeof usageEventSchema>;
 
 export const usageBatchSchema = z
   .strictObject({
-    events: z.array(usageEventSchema).min(1, 'must hold at least one event').max(MAX_EVENTS),
+    events: z.array(usageEventSchema).min(1, 'must have at least one event').max(MAX_EVENTS),
   })
   .meta({ id: 'UsageBatch' });
 
 export const batchFrameSchema = z.strictObject({
-  events: z.array(z.unknown()).min(1, 'must hold at least one event'),
+  events: z.array(z.unknown()).min(1, 'must have at least one event'),
 });
 
 export const warningSchema = z.discriminatedUnion('code', [
@@ -58,13 +58,13 @@ export const warningSchema = z.discriminatedUnion('code', [
       productSlug: z.string(),
       metric: z.string(),
       unitCap: exactField('Units per calendar month.'),
-      used: exactField('Units of the month so far, this batch included.'),
+      used: exactField('Units used in the month, including this batch.'),
       period: periodSchema,
     })
     .meta({
       id: 'UnitCapExceeded',
       description:
-        'The month is above its cap. The events were recorded all the same. One warning for each product and month.',
+        'The month is above its cap. The events were still recorded. One warning for each product and month.',
     }),
   z
     .object({
@@ -72,12 +72,11 @@ export const warningSchema = z.discriminatedUnion('code', [
       productSlug: z.string(),
       metric: z.string(),
       limit: declaredLimitSchema,
-      used: exactField('Units in the window of the limit so far, this batch included.'),
+      used: exactField("Units used in the limit's window, including this batch."),
     })
     .meta({
       id: 'LimitExceeded',
-      description:
-        'A limit of the entitlement is exceeded, in a window that is open now and that the usage lies in. It was recorded all the same.',
+      description: 'The usage falls in the current window of a limit and exceeds it. It was still recorded.',
     }),
   z
     .object({
@@ -87,29 +86,31 @@ export const warningSchema = z.discriminatedUnion('code', [
         .array(z.enum(['livemode']))
         .optional()
         .describe(
-          'Only where the mode differs: a live event with the key of a test one is not counted as live, nor the other way round. Treat it as an error.',
+          'Present only if the mode differs. A live event with the key of a test event is not counted as live, and vice versa. Treat it as an error.',
         ),
     })
     .meta({
       id: 'DuplicateMismatch',
       description:
-        'The idempotency key at `index` was used before for another event: what differs was not recorded. It counts as `deduped`.',
+        'The idempotency key at `index` belongs to a different recorded event. This event was not recorded and counts as `deduped`.',
     }),
 ]);
 
 export const usageAnswerSchema = z
   .object({
-    accepted: z.int().min(0).describe('Events recorded now.'),
+    accepted: z.int().min(0).describe('Events recorded by this request.'),
     deduped: z
       .int()
       .min(0)
-      .describe('Events whose idempotency key was recorded before, or came earlier in this batch.'),
-    warnings: z.array(warningSchema).describe('What did not stop an event. New codes may be added.'),
+      .describe('Events whose idempotency key was already recorded, or appears earlier in this batch.'),
+    warnings: z
+      .array(warningSchema)
+      .describe('Conditions that did not stop an event. New codes may be added.'),
     rejected: z
       .array(
         z
           .object({
-            index: z.int().min(0).describe('The place in `events`, from 0.'),
+            index: z.int().min(0).describe('The index in `events`, from 0.'),
             code: z.enum([
               'entitlement_required',
               'entitlement_read_only',
@@ -121,11 +122,11 @@ export const usageAnswerSchema = z
           })
           .meta({
             id: 'RejectedEvent',
-            description: 'An event that was not recorded, with the first rule that it breaks.',
+            description: 'An event that was not recorded, and the first rule that it broke.',
           }),
       )
       .optional()
-      .describe('Only with `Prefer: handling=lenient`.'),
+      .describe('Present only with `Prefer: handling=lenient`.'),
   })
   .meta({
     id: 'UsageAnswer',

@@ -171,7 +171,7 @@ function mailKeyNotice(
       text: (origin) => [
         `API keys of ${organization} expiring soon:`,
         lines.join('\n'),
-        `Calls with them fail from then on. Rotate them in time: ${origin}/dashboard/api-keys`,
+        `Calls with an expired key fail. Rotate the keys before they expire: ${origin}/dashboard/api-keys`,
       ],
       at,
     });

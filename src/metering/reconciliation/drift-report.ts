@@ -7,11 +7,11 @@ const SHOWN_ROWS = 100;
 
 export function driftText({ totals, hours, settlements }: DriftReport): string {
   if (totals.length + hours.length + settlements.length === 0)
-    return 'No drift: every total and every hour is the sum of its events.';
+    return 'No drift: every total and hour equals the sum of its events.';
   return [
     ...lostSettlements(settlements),
-    ...section('Totals that are not the sum of their events', totals, 'period', 'total'),
-    ...section('Hours that are not the sum of their events', hours, 'hour', 'hour total'),
+    ...section('Totals that differ from the sum of their events', totals, 'period', 'total'),
+    ...section('Hours that differ from the sum of their events', hours, 'hour', 'hour total'),
   ].join('\n');
 }
 

@@ -104,7 +104,7 @@ const repairPlaces = (orm: Orm, clock: Clock, places: SumPlace[], isFrozen: bool
     }
     for (const table of ['totals', 'hours'] as const) {
       const left = await findDrift(tx, table, { places }, 1);
-      if (left.length > 0) throw new Error(`The ${table} still differ from the events; nothing was changed.`);
+      if (left.length > 0) throw new Error(`The ${table} still differ from the events. Nothing was changed.`);
     }
     return { organizations: orgIds.size, totals: rowsIn(totals), hours: rowsIn(hours) };
   });

@@ -3,21 +3,21 @@ import type { ErrorGuide } from '../../core/reference/error-guide.js';
 export const errorGuide: ErrorGuide = {
   entitlement_required: {
     meaning:
-      'The Organization has no live entitlement for the product, the product was archived, or there is no such product.',
+      'The Organization has no live entitlement for the product, the product was archived, or it does not exist.',
     remedy:
       'Check the slug, and whether the entitlement has begun and has not ended. With `Prefer: handling=lenient` the other events of the batch are recorded.',
   },
   entitlement_read_only: {
-    meaning: 'The entitlement allows reading, not use.',
+    meaning: 'The entitlement allows reading only.',
     remedy: 'Ask the operator of the service for a live entitlement.',
   },
   entitlement_not_found: {
-    meaning: 'No entitlement of the Organization for this product is in effect.',
+    meaning: 'The Organization has no entitlement for this product in effect.',
     remedy: 'Check the slug, and whether the entitlement has begun and has not ended.',
   },
   event_not_found: {
     meaning:
-      'No event with this idempotency key was recorded for the Organization in the mode of the key, or its month was archived.',
+      "No event with this idempotency key was recorded for the Organization in the key's mode, or its month was archived.",
     remedy: 'Send the event, unless its month was archived.',
   },
   idempotency_conflict: {
@@ -26,18 +26,18 @@ export const errorGuide: ErrorGuide = {
   },
   backfill_state: {
     meaning:
-      'The backfill is in a state that does not allow the step: events are staged into an open one, an open one is applied or discarded, and an applied one reverted.',
-    remedy: 'Read the backfill: `state` says where it is. A background step ends by itself.',
+      "The backfill's state does not allow this step. Only an open backfill takes events and can be applied or discarded; only an applied one can be reverted.",
+    remedy: "Read the backfill's `state`. Background steps finish without further requests.",
   },
   limit_reached: {
     meaning:
-      'A blocking limit of the entitlement leaves no room for the reservation. `limit` says which, and what remains. Nothing is held.',
+      'A blocking limit of the entitlement leaves no room for the reservation. `limit` has the limit and what remains of it. Nothing is held.',
     remedy:
-      'Reserve less, or wait the seconds in `Retry-After` if the answer has it. Without it, waiting does not help: ask the operator of the service for a higher limit.',
+      'Reserve less, or wait the seconds in `Retry-After` if the response has it. Without it, waiting does not help; ask the operator of the service for a higher limit.',
   },
   unknown_metric: {
     meaning: 'The product counts a different metric than the one in the event.',
-    remedy: 'Send the `usageMetric` of the product, as `GET /api/entitlements` shows it.',
+    remedy: "Send the product's `usageMetric`, which `GET /api/entitlements` shows.",
   },
   timestamp_out_of_range: {
     meaning:

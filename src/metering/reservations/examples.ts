@@ -37,7 +37,7 @@ const used = { params: { id }, body: { quantity: 3120 } };
 const settledShown = { ...shown, status: 'settled', settledQuantity: 3120 };
 const notFound = (request: ExampleRequest) =>
   problemExample('not_found', {
-    summary: 'No such reservation, or one of the other mode or another Organization',
+    summary: 'No such reservation, or one of another mode or Organization',
     detail: 'There is no such reservation.',
     request: { ...request, params: { id: exampleWorld.unknownId } },
   });
@@ -54,21 +54,21 @@ export const examples = {
     },
     {
       name: 'repeated',
-      summary: 'The same once more: the same reservation',
+      summary: 'The same request again: the same reservation',
       before: [{ body: chat }],
       request: { body: chat },
       status: 200,
       answer: { reservation: made, limits: [storageLimit(held + chat.quantity)] },
     },
     problemExample('limit_reached', {
-      summary: 'More than is left',
-      detail: `The limit of ${blocked} bytes (PT5H) leaves ${blocked - held}; ${blocked - held + 0.5} were requested. Nothing is held.`,
+      summary: 'More than remains',
+      detail: `The limit of ${blocked} bytes (PT5H) leaves ${blocked - held}, but ${blocked - held + 0.5} were requested. Nothing is held.`,
       limit: storageLimit(held),
       request: withChanges({ quantity: blocked - held + 0.5 }),
     }),
     problemExample('idempotency_conflict', {
-      summary: 'The key of another reservation',
-      detail: 'This idempotency key was used for another reservation. Give each one its own key.',
+      summary: 'The idempotency key of another reservation',
+      detail: 'This idempotency key was used for another reservation. Use a new key for each reservation.',
       before: [{ body: chat }],
       request: withChanges({ quantity: 10 }),
     }),
@@ -92,10 +92,10 @@ export const examples = {
       request: withChanges({ metric: 'calls' }),
     }),
     problemExample('quantity_out_of_range', {
-      summary: 'More than one event of the product may count',
+      summary: 'More than one event of the product can count',
       at: '/quantity',
       detail:
-        'An event of the product storage counts at most 1000000000000000; 10000000000000000 were requested.',
+        'An event of the product storage can count at most 1000000000000000, but 10000000000000000 were requested.',
       request: withChanges({ quantity: 1e16 }),
     }),
   ] satisfies Example[],
@@ -119,14 +119,14 @@ export const examples = {
     },
     {
       name: 'whole',
-      summary: 'All that was held',
+      summary: 'The whole quantity held',
       request: { params: { id }, body: {} },
       answer: excerpt({ accepted: 1, deduped: 0, warnings: [] }),
     },
     notFound(used),
     problemExample('idempotency_conflict', {
-      summary: 'Settled before, with another quantity',
-      detail: 'This reservation was settled before, with another quantity or time.',
+      summary: 'Already settled with another quantity',
+      detail: 'This reservation was already settled with another quantity or time.',
       before: [used],
       request: { params: { id }, body: { quantity: 3121 } },
     }),
@@ -134,21 +134,21 @@ export const examples = {
     problemExample('timestamp_out_of_range', {
       summary: 'More than 7 days ago',
       at: '/occurredAt',
-      detail: 'must lie between 7 days before and 5 minutes after the receipt.',
+      detail: 'must be from 7 days before to 5 minutes after the receipt.',
       request: { params: { id }, body: { occurredAt: '2026-01-24T11:59:59Z' } },
     }),
     problemExample('quantity_out_of_range', {
-      summary: 'More than one event of the product may count',
+      summary: 'More than one event of the product can count',
       at: '/quantity',
       lead: 'Nothing was recorded.',
-      detail: 'An event of the product storage counts at most 1000000000000000.',
+      detail: 'An event of the product storage can count at most 1000000000000000.',
       request: { params: { id }, body: { quantity: 1e16 } },
     }),
   ] satisfies Example[],
   release: [
     {
       name: 'released',
-      summary: 'Nothing was used',
+      summary: 'Nothing used',
       request: { params: { id } },
       answer: { reservation: { ...shown, status: 'released' } },
     },
@@ -157,7 +157,7 @@ export const examples = {
   find: [
     {
       name: 'found',
-      summary: 'One that is held',
+      summary: 'A held reservation',
       request: { params: { id } },
       answer: { reservation: shown },
     },
@@ -166,13 +166,13 @@ export const examples = {
   list: [
     {
       name: 'held',
-      summary: 'What is held',
+      summary: 'Held reservations',
       request: { query: { status: 'held' } },
       answer: { reservations: [shown], nextCursor: null },
     },
     {
       name: 'testMode',
-      summary: 'A test key sees those of test mode, of which there is none yet',
+      summary: 'A test key, with no test reservations yet',
       request: { credential: 'testKey' },
       answer: { reservations: [], nextCursor: null },
     },

@@ -95,7 +95,7 @@ export async function explainRefusals(
     const untilMs = Math.max(...own.map((one) => one.untilMs));
     const { state, verdict } = tightest;
     const resetsAtMs = state.resetsAtMs ?? tightest.freeAt;
-    const detail = `The limit of ${state.quantity} ${verdict.request.metric} (${state.window}) leaves ${remainingOf(state)}; ${verdict.request.quantity} were requested. Nothing is held.`;
+    const detail = `The limit of ${state.quantity} ${verdict.request.metric} (${state.window}) leaves ${remainingOf(state)}, but ${verdict.request.quantity} were requested. Nothing is held.`;
     errors.set(
       i,
       new AppError('limit_reached', detail, {
@@ -122,7 +122,7 @@ export function toRefusal({ outcome, request, maxQuantity, subject }: Reservatio
   }) ?? {
     field: 'quantity',
     code: 'quantity_out_of_range' as const,
-    detail: `An event of the product ${slug} counts at most ${maxQuantity}; ${quantity} were requested.`,
+    detail: `An event of the product ${slug} can count at most ${maxQuantity}, but ${quantity} were requested.`,
   };
   return placeError(code, `/${field}`, detail);
 }

@@ -151,7 +151,10 @@ export function createReservationWatch({
     const { values } = await metrics.reservations.get();
     const refused = values.find(({ labels }) => labels.outcome === 'refused')?.value ?? 0;
     if (refused > refusedBefore)
-      log.info({ refused: refused - refusedBefore }, 'reservations were refused: a limit left no room');
+      log.info(
+        { refused: refused - refusedBefore },
+        'reservations were refused because a limit left no room',
+      );
     refusedBefore = refused;
     if (expiredNow > 0)
       log.info({ expired: expiredNow, held }, 'reservations expired before they were settled or released');
@@ -231,7 +234,7 @@ async function decideAll(
     });
   }
   for (const { place } of open) {
-    const detail = 'Too many reservations are made for the product at once. Try again shortly.';
+    const detail = 'Too many concurrent reservations for this product. Try again shortly.';
     decisions[place] = { refusal: new AppError('unavailable', detail, { retryAfterSeconds: 1 }) };
   }
   return decisions;
@@ -361,6 +364,6 @@ function toRepeat(
     compareDecimals(known.quantity, request.quantity) === 0 &&
     known.expiresAtMs - known.createdAtMs === request.ttlSeconds * SECOND_MS;
   if (isSame) return { reservation: known, limits: limitsWith(verdict, limits, '0'), isRepeat: true };
-  const detail = 'This idempotency key was used for another reservation. Give each one its own key.';
+  const detail = 'This idempotency key was used for another reservation. Use a new key for each reservation.';
   return { refusal: new AppError('idempotency_conflict', detail) };
 }

@@ -47,14 +47,14 @@ const reserve = defineRoute({
   operationId: 'reserveUsage',
   summary: 'Reserve usage',
   description: `
-Holds a quantity for work whose size is known only afterwards, or that must not go beyond a limit when many ask at once. What is held counts against the limits of the entitlement
-until it is settled or released, or until \`expiresAt\`: nothing has to be called for that.
+Holds a quantity for work whose size is known only afterwards, or whose concurrent requests must not exceed a limit together. The held quantity counts against the entitlement's limits
+until the reservation is settled or released, or expires at \`expiresAt\` without a further call.
 
-**201 means held**, durably. Of a limit that blocks, what was used and what is held never exceed it by what was reserved, on any number of instances. Where it leaves no room the answer is
-\`limit_reached\` (409) with that limit, and nothing is held; \`Retry-After\` is there where time will help.
+**201 means durably held.** On any number of instances, no reservation takes used plus held units above a blocking limit. If a blocking limit leaves no room, the response is
+\`limit_reached\` (409) with that limit, and nothing is held. The response has \`Retry-After\` if waiting helps.
 
-**Repeating.** The same idempotency key and body answer the same reservation (200), in whatever state it is; another body is \`idempotency_conflict\` (409). The event that settles the
-reservation has this key: use no event's key, and for each piece of work a new one.
+**Retries.** The same idempotency key and body return the same reservation (200) in its current state; another body is \`idempotency_conflict\` (409). The event that settles the
+reservation gets this key, so use a new key for each piece of work and never an event's key.
 `.trim(),
   body: { schema: reserveSchema, maxBytes: MAX_BODY_BYTES },
   responses: {
@@ -87,14 +87,14 @@ const settle = defineRoute({
   operationId: 'settleReservation',
   summary: 'Settle a reservation',
   description: `
-Ends the hold and records what was used as one usage event with the idempotency key of the reservation, in one commit. \`quantity\` may be less or more than was held: more is recorded all the
-same, with the warning \`reservation_exceeded\`. After the hold has expired or was released it is still recorded, with the warning \`reservation_expired\`, and so it is when the entitlement has ended meanwhile.
+Ends the hold and records the usage as one event with the reservation's idempotency key, in one commit. \`quantity\` can be less or more than was held. A larger quantity is still
+recorded, with the warning \`reservation_exceeded\`. Usage is also recorded after the hold expired or was released, with the warning \`reservation_expired\`, and after the entitlement ended.
 
-The same body again is answered alike, with the limits as they stand then; another body is \`idempotency_conflict\` (409). Without an answer, or after a 5xx, send it again as it was.
+The same body again gets the same response, with current limits; another body is \`idempotency_conflict\` (409). Without a response, or after a 5xx, send the request again unchanged.
 `.trim(),
   params: idParams,
   body: { schema: settleSchema, maxBytes: MAX_BODY_BYTES },
-  responses: { 200: json('Recorded, durably.', settledSchema) },
+  responses: { 200: json('Durably recorded.', settledSchema) },
   good: examples.good.settle,
   examples: examples.settle,
   handler: (deps: ReservationDeps) => async (req, res) => {
@@ -128,7 +128,7 @@ const release = defineRoute({
   operationId: 'releaseReservation',
   summary: 'Release a reservation',
   description:
-    'Ends the hold with nothing used. Repeated, it gives the same answer. A settled reservation stays settled, and the answer says so.',
+    'Ends the hold without usage. A repeat gets the same response. A settled reservation stays settled, and the response shows it.',
   params: idParams,
   responses: { 200: json('Released.', foundSchema) },
   examples: examples.release,
@@ -150,7 +150,7 @@ const find = defineRoute({
   path: '/api/usage/reservations/{id}',
   operationId: 'getReservation',
   summary: 'Read a reservation',
-  description: "A reservation of the key's Organization, in the mode of the key.",
+  description: "A reservation of the key's Organization, in the key's mode.",
   params: idParams,
   responses: { 200: json('The reservation.', foundSchema) },
   examples: examples.find,
@@ -165,7 +165,7 @@ const listQuery = pageSchema.extend({
   status: z
     .enum(reservationStates, `must be one of ${reservationStates.join(', ')}`)
     .optional()
-    .describe('Only reservations with this status; all if left out.'),
+    .describe('Only reservations with this status. Default: all.'),
 });
 
 const list = defineRoute({
@@ -175,7 +175,7 @@ const list = defineRoute({
   operationId: 'listReservations',
   summary: 'List reservations',
   description:
-    "The reservations of the key's Organization in the mode of the key, newest first. At most `limit` at a time; `nextCursor` leads to the next page.",
+    "The reservations of the key's Organization in the key's mode, newest first. At most `limit` per page; `nextCursor` gets the next page.",
   query: listQuery,
   responses: { 200: json('One page.', reservationListSchema) },
   examples: examples.list,
@@ -212,7 +212,7 @@ const outOfRange = (): AppError =>
   placeError(
     'timestamp_out_of_range',
     '/occurredAt',
-    'must lie between 7 days before and 5 minutes after the receipt.',
+    'must be from 7 days before to 5 minutes after the receipt.',
   );
 
 export const reservationJson = (reservation: Reservation, nowMs: number) => ({

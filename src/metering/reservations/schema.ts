@@ -19,12 +19,12 @@ const quantity = z
 export const reserveSchema = z
   .strictObject({
     productSlug: text(255),
-    metric: text(255).describe('What the product counts.'),
+    metric: text(255).describe("The product's metric."),
     quantity: quantity.describe(
-      'Units to hold, an exact decimal of up to 100 digits: what the work may use at most.',
+      'Units to hold: the most that the work may use. An exact decimal of up to 100 digits.',
     ),
     idempotencyKey: text(255).describe(
-      'Names the reservation, and the event that settles it, within the Organization, for ever.',
+      'Identifies the reservation and the event that settles it, within the Organization, forever.',
     ),
     ttlSeconds: z
       .int()
@@ -32,7 +32,7 @@ export const reserveSchema = z
       .max(MAX_TTL_SECONDS)
       .optional()
       .describe(
-        `How long it is held at most, 1 to ${MAX_TTL_SECONDS.toLocaleString('en')}; ${DEFAULT_TTL_SECONDS} if left out.`,
+        `The longest time to hold it, 1 to ${MAX_TTL_SECONDS.toLocaleString('en')}. Default: ${DEFAULT_TTL_SECONDS}.`,
       ),
   })
   .meta({ id: 'ReservationInput' });
@@ -41,7 +41,7 @@ export const settleSchema = z
   .strictObject({
     quantity: quantity
       .optional()
-      .describe('Units that were used, an exact decimal of up to 100 digits; what was held if left out.'),
+      .describe('Units used, an exact decimal of up to 100 digits. Default: the units held.'),
     occurredAt,
   })
   .meta({ id: 'SettlementInput' });
@@ -52,14 +52,14 @@ export const reservationSchema = z
     status: z
       .enum(reservationStates)
       .describe(
-        '`held` counts against the limits. `expired` follows from the time: nothing was settled or released by then.',
+        '`held` counts against the limits. `expired`: neither settled nor released before `expiresAt`.',
       ),
     productSlug: z.string(),
     metric: z.string(),
-    quantity: exactField('Units that are or were held.'),
+    quantity: exactField('Units held, now or earlier.'),
     idempotencyKey: z.string(),
-    expiresAt: timeField('When it stops being held.'),
-    settledQuantity: exactField('Units that were used; `null` until it is settled.').nullable(),
+    expiresAt: timeField('When the hold ends.'),
+    settledQuantity: exactField('Units used; `null` until it is settled.').nullable(),
     createdAt: timeField('When it was created.'),
   })
   .meta({ id: 'Reservation' });
@@ -67,7 +67,7 @@ export const reservationSchema = z
 export const reservedSchema = z
   .object({
     reservation: reservationSchema,
-    limits: z.array(limitSchema).describe('The limits of the entitlement, with this reservation.'),
+    limits: z.array(limitSchema).describe('The limits of the entitlement, including this reservation.'),
   })
   .meta({ id: 'ReservationAnswer' });
 
@@ -77,11 +77,7 @@ export const settledSchema = z
   .object({
     reservation: reservationSchema,
     accepted: z.int().min(0).max(1).describe('1 if the event was new.'),
-    deduped: z
-      .int()
-      .min(0)
-      .max(1)
-      .describe('1 if an event with the idempotency key had been recorded before.'),
+    deduped: z.int().min(0).max(1).describe('1 if an event with the idempotency key was already recorded.'),
     warnings: z
       .array(
         z.union([
@@ -89,21 +85,21 @@ export const settledSchema = z
           z.object({ code: z.literal('reservation_expired') }).meta({
             id: 'ReservationExpired',
             description:
-              'The hold had expired or was released: what was used was recorded, and may go beyond a limit.',
+              'The hold had expired or was released. The usage was recorded and may exceed a limit.',
           }),
           z
             .object({
               code: z.literal('reservation_exceeded'),
-              reserved: exactField('Units that were held.'),
-              used: exactField('Units that were recorded.'),
+              reserved: exactField('Units held.'),
+              used: exactField('Units recorded.'),
             })
             .meta({
               id: 'ReservationExceeded',
-              description: 'More was used than was held. All of it was recorded.',
+              description: 'More was used than held. All of it was recorded.',
             }),
         ]),
       )
-      .describe('What did not stop the event. New codes may be added.'),
+      .describe('Conditions that did not stop the event. New codes may be added.'),
   })
   .meta({ id: 'SettlementAnswer' });
 

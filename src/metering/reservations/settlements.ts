@@ -118,7 +118,7 @@ async function settleAll(
     open = open.filter((place) => !verdicts[place]);
   }
   if (open.length > 0)
-    throw new AppError('unavailable', 'The reservation is being settled by other calls. Try again shortly.', {
+    throw new AppError('unavailable', 'Another call is settling this reservation. Try again shortly.', {
       retryAfterSeconds: 1,
     });
   const good = verdicts.filter(({ error }) => !error);
@@ -173,10 +173,10 @@ function toError(
     case 'idempotency_conflict':
       return new AppError(
         'idempotency_conflict',
-        'This reservation was settled before, with another quantity or time.',
+        'This reservation was already settled with another quantity or time.',
       );
     case 'quantity_out_of_range': {
-      const detail = `An event of the product ${productSlug} counts at most ${maxQuantity}.`;
+      const detail = `An event of the product ${productSlug} can count at most ${maxQuantity}.`;
       const errors = [{ pointer: '/quantity', code: 'quantity_out_of_range' as const, detail }];
       return new AppError('quantity_out_of_range', `Nothing was recorded. ${detail}`, { errors });
     }

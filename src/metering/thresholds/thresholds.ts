@@ -35,7 +35,7 @@ export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock
         const outage = describeOutage(error);
         log.warn(
           outage === undefined ? { err: error } : { reason: outage },
-          'thresholds could not be evaluated yet',
+          'thresholds could not be evaluated; the job tries again',
         );
       });
       if (!isDraining) await setTimeout(PAUSE_MS);

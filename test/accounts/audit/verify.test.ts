@@ -95,7 +95,7 @@ describe('verification reports a change of', () => {
         id: id(5),
         action: 'test.written',
         detail:
-          'It does not match its hash: it was changed, or row 4 (test.written) before it was, together with its hash.',
+          'It does not match its hash. Either this row was changed, or the earlier row 4 (test.written) was changed together with its hash.',
       },
     ]);
   });
@@ -114,7 +114,7 @@ describe('verification reports a change of', () => {
     expect(problems[0]).toMatchObject({
       kind: 'changed',
       seq: 6,
-      detail: expect.stringContaining('or row 5'),
+      detail: expect.stringContaining('or the earlier row 5'),
     });
   });
 
@@ -205,8 +205,8 @@ describe('verification reports the original numbers of moved rows:', () => {
     await swapRows(database.db, orgId, a, b);
     const { problems } = await verify(database.db, orgId);
     expect(problems.map(({ kind, seq, id, detail }) => [kind, seq, id, detail])).toEqual([
-      ['moved', a, id(b), `It was written as row ${b}.`],
-      ['moved', b, id(a), `It was written as row ${a}.`],
+      ['moved', a, id(b), `It was originally row ${b}.`],
+      ['moved', b, id(a), `It was originally row ${a}.`],
       ...(b === 12 ? [['end', 12, id(1), expect.stringContaining('recorded end')]] : []),
     ]);
   });
@@ -214,7 +214,7 @@ describe('verification reports the original numbers of moved rows:', () => {
 
 describe('a manipulated record of the end', () => {
   it.each([
-    ['another hash', sql`update audit_chains set hash = repeat('0', 64)`, ['end 12']],
+    ['different hash', sql`update audit_chains set hash = repeat('0', 64)`, ['end 12']],
     ['a lower number', sql`update audit_chains set seq = 11`, ['inserted 12']],
     ['a higher number', sql`update audit_chains set seq = 14`, ['removed 13']],
     ['no row', sql`delete from audit_chains`, ['end 12']],

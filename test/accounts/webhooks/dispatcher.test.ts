@@ -336,7 +336,7 @@ describe('a failing receiver', () => {
       });
       expect(await first(of.slow.orgId)).toMatchObject({
         statusCode: 200,
-        error: 'No whole answer within 15 seconds.',
+        error: 'No complete response within 15 seconds.',
       });
       const { durationMs, answer } = await first(of.slow.orgId);
       expect(durationMs).toBeGreaterThanOrEqual(14_900);

@@ -89,7 +89,7 @@ describe('endpoints', () => {
     for (const answer of answers.filter((answer) => answer.status !== 201))
       expect(answer.body).toMatchObject({
         code: 'invalid_request',
-        detail: 'An Organization has at most 20 endpoints.',
+        detail: 'An Organization can have at most 20 endpoints.',
       });
   });
 
@@ -241,7 +241,7 @@ describe('upkeep', () => {
     // Nothing is written for a disabled endpoint.
     expect((await browser.send('POST', `${disabled}/test`)).body).toMatchObject({
       code: 'invalid_request',
-      detail: 'This endpoint is disabled: enable it first.',
+      detail: 'This endpoint is disabled. Enable it first.',
     });
   });
 

@@ -179,9 +179,9 @@ describe('a receiver’s name', () => {
       sender.close();
       return error;
     };
-    const forbidden = 'The name leads to a private or reserved address.';
+    const forbidden = 'The host name resolves to a private or reserved address.';
     resolveTo('127.0.0.1');
-    expect(await send(development)).toBe('The connection was closed before the answer.');
+    expect(await send(development)).toBe('The connection closed before the response.');
     expect(connections).toBe(1);
     resolveTo('127.0.0.1', '10.0.0.1');
     expect(await send(development)).toBe(forbidden);

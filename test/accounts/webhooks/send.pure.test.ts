@@ -46,7 +46,7 @@ it('a receiver that hangs on a reused connection gets the message once, and the 
   vi.advanceTimersByTime(15_000);
   expect(await hanging).toEqual({
     statusCode: null,
-    error: 'No whole answer within 15 seconds.',
+    error: 'No complete response within 15 seconds.',
     text: null,
   });
   await setTimeout(200);

@@ -210,7 +210,7 @@ it('on a full disk writes get 503, it is logged once, and writes recover when th
     proxy.refuse(undefined);
     expect(await send()).toMatchObject({ status: 202, body: { accepted: 1 } });
     expect(await readUsage(db, organization.id)).toMatchObject({ keys: ['a'], drift: [] });
-    expect(lines.filter(({ msg }) => /disk of the database is full/.test(String(msg)))).toHaveLength(1);
+    expect(lines.filter(({ msg }) => /database disk is full/.test(String(msg)))).toHaveLength(1);
     expect(JSON.stringify(lines)).not.toContain('node_modules');
   });
   await proxy.close();

@@ -52,7 +52,7 @@ async function startInstance(database: TestDatabase, redis: RedisServer): Promis
 }
 
 const inRedis = 'rate limits are counted in Redis';
-const inProcess = 'Redis fails or is too slow: rate limits are counted in this process';
+const inProcess = 'Redis failed or is too slow; rate limits are counted in this process';
 
 async function until(condition: () => Promise<boolean>, withinMs = 10_000): Promise<void> {
   const giveUpAt = Date.now() + withinMs;

@@ -123,7 +123,7 @@ describe('a live order that rests', () => {
     await account.live.watchResting();
     expect(await account.find(trade.id)).toMatchObject({
       status: 'cancelled',
-      reason: 'It expired before all of it was filled.',
+      reason: 'The order expired before it was filled completely.',
     });
     await expectConsistent({ cost: 0n });
   });
@@ -644,7 +644,7 @@ describe('the Organization of a resting live order', () => {
     expect(await account.find(stays.id)).toMatchObject({ status: 'resting' });
     expect(await account.find(goes.id)).toMatchObject({
       status: 'cancelled',
-      reason: expect.stringMatching(/^Cancelled by itself \(stale\)/),
+      reason: expect.stringMatching(/^Cancelled automatically \(stale\)/),
     });
     await clear(stays);
     await expectConsistent({ cost: 0n });

@@ -167,7 +167,7 @@ describe('a market on another shard', () => {
     await account.service.trading.refresher.refresh();
     await expect(account.place()).rejects.toMatchObject({
       code: 'live_trading_disabled',
-      message: `${TICKER} is traded on paper only: it is on the venue's exchange shard 2, and the money of live accounts is on shard 0.`,
+      message: `${TICKER} can be traded only on paper: it is on the venue's exchange shard 2, but live accounts have their money on shard 0.`,
     });
     const { snapshots } = account.service.trading;
     const order = {

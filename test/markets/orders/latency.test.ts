@@ -75,7 +75,7 @@ describe('a paper order with latency', () => {
     meanwhile = () => service.showBook(makeBook([[42, 10]], [[55, 3.25]]));
     const whole = await trade(secret, { contracts: 8, limitPrice: '0.46', timeInForce: 'fill_or_kill' });
     expect(whole.trade).toMatchObject({ status: 'cancelled', filledContracts: 0 });
-    expect(whole.trade!.reason).toContain('filled whole or not at all');
+    expect(whole.trade!.reason).toContain('fill or kill');
     expect(whole.trade!.reason).toContain('4.75 were gone');
   });
 

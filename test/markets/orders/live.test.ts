@@ -186,7 +186,7 @@ describe('a live order', () => {
     const refused = await trade();
     expect([refused.code, refused.detail]).toEqual([
       'insufficient_funds',
-      'The order may cost $2.3367 at its limit price, fee included; $1.6633 can be spent.',
+      'The order can cost $2.3367 at its limit price, including the fee. $1.6633 is available.',
     ]);
     live.outcome = done([fill(9, 45, 1)]);
     await trade({ contracts: 1 });
@@ -195,7 +195,7 @@ describe('a live order', () => {
     expect((await trade(sale)).trade!.status).toBe('pending');
     const twice = await trade(sale);
     expect(twice.code).toBe('insufficient_position');
-    expect(twice.detail).toMatch(/0 are held, beside 1 that an open order may take\.$/);
+    expect(twice.detail).toMatch(/0 are held, besides 1 reserved for open orders\.$/);
   });
 
   it('requires a reconciled account, the live Organization, a live key and an open venue', async () => {

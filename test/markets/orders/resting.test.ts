@@ -213,7 +213,7 @@ describe('a resting paper order', () => {
       postOnly: true,
     });
     expect([status, code]).toEqual([422, 'price_moved']);
-    expect(detail).toMatch(/offered at 45¢ at best .* and the order may only rest\.$/);
+    expect(detail).toMatch(/offered at 45¢ at best .* and the order is post-only\.$/);
     expect(await place(secret, { limitPrice: '0.44', postOnly: true })).toMatchObject({
       status: 'resting',
       postOnly: true,
@@ -228,7 +228,7 @@ describe('a resting paper order', () => {
     expect(sale).toMatchObject({ status: 'resting', queueAhead: 0 });
     const twice = await postTrade(service.url, secret, { action: 'sell', contracts: 2, limitPrice: '0.42' });
     expect([twice.status, twice.code]).toEqual([422, 'insufficient_position']);
-    expect(twice.detail).toMatch(/beside 4 that an open order may take/);
+    expect(twice.detail).toMatch(/besides 4 reserved for open orders/);
     service.clock.advance(1_000);
     service.markets.prints.push({
       id: `print-${++printed}`,
@@ -311,7 +311,7 @@ describe('a resting paper order', () => {
     expect(await read(secret, timed)).toMatchObject({
       status: 'partially_filled',
       filledContracts: 1,
-      reason: 'It expired before all of it was filled.',
+      reason: 'The order expired before it was filled completely.',
     });
     const open = await place(secret);
     service.markets.change = { closeTime: new Date(service.clock.now() + 500) };
@@ -319,7 +319,7 @@ describe('a resting paper order', () => {
     await pass();
     expect(await read(secret, open)).toMatchObject({
       status: 'cancelled',
-      reason: 'The market closed before all of it was filled.',
+      reason: 'The market closed before the order was filled completely.',
     });
     expect(await accountOf(orgId)).toMatchObject({ reserved: '0' });
   });
@@ -335,7 +335,7 @@ describe('a resting paper order', () => {
     expect(waiting).toMatchObject({
       status: 'resting',
       filledContracts: 0,
-      reason: 'Cancelled on request. What was traded before that is still being read.',
+      reason: 'Cancelled on request. Earlier trades are still being read.',
     });
     service.markets.error = undefined;
     print(50);
@@ -392,8 +392,7 @@ describe('a resting order is cancelled automatically', () => {
     expect(await read(secret, trade)).toMatchObject({
       status: 'partially_filled',
       filledContracts: 1,
-      reason:
-        'Cancelled: the venue has paused the market, and takes all orders out of its book before it goes on.',
+      reason: 'Cancelled because the venue paused the market and clears its book before it resumes.',
     });
   });
 
@@ -405,7 +404,7 @@ describe('a resting order is cancelled automatically', () => {
     await pass();
     expect(await read(secret, usual)).toMatchObject({
       status: 'cancelled',
-      reason: expect.stringMatching(/^Cancelled by itself \(stale\): The order book of/) as string,
+      reason: expect.stringMatching(/^Cancelled automatically \(stale\): The order book of/) as string,
     });
     expect(await read(secret, stubborn)).toMatchObject({ status: 'resting', cancelOn: ['observation'] });
   });
@@ -421,7 +420,9 @@ describe('a resting order is cancelled automatically', () => {
     // Trades up to now are not known yet.
     expect(await read(secret, trade)).toMatchObject({
       status: 'resting',
-      reason: expect.stringMatching(/^Cancelled by itself \(stale\): The market data is 61 s old/) as string,
+      reason: expect.stringMatching(
+        /^Cancelled automatically \(stale\): The market data is 61 s old/,
+      ) as string,
     });
     service.markets.error = undefined;
     await pass();
@@ -499,7 +500,7 @@ describe('POST /trades/{id}/decrease', () => {
     const { secret } = await createTrader(database.db);
     const trade = await place(secret);
     for (const [remaining, detail] of [
-      [5.01, /must be at most 5, as many as may still be filled/],
+      [5.01, /must be at most 5, the number that can still be filled/],
       [-1, /must be 0, or a number of contracts/],
       [0.001, /must be 0, or a number of contracts/],
       ['3', /must be a number/],
@@ -580,7 +581,7 @@ describe('the terms of a resting order', () => {
     [
       '/expiresAt',
       { timeInForce: 'good_till_time', expiresAt: '9999-12-31T23:59:59-12:00' },
-      'must lie in the years 1970 to 9999',
+      'must be in the years 1970 to 9999',
     ],
     [
       '/expiresAt',

@@ -120,7 +120,9 @@ describe('a paper order', () => {
     expect(await pricesOf(secret, '0.46')).toEqual(['0.4600']);
     const gone = await postTrade(service.url, secret);
     expect([gone.status, gone.code]).toEqual([422, 'price_moved']);
-    expect(gone.detail).toBe(`YES of ${TICKER} is offered at 46¢ at best (2 contracts); the limit is 45¢.`);
+    expect(gone.detail).toBe(
+      `YES of ${TICKER} is offered at 46¢ at best (2 contracts). The limit price is 45¢.`,
+    );
     // Other Organizations’ orders take nothing from this one’s book, and the same book read again stays the same.
     await service.trading.refresher.refresh();
     expect(await pricesOf(other, '0.46')).toEqual(['0.4500']);
@@ -138,7 +140,7 @@ describe('a paper order', () => {
     expect([tooMany.status, tooMany.code, tooMany.detail]).toEqual([
       422,
       'insufficient_position',
-      `13 YES of ${TICKER} are to be sold and 12 are held.`,
+      `The order sells 13 YES of ${TICKER}, but 12 are held.`,
     ]);
     expect((await postTrade(service.url, secret, { ...sale, side: 'no' })).code).toBe(
       'insufficient_position',
@@ -183,7 +185,7 @@ describe('a paper order', () => {
     ]);
     expect(killed.trade).toMatchObject({ fills: [], averagePrice: null, fees: '0.0000', total: '0.0000' });
     expect(killed.trade!.reason).toMatch(
-      /^The book does not hold all 6 contracts at the limit price or better/,
+      /^The book does not have all 6 contracts at the limit price or better/,
     );
     const part = await postTrade(service.url, secret, { contracts: 6 });
     expect(part.trade).toMatchObject({ status: 'partially_filled', filledContracts: 5, total: '-2.3367' });
@@ -223,7 +225,7 @@ describe('a paper order', () => {
     );
     const sale = { action: 'sell', limitPrice: '0.42' };
     const tooMany = await postTrade(service.url, secret, { ...sale, contracts: 2.86 });
-    expect(tooMany.detail).toBe(`2.86 YES of ${TICKER} are to be sold and 2.85 are held.`);
+    expect(tooMany.detail).toBe(`The order sells 2.86 YES of ${TICKER}, but 2.85 are held.`);
     // 2.85 = 0.1 + 0.2 + 2.55 contracts, without a rounding error.
     for (const contracts of [0.1, 0.2, 2.55])
       expect((await postTrade(service.url, secret, { ...sale, contracts })).trade!.status).toBe('filled');
@@ -249,7 +251,7 @@ describe('a paper order', () => {
     expect([refused.status, refused.code, refused.detail]).toEqual([
       422,
       'insufficient_funds',
-      'The order may cost $2.3367 at its limit price, fee included; $2.3300 can be spent.',
+      'The order can cost $2.3367 at its limit price, including the fee. $2.3300 is available.',
     ]);
     const { trade } = await postTrade(poor.url, poorKey, { contracts: 4 });
     // 4 · 0.45 + 0.0693
@@ -309,7 +311,7 @@ describe('a paper order', () => {
     const { code, detail } = await postTrade(service.url, secret, { contracts: 0.05, limitPrice: '0.005' });
     expect([code, detail]).toEqual([
       'insufficient_funds',
-      'The order may cost $0.0005 at its limit price, fee included; $0.0004 can be spent.',
+      'The order can cost $0.0005 at its limit price, including the fee. $0.0004 is available.',
     ]);
     service.markets.change = {};
     await service.showBook(usualBook);
@@ -356,11 +358,11 @@ describe('an order for an untradable market', () => {
     await change({});
     service.markets.isTrading = false;
     await service.trading.refresher.refresh();
-    expect((await codeOf())[2]).toBe(`${TICKER} takes no orders: the venue has paused trading.`);
+    expect((await codeOf())[2]).toBe(`${TICKER} does not accept orders: the venue has paused trading.`);
     service.markets.said = { resumesAt: new Date('2026-11-26T10:00:00Z') };
     await service.trading.refresher.refresh();
     expect((await codeOf())[2]).toBe(
-      `${TICKER} takes no orders: the venue has paused trading; it resumes at 2026-11-26T10:00:00.000Z.`,
+      `${TICKER} does not accept orders: the venue has paused trading; it resumes at 2026-11-26T10:00:00.000Z.`,
     );
     service.markets.said = {};
     service.markets.isTrading = true;
@@ -370,11 +372,15 @@ describe('an order for an untradable market', () => {
   it('is refused, on paper and live, if the payout has a floor, and `/markets` says why', async () => {
     const untradable = 'YES always pays $0.0500 or more, and markets with such a floor are not traded here';
     await change({ untradable });
-    expect(await codeOf()).toEqual([409, 'market_closed', `${TICKER} takes no orders: ${untradable}.`]);
+    expect(await codeOf()).toEqual([
+      409,
+      'market_closed',
+      `${TICKER} does not accept orders: ${untradable}.`,
+    ]);
     const order = { ticker: TICKER, side: 'yes', action: 'buy', contracts: 1, limitPrice: 450_000n } as const;
     expect(() =>
       requireTradable(service.trading.snapshots, { ...order, mode: 'live' }, service.clock.now()),
-    ).toThrow(`${TICKER} takes no orders: ${untradable}.`);
+    ).toThrow(`${TICKER} does not accept orders: ${untradable}.`);
     const listed = async () => {
       const response = await fetch(`${service.url}/markets`);
       return ((await response.json()) as { markets: object[] }).markets[0];
@@ -394,7 +400,7 @@ describe('an order for an untradable market', () => {
     const until = new Date(from + 7_200_000).toISOString();
     expect((await codeOf()).slice(1)).toEqual([
       'market_closed',
-      `${TICKER} takes no orders: the venue pauses trading now; it resumes at ${until}.`,
+      `${TICKER} does not accept orders: the venue pauses trading now; it resumes at ${until}.`,
     ]);
     // Data from after the start of the pause say that the venue trades.
     await service.trading.refresher.refresh();

@@ -62,7 +62,7 @@ describe('the execution page', () => {
       ['from=2026-11-22&to=2026-11-21', 'must not be after'],
       ['from=2026-01-01&to=2026-11-21', 'must be within 92 days'],
       ['from=soon', 'must be a day'],
-      ['to=2026-11-21&to=2026-11-20', 'must be given once'],
+      ['to=2026-11-21&to=2026-11-20', 'must appear only once'],
     ] as const) {
       const { status, words } = await see(`${PAGE}?${wrong}`);
       expect([status, words.toLowerCase().includes(why)], wrong).toEqual([400, true]);

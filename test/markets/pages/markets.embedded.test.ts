@@ -356,7 +356,7 @@ describe('a market without a place', () => {
     expect(() => view('live')).toThrow(
       expect.objectContaining({
         code: 'live_trading_disabled',
-        message: `${rain().ticker} is traded on paper only: rain is not forecast here.`,
+        message: `${rain().ticker} can be traded only on paper: rain is not forecast here.`,
       }),
     );
     const placed = { ...order, ticker: openMarket().ticker, limitPrice: openMarket().yesAsk! };

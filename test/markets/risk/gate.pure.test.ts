@@ -37,7 +37,7 @@ describe('the kill switch', () => {
     // Ten NO close ten YES.
     expect(detailOf(inputOf({ side: 'no', limitPrice: 60n * CENT }), facts)).toBeUndefined();
     expect(detailOf(inputOf({ side: 'no', limitPrice: 60n * CENT, contracts: 11 }), facts)).toBe(
-      "reduce_only: the Organization's own switch is at reduce_only (holiday). This order would buy 11 no contracts of MILD, of which 10 can close what is held.",
+      "reduce_only: the Organization's own switch is at reduce_only (holiday). This order would buy 11 no contracts of MILD, of which 10 would close a position.",
     );
     expect(detailOf(inputOf(), facts)).toMatch(/^reduce_only: .* buy 10 yes contracts of MILD, of which 0 /);
     expect(detailOf(inputOf({ ticker: 'WARM', ...sale }), facts)).toMatch(/^reduce_only: /);
@@ -49,7 +49,7 @@ describe('the kill switch', () => {
       { ...tenHeld, pending: [pending('sell', 'MILD', 'yes', 4, 40), pending('buy', 'MILD', 'no', 3, 60)] },
     );
     expect(detailOf(inputOf({ ...sale, contracts: 3 }), facts)).toBeUndefined();
-    expect(detailOf(inputOf({ ...sale, contracts: 4 }), facts)).toMatch(/of which 3 can close/);
+    expect(detailOf(inputOf({ ...sale, contracts: 4 }), facts)).toMatch(/of which 3 would close/);
   });
 });
 
@@ -86,7 +86,7 @@ describe('the check of the market data', () => {
     [
       'a venue 2.1 s behind',
       { snapshot: withData({ clockSkewMs: -2100 }) },
-      "clock_skew: the venue's clock and ours are 2.1 s apart, the limit is 2 s.",
+      "clock_skew: the venue's clock and the server's are 2.1 s apart, the limit is 2 s.",
     ],
     [
       'a paused exchange',

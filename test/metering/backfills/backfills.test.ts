@@ -324,7 +324,7 @@ describe('a backfill', () => {
     const { body } = await stage([event('a', { occurredAt: '2031-01-05T00:00:00Z' })]);
     expect([body.code, body.detail]).toEqual([
       'timestamp_out_of_range',
-      'Nothing was staged. The events of 2031-01 are archived: nothing is added to them.',
+      'Nothing was staged. The month 2031-01 is archived. No events can be added to it.',
     ]);
     await stage([event('b'), event('c', { occurredAt: '2031-03-05T00:00:00Z' })]);
     await orm()

@@ -61,7 +61,7 @@ it('--help explains archiving, and nothing is archived without a horizon or with
   });
   expect(early).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/lie within DEDUPE_HORIZON_MONTHS=13/),
+    stderr: expect.stringMatching(/are within DEDUPE_HORIZON_MONTHS=13/),
   });
 });
 

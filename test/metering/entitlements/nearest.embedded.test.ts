@@ -82,7 +82,7 @@ describe('an Authorization header without the word Bearer', () => {
       expect(await ask(path, authorization)).toMatchObject({
         status: 401,
         code: 'invalid_key',
-        detail: 'Send the API key as `Authorization: Bearer org_live_…`; the word Bearer is missing.',
+        detail: 'Send the API key as `Authorization: Bearer org_live_…`. The word Bearer is missing.',
       });
     }
     expect((await ask(path, 'Bearer nonsense')).detail).toBe('There is no such API key.');
@@ -91,7 +91,7 @@ describe('an Authorization header without the word Bearer', () => {
   it('is explained to the operator', async () => {
     expect(await ask('/operator/products', 'operator-token-of-the-tests-0123456789')).toMatchObject({
       code: 'invalid_key',
-      detail: 'Send the operator token as `Authorization: Bearer …`; the word Bearer is missing.',
+      detail: 'Send the operator token as `Authorization: Bearer …`. The word Bearer is missing.',
     });
   });
 });

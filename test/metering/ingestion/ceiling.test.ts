@@ -79,7 +79,7 @@ it("an event above its product's ceiling refuses the batch, and every broken rul
     ['/events/3/quantity', 'quantity_out_of_range'],
     ['/events/4/quantity', 'quantity_out_of_range'],
   ]);
-  expect(answer.body.errors[3].detail).toBe(`An event of the product ${low.slug} counts at most 10.`);
+  expect(answer.body.errors[3].detail).toBe(`An event of the product ${low.slug} can count at most 10.`);
   expect(await send(key.secret, [event('a', 10), event('b', 11)])).toMatchObject({
     status: 422,
     body: { code: 'quantity_out_of_range', errors: [{ index: 1, pointer: '/events/1/quantity' }] },

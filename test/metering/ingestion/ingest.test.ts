@@ -384,7 +384,7 @@ describe('a dry run', () => {
     const refused = {
       '?dryRun=maybe': 'must be true or false',
       '?dryrun=true': 'dryrun is not known',
-      '?dryRun=true&dryRun=false': 'must be given once',
+      '?dryRun=true&dryRun=false': 'must appear only once',
     };
     for (const [query, detail] of Object.entries(refused)) {
       const { status, body } = await send(key.secret, events, { query });

@@ -46,7 +46,7 @@ export class WrongGuess extends AppError {
 export async function checkPassword(orm: Orm, { userId, gone }: Author, password: string): Promise<User> {
   const person = await findUser(orm, { id: userId });
   const isRight = await verifyPassword(person?.passwordHash, password, gone);
-  if (!person || !isRight) throw new WrongGuess('currentPassword', 'is not your password');
+  if (!person || !isRight) throw new WrongGuess('currentPassword', 'must be your current password');
   return person;
 }
 
@@ -67,8 +67,8 @@ export async function requireCode(
   const kind = await acceptCode(tx, secrets, { userId: author.userId, code, now: author.at });
   if (kind === undefined)
     throw 'passkey' in code
-      ? new WrongGuess('code', 'the passkey was not accepted: try again, or enter a code', code)
-      : new WrongGuess('code', 'is not right, or was used before: wait for the next one', code);
+      ? new WrongGuess('code', 'the passkey was not accepted. Try again, or enter a code', code)
+      : new WrongGuess('code', 'is wrong or was already used. Wait for the next code', code);
   if (kind === 'recovery_code') await auditRecoveryCode(tx, author, author);
 }
 
@@ -97,7 +97,7 @@ export function changeAccount<T>(
   return change(deps, author, async (tx) => {
     const person = await lockUser(tx, { id: author.userId });
     if (!person || (checked && checked.passwordHash !== person.passwordHash))
-      throw new AppError('not_signed_in', 'Your password was just changed somewhere else.');
+      throw new AppError('not_signed_in', 'Your password was just changed elsewhere.');
     return work(tx, person);
   });
 }
@@ -178,7 +178,7 @@ export async function endOtherSessions(tx: Tx, { userId, sessionId }: Author) {
   const token = generateToken();
   const sessionsEnded = await deleteSessionsOf(tx, userId, sessionId);
   if (!(await updateToken(tx, sessionId, hashToken(token))))
-    throw new AppError('not_signed_in', 'This session was ended just now. Sign in again.');
+    throw new AppError('not_signed_in', 'This session has just ended. Sign in again.');
   return { token, sessionsEnded };
 }
 

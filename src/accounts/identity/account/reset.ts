@@ -86,7 +86,7 @@ const answerOldestRequest = (deps: ChangeDeps & MailDeps): Promise<boolean> =>
       text: (origin) => [
         'A new password was requested for your account. Open this link to choose one:',
         `${origin}${path}`,
-        `It works once, until ${formatTime(expiresAt)}. If you did not request it, ignore this message: your password stays as it is.`,
+        `It works once, until ${formatTime(expiresAt)}. If you did not request it, ignore this message. Your password will not change.`,
       ],
       at,
       uselessAt: expiresAt,
@@ -145,8 +145,8 @@ export async function resetPassword(
         throw new WrongProof(
           'code',
           given.passkey
-            ? 'is needed: this passkey was not accepted'
-            : 'is not right, or was used before: wait for the next one',
+            ? 'is required, because this passkey was not accepted'
+            : 'is wrong or was already used. Wait for the next code',
           code,
         );
       if (kind === 'recovery_code') await auditRecoveryCode(tx, { userId, email }, arrival);
@@ -170,7 +170,7 @@ export async function resetSecondFactor(
   arrival: Arrival,
 ): Promise<string> {
   const isRight = await verifyPassword(found.person.passwordHash, password, arrival.gone);
-  if (!isRight) throw new WrongProof('password', 'is not your password');
+  if (!isRight) throw new WrongProof('password', 'must be your current password');
   return change(deps, byProof, async (tx) => {
     await hold(tx, found);
     await spendLink(tx, found.link, arrival.at);
@@ -183,7 +183,7 @@ export async function resetSecondFactor(
 async function hold(tx: Tx, { person }: ResetLink): Promise<void> {
   const held = await lockUser(tx, { id: person.id });
   if (held?.passwordHash !== person.passwordHash)
-    throw new AppError('not_signed_in', 'Your password was just changed somewhere else.');
+    throw new AppError('not_signed_in', 'Your password was just changed elsewhere.');
 }
 
 /** The caller has already checked any second factor. */

@@ -81,7 +81,7 @@ export async function finishSetup(deps: AccountChangeDeps, author: Author, typed
   if (step === undefined)
     throw fieldError(
       'code',
-      'is not the one that the app should show now. Enter its newest code, and check that the clock of that device is right',
+      'is not the current code. Enter the code that the app shows now, and check the clock of its device',
     );
   // Ten hashes are expensive, so only compute them once the code was right.
   const { recoveryCodes, hashedCodes } = await makeRecoveryCodes(author);
@@ -145,7 +145,7 @@ async function endLastFactor(tx: Tx, userId: string): Promise<boolean> {
   if (demand !== undefined)
     throw new AppError(
       'forbidden_role',
-      `${demand} requires a second factor of you, and this is your last one. Add another one first.`,
+      `${demand} requires you to have a second factor, and this is your last one. Add another one first.`,
     );
   await deleteRecoveryCodes(tx, userId);
   return true;

@@ -122,7 +122,7 @@ export async function findLink(
     : [];
   if (!link || !kinds.includes(link.kind))
     throw new LinkGone(
-      'There is no such link. It may have been replaced by a newer one, or part of it was lost.',
+      'This link does not exist. It may have been replaced by a newer one, or copied incompletely.',
     );
   if (link.usedAt !== null) throw new LinkGone('This link was already used. It works only once.');
   if (link.expiresAt <= now) throw new LinkGone('This link has expired.');

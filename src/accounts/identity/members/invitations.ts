@@ -95,7 +95,10 @@ export async function inviteAsOperator(
 ): Promise<NewInvitation> {
   const organization = await lockOrganization(tx, { id: orgId });
   if (organization?.archivedAt)
-    throw new AppError('invalid_request', 'This Organization is archived. Restore it to invite people.');
+    throw new AppError(
+      'invalid_request',
+      'This Organization is archived. Restore it before you invite people.',
+    );
   return addInvitation(tx, orgId, { id: uuid(), ...input, createdBy: operatorId }, source, mail);
 }
 
@@ -137,9 +140,9 @@ async function mailInvitation(
     to: email,
     subject: `Invitation to ${name} on Gauge`,
     text: (origin) => [
-      `You are invited to join ${name} on Gauge, with the role ${role}. Open this link to accept:`,
+      `You are invited to join ${name} on Gauge with the role ${role}. Open this link to accept:`,
       toInvitationLink(origin, token),
-      `It works once, until ${formatTime(expiresAt)}. If you do not know ${name}, ignore this message: nothing happens without you.`,
+      `It works once, until ${formatTime(expiresAt)}. If you do not know ${name}, ignore this message. Nothing happens unless you accept.`,
     ],
     at: createdAt,
     uselessAt: expiresAt,
@@ -178,7 +181,7 @@ async function revoke(
   if (invitation.acceptedAt !== null)
     throw new AppError(
       'not_found',
-      'This invitation has been accepted. Look for the person among the members.',
+      'This invitation was already accepted. The person is listed among the members.',
     );
   if (!(await closeInvitation(tx, orgId, id, { revokedAt: source.at }))) return;
   const details = { invitationId: id, role };

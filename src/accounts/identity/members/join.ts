@@ -27,7 +27,7 @@ export class InvitationGone extends AppError {
 export class InvitationVoid extends AppError {
   readonly orgName: string;
   constructor(orgName: string) {
-    super('forbidden_role', `${orgName} is archived. The invitation works again once it is restored.`);
+    super('forbidden_role', `${orgName} is archived. The invitation works again after it is restored.`);
     this.orgName = orgName;
   }
 }
@@ -121,4 +121,4 @@ async function addJoined(
 }
 
 export const hasAccount = () =>
-  new AppError('invalid_request', 'There is now an account with this address. Sign in with it to join.');
+  new AppError('invalid_request', 'An account with this address exists now. Sign in with it to join.');

@@ -92,7 +92,7 @@ async function refuseLastOwner(tx: Tx, orgId: string, member: Member): Promise<v
   if (member.role !== 'owner' || (await holdOtherOwner(tx, orgId, member.userId))) return;
   throw new AppError(
     'invalid_request',
-    'An Organization needs an owner, and there is no other. Make another member an owner first.',
+    'An Organization needs at least one owner. Make another member an owner first.',
   );
 }
 
@@ -102,10 +102,10 @@ const managersOnly = () =>
   new AppError('forbidden_role', 'Only an owner or admin can change members and invitations.');
 
 export const roleDescriptions: Record<Role, string> = {
-  owner: 'Can do everything, and alone decides who else is an owner.',
+  owner: 'Can do everything, including adding and removing owners.',
   admin: 'Manages API keys, members and invitations, but not owners.',
   member: 'Sees keys, usage, entitlements and members. Changes nothing.',
-  billing: 'Sees the same as a member: for people who look after billing.',
+  billing: 'Sees the same as a member. For people who handle billing.',
 };
 
 export function manageableRoles(role: Role): readonly Role[] {

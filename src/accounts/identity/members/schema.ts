@@ -9,7 +9,7 @@ const role = z.enum(roles, 'must be one of the roles');
 
 /** The caller trims and lower-cases the address first. */
 export const invitationSchema = z.strictObject({
-  id: z.uuidv7('the form was out of date; send it again'),
+  id: z.uuidv7('the form was out of date. Send it again'),
   email: emailSchema,
   role,
   days: z.enum(invitationDays, `must be ${invitationDays.join(', ')} days`),
@@ -23,7 +23,7 @@ export const listSchema = z.object({
   search: text(254).optional(),
   cursor: z
     .string()
-    .regex(/^[\w-]{1,400}$/, 'is not a cursor that this list returned')
+    .regex(/^[\w-]{1,400}$/, 'is not a cursor from this list')
     .optional(),
 });
 

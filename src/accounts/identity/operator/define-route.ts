@@ -51,11 +51,11 @@ export function operatorRoute<Path extends string, Deps = Context>({
   });
 }
 
-const slugComplaint = 'must be 1 to 64 of a-z and 0-9, with -, _ or . inside only';
+const slugComplaint = 'must be 1 to 64 of a-z, 0-9, -, _ and ., beginning and ending with a letter or digit';
 
 const parameters = {
   slug: {
-    schema: slugSchema.describe('The slug that names it.'),
+    schema: slugSchema.describe('The slug of the resource.'),
     complaint: slugComplaint,
   },
   productSlug: {
@@ -64,7 +64,7 @@ const parameters = {
   },
   email: {
     schema: emailSchema.describe(
-      'The address of the User, percent-encoded. Spaces around it and capitals make no difference.',
+      "The User's e-mail address, percent-encoded. Case and surrounding spaces are ignored.",
     ),
     complaint: 'must be an e-mail address',
   },
@@ -103,7 +103,7 @@ export function listParts(name: string, schema: z.ZodType, order: string) {
 }
 
 export const putResponses = (schema: z.ZodType) => ({
-  200: json('Updated, or already as declared.', schema),
+  200: json('Updated, or already in the declared state.', schema),
   201: json('Created.', schema),
 });
 

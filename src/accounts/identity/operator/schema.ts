@@ -7,7 +7,7 @@ const createdAt = timeField('When it was created.');
 
 export const userAnswerSchema = z
   .object({ id: idField('The id of the User.'), email: z.string(), name: z.string(), createdAt })
-  .meta({ id: 'User', description: 'A person who may sign in. The password is never shown.' });
+  .meta({ id: 'User', description: 'A person who can sign in. The password is never returned.' });
 
 export const memberAnswerSchema = z
   .object({
@@ -21,9 +21,9 @@ export const memberAnswerSchema = z
 
 const auditEntrySchema = z
   .object({
-    id: idField('The id of the entry. Ids are in order of time.'),
+    id: idField('The id of the entry. Ids sort by time.'),
     at: timeField('When it happened.'),
-    action: z.string().describe('What happened, noun first: `product.created`.'),
+    action: z.string().describe('What happened, such as `product.created`.'),
     actor: z
       .string()
       .describe(
@@ -32,7 +32,7 @@ const auditEntrySchema = z
     target: z.string().describe('The target: an id, a slug or an address.'),
     details: z
       .record(z.string(), z.unknown())
-      .describe('What is specific to the action; `before` and `after` hold the fields that changed.'),
+      .describe('Details of the action. `before` and `after` have the changed fields.'),
     ip: z.string().nullable().describe('The address the request came from.'),
     requestId: z.string().nullable().describe('The `X-Request-Id` of the request.'),
   })
@@ -50,7 +50,7 @@ export const chainedAuditEntrySchema = auditEntrySchema
       .regex(/^[\da-f]{64}$/)
       .nullable()
       .describe(
-        'SHA-256 of the entry and of the hash before it. Kept elsewhere, it proves the log up to here.',
+        'SHA-256 over the entry and the previous hash. A copy kept elsewhere proves the log up to this entry.',
       ),
   })
   .meta({ id: 'ChainedAuditEntry' });
@@ -60,7 +60,7 @@ export const slugSchema = z
   .string()
   .regex(
     /^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$/,
-    'must be 1 to 64 of a-z and 0-9, with -, _ or . inside only',
+    'must be 1 to 64 of a-z, 0-9, -, _ and ., beginning and ending with a letter or digit',
   );
 
 /** The caller trims and lower-cases the address first. */
@@ -73,19 +73,19 @@ export const organizationSchema = z
       .boolean()
       .optional()
       .describe(
-        'Whether members need a second factor for everything in the Organization. Left out: as it was, and false for a new one.',
+        'Whether members need a second factor for everything in the Organization. Default: unchanged, or false for a new Organization.',
       ),
     archived: z
       .boolean()
       .optional()
       .describe(
-        'Whether its API keys and its pages are closed. Left out: as it was, and false for a new one.',
+        'Whether its API keys and pages are closed. Default: unchanged, or false for a new Organization.',
       ),
     marketAccess: z
       .enum(marketAccesses)
       .optional()
       .describe(
-        'What it may do with markets: `none` of it, `read` them and close what it holds, or `trade`. Left out: as it was, and `trade` for a new one. Without effect where the service has no markets.',
+        'Its access to markets: `none`, `read` (read markets and close positions) or `trade`. Default: unchanged, or `trade` for a new Organization. It has no effect if the service has no markets.',
       ),
   })
   .meta({ id: 'OrganizationInput' });
@@ -103,13 +103,15 @@ export const userSchema = z
         minLength: 12,
         maxLength: 256,
         description:
-          'Not one that is easy to guess, unless it is the current one. Only its argon2id hash is kept. A new password ends every session of the User.',
+          'A password that is easy to guess is refused, unless it is the current one. Gauge stores only its argon2id hash. A new password ends every session of the User.',
       }),
   })
   .meta({ id: 'UserInput' });
 
 export const memberSchema = z
   .strictObject({
-    role: z.enum(roles).describe('`owner` and `admin` change keys; `member` and `billing` read.'),
+    role: z
+      .enum(roles)
+      .describe('`owner` and `admin` can change keys; `member` and `billing` can only read.'),
   })
   .meta({ id: 'MemberInput' });

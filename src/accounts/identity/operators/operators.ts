@@ -122,7 +122,7 @@ async function holdOrInsert(tx: Tx, found: User | undefined, newAccount: User | 
   const email = (found ?? newAccount)!.email;
   const held = await lockUser(tx, { email });
   if (held?.passwordHash !== found?.passwordHash)
-    throw new AppError('not_signed_in', 'This account was just changed somewhere else. Try again.');
+    throw new AppError('not_signed_in', 'This account was just changed elsewhere. Try again.');
   if (held) return held;
   await insertUser(tx, newAccount!);
   return newAccount!;
@@ -179,6 +179,6 @@ export async function removeOperator(tx: Tx, userId: string, source: Source): Pr
 }
 
 const wrongPassword = () =>
-  new AppError('not_signed_in', 'There is an account with this address, and this is not its password.', {
+  new AppError('not_signed_in', 'An account with this address exists, and this is not its password.', {
     errors: [{ pointer: '/password', code: 'not_signed_in', detail: 'does not match this account' }],
   });

@@ -83,7 +83,7 @@ export async function requireFactorOfMembers(
 ): Promise<void> {
   const current = await lockOrganization(tx, { id: orgId });
   if (requireSecondFactor && !(await hasSecondFactor(tx, source.actor)))
-    throw new AppError('invalid_request', 'Set up a second factor of your own first.');
+    throw new AppError('invalid_request', 'Set up your own second factor first.');
   await update(tx, current!, { requireSecondFactor }, source);
 }
 

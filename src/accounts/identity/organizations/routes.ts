@@ -22,8 +22,8 @@ const read = defineRoute({
   path: '/dashboard/session',
   operationId: 'getSession',
   tag: 'Signing in',
-  summary: 'Who is signed in?',
-  description: 'The person, their current Organization and role in it, and all Organizations they belong to.',
+  summary: 'Read the session',
+  description: 'The person, their current Organization and role, and all their Organizations.',
   credential: 'session',
   responses: { 200: json('The session.', sessionSchema) },
   examples: [{ name: 'session', summary: 'An owner', request: {}, answer: shownSession }],
@@ -44,12 +44,12 @@ const choose = defineRoute({
   tag: 'Signing in',
   summary: 'Choose the current Organization',
   description:
-    'For people who belong to several. Every later request of this session is about the chosen one. As a form (`application/x-www-form-urlencoded`) it answers 303 to the dashboard.',
+    'For people who belong to several Organizations. Later requests of this session use the chosen one. A form (`application/x-www-form-urlencoded`) gets a 303 to the dashboard.',
   credential: 'session',
   body: { schema: chooseOrganizationSchema, maxBytes: MAX_BODY_BYTES },
   responses: {
-    200: json('The session as it is now.', sessionSchema),
-    303: { description: 'To a form: chosen.', headers: ['Location'] },
+    200: json('The updated session.', sessionSchema),
+    303: { description: 'The response to a form.', headers: ['Location'] },
   },
   examples: [
     { name: 'chosen', summary: 'Chosen', request: { body }, answer: shownSession },
@@ -64,7 +64,7 @@ const choose = defineRoute({
       answerHeaders: { location: '/dashboard' },
     },
     problemExample('not_found', {
-      summary: 'An Organization that the person does not belong to',
+      summary: 'An Organization without the person',
       detail: 'You do not belong to that Organization.',
       request: { body: { organization: 'globex' } },
     }),

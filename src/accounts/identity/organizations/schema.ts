@@ -14,7 +14,9 @@ export const organizationFields = {
   slug: z.string(),
   name: z.string(),
 };
-const roleField = z.enum(roles).describe('`owner` and `admin` change keys; `member` and `billing` read.');
+const roleField = z
+  .enum(roles)
+  .describe('`owner` and `admin` can change keys; `member` and `billing` can only read.');
 
 export const sessionSchema = z
   .object({
@@ -23,7 +25,7 @@ export const sessionSchema = z
     role: roleField,
     organizations: z
       .array(z.object({ ...organizationFields, role: roleField }))
-      .describe('Every Organization the person belongs to, by name, at most 1,000.'),
+      .describe('All Organizations of the person, by name, at most 1,000.'),
   })
   .meta({ id: 'Session', description: 'Who is signed in, and their current Organization.' });
 
@@ -34,7 +36,7 @@ export const organizationAnswerSchema = z
     archivedAt: timeField('When it was archived; `null` if it is not.').nullable(),
     marketAccess: z
       .enum(marketAccesses)
-      .describe('Its access to markets: none, read and close positions, or trade.'),
+      .describe('Its access to markets: `none`, `read` (read and close positions) or `trade`.'),
     createdAt: timeField('When it was created.'),
   })
   .meta({ id: 'Organization' });

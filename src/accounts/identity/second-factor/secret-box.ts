@@ -43,7 +43,7 @@ export function createSecretBox(
       if (plain.test(stored)) return stored;
       const [, name = '', text = ''] = stored.split('.');
       const key = derived.get(name);
-      if (!key) throw new Error('SECRET_KEYS lacks the key that a secret was encrypted with.');
+      if (!key) throw new Error('SECRET_KEYS does not contain the key that encrypted a secret.');
       const bytes = Buffer.from(text, 'base64url');
       const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV_BYTES))
         .setAAD(Buffer.from(ownerId))

@@ -178,17 +178,17 @@ async function hasSession(tx: Orm, { sessionId, userId }: Session, now: Date) {
 }
 
 const sessionEnded = () =>
-  new AppError('not_signed_in', 'This session was ended just now. Sign in again; nothing was changed.');
+  new AppError('not_signed_in', 'This session has just ended. Nothing was changed. Sign in again.');
 
 export const operatorsOnly = () =>
-  new AppError('forbidden_role', 'This is open to the operators of this service only.');
+  new AppError('forbidden_role', 'Only operators of this service can do this.');
 
 export const operatorFactorRequired = () =>
   new AppError('forbidden_role', 'Operators need a second factor. Set yours up at /set-up.');
 
 export class ConfirmationDue extends AppError {
   constructor() {
-    super('forbidden_role', 'Confirm first that it is you, at /confirm. Nothing was changed.');
+    super('forbidden_role', 'Nothing was changed. Confirm your identity at /confirm first.');
   }
 }
 

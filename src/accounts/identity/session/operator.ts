@@ -120,7 +120,10 @@ async function auditRefusal(
     requestId: requestIdOf(res),
   };
   await change(deps, byProof, (tx) => recordOperatorAudit(tx, entry)).catch((error: unknown) =>
-    deps.log.warn({ err: error, ip: req.ip }, 'an operator token was refused, and that could not be audited'),
+    deps.log.warn(
+      { err: error, ip: req.ip },
+      'the refusal of an operator token could not be written to the audit log',
+    ),
   );
 }
 
@@ -134,7 +137,7 @@ function findOperator(req: Request, tokens: readonly OperatorToken[]): OperatorA
   if (given === undefined)
     return /^bearer\b/i.test(authorization)
       ? unknownToken()
-      : new AppError('invalid_key', `${howToSend}; the word Bearer is missing.`);
+      : new AppError('invalid_key', `${howToSend}. The word Bearer is missing.`);
   const find = () => findToken(given, tokens);
   const token = find();
   if (!token) return unknownToken();
@@ -162,7 +165,11 @@ const digest = (value: string) => createHash('sha256').update(value).digest();
 function tooManyFailures(req: Request): AppError {
   const { rateLimit: state } = req as Request & { rateLimit?: { resetTime?: Date } };
   const retryAfterSeconds = state?.resetTime ? (state.resetTime.getTime() - Date.now()) / 1000 : 60;
-  return new AppError('rate_limited', 'Too many calls from this address had no valid operator token.', {
-    retryAfterSeconds,
-  });
+  return new AppError(
+    'rate_limited',
+    'Too many calls from this address did not have a valid operator token.',
+    {
+      retryAfterSeconds,
+    },
+  );
 }

@@ -84,7 +84,7 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     if (isMoved && currentOrgId !== null && isChange(req)) {
       throw new AppError(
         'forbidden_role',
-        'You no longer belong to the Organization you were viewing. Reload to continue with another.',
+        'You no longer belong to the Organization you were viewing. Reload to continue with another one.',
       );
     }
     const isSeen = now.getTime() - lastSeenAt.getTime() >= SESSION_SEEN_MS;
@@ -181,7 +181,7 @@ export const requireOrganization: RequestHandler = (req, res, next) => {
     }
     throw new AppError(
       'forbidden_role',
-      'You do not belong to an Organization. Ask an owner or admin of yours to add you.',
+      'You do not belong to an Organization. Ask an owner or admin of your Organization to add you.',
     );
   }
   next();
@@ -201,7 +201,7 @@ export const requireMarketAccess: RequestHandler = (_req, res, next) => {
   if (marketAccess !== 'none') return next();
   throw new AppError(
     'entitlement_required',
-    `${orgName} has no access to markets. Ask the operator of this service for it.`,
+    `${orgName} has no access to markets. Ask the operator of this service for access.`,
   );
 };
 
@@ -252,7 +252,7 @@ export function sessionOf(res: Response): SessionPrincipal {
  */
 export const refuseCrossSite: RequestHandler = (req, _res, next) => {
   if (isChange(req) && !isSameSite(req)) {
-    throw new AppError('cross_site_request', 'Changes are accepted from this site’s own pages only.');
+    throw new AppError('cross_site_request', 'Changes are accepted only from this site’s own pages.');
   }
   next();
 };

@@ -19,12 +19,9 @@ export function toLocalPath(value: unknown, fallback: string): string {
 /** `next`, the page to continue to, is checked separately, so that a bad value only loses the destination. */
 export const signInSchema = z
   .strictObject({
-    email: text(320).describe('Upper and lower case are the same.'),
+    email: text(320).describe('Not case-sensitive.'),
     password: text(1024),
-    next: z
-      .string()
-      .optional()
-      .describe('Where to continue: a path of this service; `/dashboard` if left out.'),
+    next: z.string().optional().describe('Where to continue: a path of this service. Default: `/dashboard`.'),
   })
   .meta({ id: 'SignIn' });
 

@@ -52,7 +52,7 @@ interface SignInOf {
  * (`limitFactor`); separate counts would multiply the allowed guesses.
  */
 export function limitSignIns(stores: LimitStores, limits: SignInLimits) {
-  const detail = 'Too many sign-ins have failed. Try again in some minutes.';
+  const detail = 'Too many failed sign-ins. Try again in a few minutes.';
   const limit = (name: string, options: Partial<Options>) =>
     createLimit(stores, name, detail, { ...failuresOf(limits), ...options });
   const perAddress = limit('login-address', {
@@ -169,7 +169,7 @@ function createSlowDown(limits: SignInLimits) {
       const account = accountOf(res);
       const ofAccount = waiting.get(account) ?? 0;
       if (waitingInAll >= maxWaiting || ofAccount >= maxWaitingPerAccount) {
-        throw new AppError('rate_limited', 'Too many sign-ins are waiting. Try again in some seconds.', {
+        throw new AppError('rate_limited', 'Too many sign-ins are waiting. Try again in a few seconds.', {
           retryAfterSeconds: maxDelayMs / 1000,
         });
       }

@@ -17,9 +17,9 @@ import { markGuess, setSignIn, type limitSignIns, type Devices } from './sign-in
 import { countWrongPassword, endFormer, normalizeEmail, signIn } from './sign-in.js';
 
 const reasons: Record<string, string> = {
-  expired: 'That sign-in has expired or was ended. Please begin again.',
-  kept: 'You are no longer signed in, and nothing was changed. Sign in again: the form comes back with what you typed.',
-  exhausted: 'Too many codes were wrong. Please begin again with your password.',
+  expired: 'This sign-in has expired or was ended. Start again.',
+  kept: 'You are no longer signed in, and nothing was changed. Sign in again to return to the form with your input.',
+  exhausted: 'Too many wrong codes. Start again with your password.',
 };
 
 export type RenderForm = (
@@ -44,7 +44,7 @@ const form = defineRoute({
   operationId: 'getSignInForm',
   tag: 'Signing in',
   summary: 'The sign-in form',
-  description: 'A page that works without scripts. Anyone who is already signed in is redirected.',
+  description: 'A page that works without JavaScript. Anyone already signed in is redirected.',
   credential: 'none',
   query: z.object({
     next: z
@@ -62,7 +62,7 @@ const form = defineRoute({
     { name: 'form', summary: 'The form', request: {}, answer: '<form method="post" action="/login"' },
     {
       name: 'signedIn',
-      summary: 'Signed in already',
+      summary: 'Already signed in',
       request: { credential: 'ownerSession', query: { next: '/dashboard/api-keys?limit=10' } },
       status: 303,
       answerHeaders: { location: '/dashboard/api-keys?limit=10' },
@@ -91,7 +91,7 @@ const right: ExampleRequest = { headers: asJson, body: rightBody };
 const wrong: ExampleRequest = { headers: asJson, body: wrongBody };
 const wrongPassword = 'The e-mail address or the password is wrong.';
 const codeIsDue =
-  'The password is right, and the second factor is due: within 10 minutes, post its code as the form field `code` to /login/code with the cookie of this answer.';
+  'The password is right, and a second factor is required. Within 10 minutes, post the code as the form field `code` to /login/code with the cookie of this response.';
 
 const submit = defineRoute({
   method: 'post',
@@ -100,29 +100,29 @@ const submit = defineRoute({
   tag: 'Signing in',
   summary: 'Sign in',
   description: `
-Starts a session and ends the one that the browser had. The answer is the same, and takes as long, for an unknown address and for a wrong password. A session lasts 30 days
-from the sign-in, and 7 days without a request.
+Starts a session and ends the browser's earlier one. The response to an unknown address and to a wrong password is the same and takes the same time. A session ends 30 days
+after the sign-in, or after 7 days without a request.
 
-After 3 failures of an account, from wherever they come, the answers slow down, up to 16 s; a browser in which the account has signed in before (the signed cookie \`gauge_device\`) has a count of its
-own. After 10 failures of an account from one network, or 50 from an address, within 15 minutes sign-ins from there are refused with 429. Successes do not count.
+After 3 failures for an account from any address, responses are delayed by up to 16 s. A browser in which the account has signed in before (signed cookie \`gauge_device\`) has its own
+count. After 10 failures for an account from one network, or 50 from an address, within 15 minutes, further sign-ins from there get 429. Successes do not count.
 
-A person who has turned on a second factor gets no session yet: browsers are sent on to \`/login/code\`, and with \`Accept: application/json\` the answer is a 401 that says so. The cookie
-of either is good for 10 minutes and 5 codes: post the form field \`code\` with it to \`/login/code\`, a code of the authenticator app or a recovery code, each of which is accepted once.
-The answer is then as from here, and after 10 wrong codes of an account within 15 minutes, on all pages that take one together, codes are refused with 429.
+A person with a second factor does not get a session yet. Browsers are redirected to \`/login/code\`; with \`Accept: application/json\`, the response is a 401 that asks for the code. Its cookie
+is valid for 10 minutes and 5 codes. Post the form field \`code\` with it to \`/login/code\`: a code of the authenticator app or a recovery code. Each code is accepted once.
+That response is the same as here. After 10 wrong codes for an account within 15 minutes, counted over all pages that ask for one, codes get 429.
 
-With \`Accept: application/json\` a failure is a problem document, otherwise the form with a message.
+With \`Accept: application/json\`, a failure is a problem document; otherwise it is the form with a message.
 `.trim(),
   credential: 'none',
   limit: 'sign-ins',
   body: { schema: signInSchema, mediaType: formType, maxBytes: MAX_FORM_BYTES },
   responses: {
     303: {
-      description: 'Signed in: the cookie holds the session. Or on the way to the second factor.',
+      description: 'Signed in, with the session in the cookie; or redirected to the second factor.',
       headers: ['Location', 'Set-Cookie'],
     },
-    400: { description: 'The form again, with what is wrong.', content: { 'text/html': null } },
+    400: { description: 'The form again, with the mistakes.', content: { 'text/html': null } },
     401: {
-      description: 'The form again. With a cookie: the second factor is due.',
+      description: 'The form again. With a cookie: a second factor is required.',
       content: { 'text/html': null },
       headers: ['Set-Cookie'],
     },
@@ -166,16 +166,16 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
       summary: 'After too many failures',
       circumstance: 'limit_used_up',
       before: [wrong],
-      detail: 'Too many sign-ins have failed. Try again in some minutes.',
+      detail: 'Too many failed sign-ins. Try again in a few minutes.',
       request: wrong,
     }),
     problemExample('body_too_large', {
       summary: 'More than 16 KiB',
-      detail: `A form holds at most ${MAX_FORM_BYTES.toLocaleString('en')} bytes.`,
+      detail: `A form can have at most ${MAX_FORM_BYTES.toLocaleString('en')} bytes.`,
       request: { ...right, paddedToBytes: MAX_FORM_BYTES + 1 },
     }),
     problemExample('unsupported_media_type', {
-      summary: 'Not a form',
+      summary: 'A body that is not a form',
       detail: 'Send the form with `Content-Type: application/x-www-form-urlencoded`.',
       request: { ...right, headers: { ...asJson, 'content-type': 'application/json' } },
     }),
@@ -209,7 +209,7 @@ const signOut = defineRoute({
   tag: 'Signing in',
   summary: 'Sign out',
   description:
-    'Ends the session at once, wherever its cookie may have been copied to, or a sign-in that waits for its second factor. Without a session, nothing happens; the answer is the same.',
+    'Ends the session at once, including copies of its cookie, or a sign-in that waits for its second factor. Without a session, nothing happens and the response is the same.',
   credential: 'session',
   responses: { 303: { description: 'Signed out.', headers: ['Location', 'Set-Cookie'] } },
   isCredentialOptional: true,
@@ -248,7 +248,7 @@ const readCredentials =
 function countWhenAnswered(deps: SignInDeps, res: Response, email: string): void {
   res.once('close', () => {
     countWrongPassword(deps, email).catch((error: unknown) =>
-      deps.log.warn({ err: error }, 'a sign-in failed, and that could not be counted'),
+      deps.log.warn({ err: error }, 'a failed sign-in could not be counted'),
     );
   });
 }

@@ -45,7 +45,7 @@ export const userRoutes = [
     path: '/operator/users',
     operationId: 'listUsers',
     summary: 'List Users',
-    description: 'All Users, ordered by address. Never a password.',
+    description: 'All Users, ordered by address, without passwords.',
     ...listParts('users', userAnswerSchema, 'Ordered by `email`.'),
     examples: [
       {
@@ -68,7 +68,7 @@ export const userRoutes = [
     path: '/operator/users/{email}',
     operationId: 'getUser',
     summary: 'Read a User',
-    description: 'A person who may sign in. Never the password.',
+    description: 'A person who can sign in, without the password.',
     responses: { 200: json('The User.', userAnswerSchema) },
     examples: [
       { name: 'user', summary: 'Olivia', request: { params }, answer: olivia },
@@ -86,13 +86,13 @@ export const userRoutes = [
     operationId: 'putUser',
     summary: 'Declare a User',
     description:
-      'Creates the User or updates them as declared. The address never changes. A new password ends every session of the User at once; the current password changes nothing.',
+      'Creates or updates the User as declared. The address never changes. A new password ends every session of the User at once; repeating the current password changes nothing.',
     body: userSchema,
     responses: putResponses(userAnswerSchema),
     examples: [
       {
         name: 'unchanged',
-        summary: 'As it was: nothing changes, no session ends',
+        summary: 'Repeated: nothing changes, no session ends',
         request: { params, body: declared },
         answer: olivia,
       },
@@ -130,7 +130,7 @@ export const userRoutes = [
     operationId: 'deleteUser',
     summary: 'Remove a User',
     description:
-      'Removes the User with their memberships and sessions, at once. Keys belong to Organizations: those that the User created keep working, and `createdBy` becomes `null`.',
+      'Removes the User, their memberships and their sessions at once. Keys that the User created keep working, because keys belong to Organizations; their `createdBy` becomes `null`.',
     responses: deletedResponses,
     examples: [
       { name: 'removed', summary: 'Removed', request: { params } },
@@ -147,7 +147,7 @@ export const userRoutes = [
     path: '/operator/users/{email}/sessions',
     operationId: 'deleteUserSessions',
     summary: 'Sign a User out everywhere',
-    description: 'Ends every session of the User from the next request on. 404 if there is none.',
+    description: 'Ends every session of the User from the next request on. 404 if the User has no session.',
     responses: { 204: { description: 'Signed out everywhere.' } },
     examples: [
       { name: 'signedOut', summary: 'Signed out', request: { params: { email: max.email } } },
@@ -165,8 +165,8 @@ export const userRoutes = [
     operationId: 'deleteUserSecondFactor',
     summary: "Remove a User's second factor",
     description:
-      'For a User who lost both authenticator app and recovery codes: make sure that it is really them asking. From then on the password alone opens the account, and every session of the User ends. 404 if there is no second factor.',
-    responses: { 204: { description: 'The second factor is off.' } },
+      'For a User who lost both the authenticator app and the recovery codes. First verify that the request is really theirs. Afterwards the password is enough to sign in, and every session of the User ends. 404 if the User has no second factor.',
+    responses: { 204: { description: 'The second factor was removed.' } },
     examples: [
       { name: 'removed', summary: 'Removed', request: { params: { email: secured.email } } },
       notFoundExample(strangerDetail, stranger),

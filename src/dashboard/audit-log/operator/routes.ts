@@ -22,7 +22,7 @@ export const auditLogRoutes = [
     operationId: 'listOperatorLog',
     summary: "List the operator's changes",
     description:
-      'What belongs to no Organization, newest first: changes of products and Users, signing in and what people do to their accounts, operator tokens that were refused. Each was written in the transaction of its change, and is chained to the one before: `npm run audit:verify` finds what was changed since.',
+      "Changes outside any Organization, newest first: products, Users, sign-ins, people's changes to their own accounts, and refused operator tokens. Each entry is written in the transaction of its change and chained to the previous entry, so `npm run audit:verify` detects later alterations.",
     ...listParts('auditLog', chainedAuditEntrySchema, 'Newest first.'),
     examples: [
       {
@@ -44,9 +44,9 @@ export const auditLogRoutes = [
     method: 'get',
     path: '/operator/organizations/{slug}/audit-log',
     operationId: 'listAuditLog',
-    summary: 'List the changes inside an Organization',
+    summary: 'List the changes in an Organization',
     description:
-      'Changes of the Organization, its members, entitlements and keys, newest first: what, by whom, from where. Each was written in the transaction of its change, and is chained to the one before: `npm run audit:verify` finds what was changed since.',
+      'Changes of the Organization, its members, entitlements and keys, newest first, with actor and address. Each entry is written in the transaction of its change and chained to the previous entry, so `npm run audit:verify` detects later alterations.',
     ...listParts('auditLog', chainedAuditEntrySchema, 'Newest first.'),
     examples: [
       {

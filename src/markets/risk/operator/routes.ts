@@ -46,9 +46,9 @@ const unknown = { params: { slug: 'initech' } };
 const noOrganization = 'There is no Organization "initech".';
 
 const binds =
-  'An order reads it in the transaction that writes the order, so it takes effect on the next order, on every instance; an order that is being carried out at that moment is not taken back.';
+  'Each order reads it in the transaction that writes the order, so it takes effect on the next order, on every instance. An order in progress is not reversed.';
 const switchBinds =
-  'Each order reads it in the transaction that writes the order, and a live order once more when it is its turn to be sent, so it takes effect on the next order that is sent, on every instance. An order that has left for the venue is not taken back.';
+  'Each order reads it in the transaction that writes the order, and a live order again before it is sent, so it takes effect on the next order sent, on every instance. An order already sent to the venue is not recalled.';
 
 const undeclared = limitsJson(undefined);
 const tighter = { maxOrderContracts: 100, maxDailyLoss: '50' };
@@ -68,7 +68,7 @@ const allOpen = {
 };
 const halt = { state: 'halt', reason: 'Unexplained fills, under investigation.' };
 const operatorPut = { credential: 'operator' as const, ...acme, body: halt };
-const noReason = 'is required, unless the state is open';
+const noReason = 'is required unless the state is open';
 const noReasonExample = (params: { params?: Record<string, string> }) =>
   problemExample('invalid_request', {
     summary: 'Closed without a reason',
@@ -84,7 +84,7 @@ export const tradingControlRoutes = [
     operationId: 'getTradingLimits',
     summary: "Read an Organization's risk limits",
     description:
-      'What its orders are held to, in paper and live mode each by itself. `effective` is what applies; where `declared` is `null`, that is the default.',
+      'The limits on its orders, separately for paper and live mode. `effective` has the limits that apply: the declared values, or the default where `declared` is `null`.',
     responses: { 200: json('The limits.', limitsAnswerSchema) },
     examples: [
       {
@@ -107,7 +107,7 @@ export const tradingControlRoutes = [
     path: limitsPath,
     operationId: 'putTradingLimits',
     summary: "Declare an Organization's risk limits",
-    description: `Replaces them in full: what is left out or \`null\` is the default. A limit of 0 lets nothing pass that it limits, and a \`priceCollar\` of 0 no price beyond the best. Orders that only give up what is held are never refused for \`maxOrderCost\`, \`maxPositionContracts\`, \`maxEventLoss\` or \`maxDailyLoss\`. An order against a limit is answered with 422 \`risk_limit\`, whose \`detail\` begins with the limit's name. ${binds}`,
+    description: `Replaces all limits; a missing or \`null\` limit is the default. A limit of 0 refuses everything that it limits, and a \`priceCollar\` of 0 every price beyond the best. Orders that only reduce positions are never refused for \`maxOrderCost\`, \`maxPositionContracts\`, \`maxEventLoss\` or \`maxDailyLoss\`. An order beyond a limit gets 422 \`risk_limit\`; its \`detail\` begins with the limit's name. ${binds}`,
     body: limitsSchema,
     responses: putResponses(limitsAnswerSchema),
     examples: [
@@ -120,7 +120,7 @@ export const tradingControlRoutes = [
       },
       {
         name: 'again',
-        summary: 'The same again changes nothing',
+        summary: 'The same limits again: nothing changes',
         before: [{ ...acme, body: tighter }],
         request: { ...acme, body: tighter },
         answer: declared,
@@ -145,7 +145,7 @@ export const tradingControlRoutes = [
     path: limitsPath,
     operationId: 'deleteTradingLimits',
     summary: "Withdraw an Organization's risk limits",
-    description: `Back to the defaults. ${binds}`,
+    description: `Restores the defaults. ${binds}`,
     responses: deletedResponses,
     good: { ...acme },
     examples: [
@@ -183,13 +183,13 @@ export const tradingControlRoutes = [
     path: switchPath,
     operationId: 'putTradingSwitch',
     summary: "Set the operator's kill switch of an Organization",
-    description: `\`halt\` refuses every order of the Organization with 422 \`risk_limit\`, \`reduce_only\` all but sales of what is held and purchases that close pairs. The Organization sees state and reason and cannot open it; it has a switch of its own beside it. ${switchBinds}`,
+    description: `\`halt\` refuses every order of the Organization with 422 \`risk_limit\`; \`reduce_only\` refuses all orders except sales of held contracts and purchases that close pairs. The Organization can see the state and reason but cannot change this switch; it has its own switch. ${switchBinds}`,
     body: switchSchema,
-    responses: { 200: json('The switches as they are now.', switchAnswerSchema) },
+    responses: { 200: json('The current switches.', switchAnswerSchema) },
     examples: [
       {
         name: 'halted',
-        summary: 'Nothing passes from now on',
+        summary: 'Halt all orders',
         request: operatorPut,
         answer: { ...allOpen, state: 'halt', operator: { ...halt, changedAt: now } },
       },
@@ -234,13 +234,13 @@ export const tradingControlRoutes = [
     path: servicePath,
     operationId: 'putServiceTradingSwitch',
     summary: 'Set the kill switch of the whole service',
-    description: `For every Organization, in paper and live mode: \`halt\` refuses every order, \`reduce_only\` all that do not reduce what is held. ${switchBinds}`,
+    description: `For every Organization, in paper and live mode: \`halt\` refuses every order; \`reduce_only\` refuses all orders that do not reduce a position. ${switchBinds}`,
     body: switchSchema,
-    responses: { 200: json('The switches as they are now.', serviceSwitchAnswerSchema) },
+    responses: { 200: json('The current switches.', serviceSwitchAnswerSchema) },
     examples: [
       {
         name: 'halted',
-        summary: 'Nothing passes from now on',
+        summary: 'Halt all orders',
         request: { body: halt },
         answer: { ...halt, changedAt: now },
       },

@@ -10,7 +10,7 @@ type Limit = keyof typeof defaultLimits;
 
 function byDefault(limit: Limit): string {
   const value = defaultLimits[limit];
-  return `\`null\` or left out: the default, ${typeof value === 'bigint' ? dollars(value) : value}.`;
+  return `Default: ${typeof value === 'bigint' ? dollars(value) : value}.`;
 }
 
 const countField = (limit: Limit, description: string) =>
@@ -30,7 +30,7 @@ const contractsLimit = (limit: Limit, description: string) =>
     .refine(isCount, 'must have at most two decimals')
     .nullable()
     .optional()
-    .describe(`${description} With at most two decimals. ${byDefault(limit)}`);
+    .describe(`${description} At most two decimals. ${byDefault(limit)}`);
 
 const moneyPattern = '^(0|[1-9]\\d{0,8})(\\.\\d{1,6})?$';
 const moneyField = (limit: Limit, description: string) =>
@@ -44,25 +44,28 @@ const moneyField = (limit: Limit, description: string) =>
 
 export const limitsSchema = z
   .strictObject({
-    maxOrderContracts: contractsLimit('maxOrderContracts', 'Contracts of one order.'),
-    maxOrderCost: moneyField('maxOrderCost', 'What one purchase may cost at its limit price, fee included.'),
+    maxOrderContracts: contractsLimit('maxOrderContracts', 'The maximum contracts per order.'),
+    maxOrderCost: moneyField(
+      'maxOrderCost',
+      'The maximum cost of a purchase at its limit price, including the fee.',
+    ),
     maxPositionContracts: contractsLimit(
       'maxPositionContracts',
-      'Contracts held of one market, after the order.',
+      'The maximum contracts held in a market after the order.',
     ),
     maxEventLoss: moneyField(
       'maxEventLoss',
-      'What one event may lose in its worst outcome, after the order. Its brackets exclude each other, so what one pays counts against what the others lose.',
+      'The maximum loss of an event in its worst outcome after the order. Its brackets exclude each other, so the payout of one offsets the losses of the others.',
     ),
     maxDailyLoss: moneyField(
       'maxDailyLoss',
-      'What may be lost since midnight UTC: realised, in fees, and by the change of what is held at what it can be sold for. Once it is reached, only orders that reduce what is held pass.',
+      'The maximum loss since midnight UTC: realised losses, fees, and the change in the liquidation value of the positions. At the limit, only orders that reduce positions are accepted.',
     ),
-    maxOpenOrders: countField(
-      'maxOpenOrders',
-      'Orders on their way to the venue or in the book, with the new one.',
+    maxOpenOrders: countField('maxOpenOrders', 'The maximum number of open orders, including the new one.'),
+    priceCollar: moneyField(
+      'priceCollar',
+      'The maximum distance of a limit price beyond the best price in the book.',
     ),
-    priceCollar: moneyField('priceCollar', 'How far a limit price may go beyond the best price in the book.'),
   })
   .meta({ id: 'TradingLimitsInput' });
 
@@ -70,11 +73,13 @@ export const switchSchema = z
   .strictObject({
     state: z
       .enum(switchStates)
-      .describe('`open`: orders pass. `reduce_only`: only those that give up what is held. `halt`: none.'),
+      .describe(
+        '`open`: orders are accepted. `reduce_only`: only orders that reduce positions. `halt`: none.',
+      ),
     reason: text(300)
       .nullable()
       .optional()
-      .describe('For the people whose orders are refused. Required, unless the state is `open`.'),
+      .describe('Shown to the people whose orders are refused. Required unless the state is `open`.'),
   })
   .meta({ id: 'TradingSwitchInput' });
 
@@ -119,8 +124,8 @@ export const serviceSwitchAnswerSchema = z.object(part).meta({ id: 'ServiceTradi
 
 export const switchAnswerSchema = z
   .object({
-    state: state.describe('The strictest of the three: what applies to the next order.'),
-    service: serviceSwitchAnswerSchema.describe("The whole service's."),
+    state: state.describe('The strictest of the three switches; it applies to the next order.'),
+    service: serviceSwitchAnswerSchema.describe('The switch of the whole service.'),
     operator: z.object(part).describe('Set here.'),
     own: z
       .object({ ...part, by: z.object({ id: z.uuid(), name: z.string() }).nullable() })

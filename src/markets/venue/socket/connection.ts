@@ -104,7 +104,7 @@ export function createConnection(options: ConnectionOptions) {
       if (own.readyState !== WebSocket.OPEN) return;
       const quietMs = performance.now() - heardAt;
       if (quietMs >= silenceMs) {
-        log.warn({ quietMs: Math.round(quietMs) }, "the venue's stream is silent: reconnecting");
+        log.warn({ quietMs: Math.round(quietMs) }, "the venue's stream is silent; reconnecting");
         own.terminate();
       } else if (quietMs >= silenceMs / 2) own.ping();
     }, silenceMs / 4);

@@ -80,7 +80,7 @@ export function createKeptBooks(options: KeptBooksOptions): KeptBooks {
 
   function tend(): void {
     if (performance.now() - commands.oldestAt() > times.answerMs) {
-      log.warn("the venue's stream does not answer: reconnecting");
+      log.warn("the venue's stream does not respond; reconnecting");
       restart();
       return;
     }
@@ -149,7 +149,7 @@ function createReceiver(options: ReceiverOptions): (text: string) => void {
   }
 
   function takeError({ id, code, message, sid }: Frame & { type: 'error' }): void {
-    log.warn({ code, message, sid }, "the venue's stream refuses something");
+    log.warn({ code, message, sid }, "the venue's stream refused a request");
     if (code !== OVERFLOW) return subscriptions.refuse(id);
     metrics.streamProblems.inc({ kind: 'overflow' });
     if (sid === undefined || !keeper.has(sid)) restart();
@@ -166,7 +166,7 @@ function createReceiver(options: ReceiverOptions): (text: string) => void {
       return;
     }
     if (frame.type === 'unreadable' && frame.sid === undefined && frame.ticker === undefined) {
-      log.warn({ problem: frame.problem }, "the venue's stream cannot be read: reconnecting");
+      log.warn({ problem: frame.problem }, "the venue's stream cannot be read; reconnecting");
       metrics.streamProblems.inc({ kind: 'unreadable' });
       restart();
       return;

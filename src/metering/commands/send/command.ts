@@ -22,25 +22,25 @@ interface Flags extends MappingOptions {
 
 const help = `
 Each mapping flag takes one of
-  name, a.b      a field or column, dots reach into nested objects
+  name, a.b      a field or column; dots reach into nested objects
   =value         a constant
-  $1, $2 …       the names on the way to the record in a JSON document
+  $1, $2 …       the names on the path to the record in a JSON document
   lower(…)       any of these in lower case
-A leading dot makes any word a field (.none). Without a flag the field of the same name is used;
-quantity (default 1) and occurredAt (default: the time of receipt) may then be missing.
+A leading dot makes any word a field (.none). Without a flag, the field of the same name is used;
+quantity (default: 1) and occurredAt (default: the time of receipt) can then be missing.
 
---idempotency-key hash makes the key from the record and its number in the input, so that the same file
-counts once. Two files with equal records in equal places would count once as well: keep them apart with
-hash(text), for example hash(2026-01-31).
+--idempotency-key hash derives the key from the record and its position in the input, so the same file is
+counted once. Equal records at the same position in two files also count once. Use hash(text) to keep the
+files apart, for example hash(2026-01-31).
 
 Environment:
-  GAUGE_URL      where the service answers (default: http://127.0.0.1:3000)
-  GAUGE_API_KEY  an API key with the scope usage:write; with usage:read as well, a run that stops without an
-                 answer asks what was recorded
-  OPERATOR_TOKEN with --backfill, in place of the key: a token of the operator
+  GAUGE_URL      the address of the service (default: http://127.0.0.1:3000)
+  GAUGE_API_KEY  an API key with the scope usage:write; if it also has usage:read, a run that stops without a
+                 response looks up which events were recorded
+  OPERATOR_TOKEN an operator token, with --backfill instead of the key
 
 Exit status: 0 every event was accepted or deduped, 1 something was rejected, 2 the run could not start or
-not go on, 130 interrupted. An interrupted run continues where it was when it is started again.
+not continue, 130 interrupted. Start an interrupted run again to continue it.
 
 Examples:
   npm run send -- events.ndjson
@@ -53,7 +53,7 @@ Examples:
 const createSendCommand = (): Command =>
   new Command('send')
     .description(
-      'Sends usage events from a file to Gauge. Every event is counted once, however often it is sent.',
+      'Sends usage events from a file to Gauge. Every event is counted once, even if it is sent again.',
     )
     .argument('<file>', 'NDJSON, CSV or JSON, plain or gzip; - reads standard input')
     .addOption(
@@ -61,24 +61,24 @@ const createSendCommand = (): Command =>
         ...formats,
       ]),
     )
-    .option('--delimiter <character>', 'between the fields of a CSV file (default: a comma; a tab for .tsv)')
-    .option('--product-slug <field>', 'where an event finds its product')
-    .option('--metric <field>', 'where an event finds its metric')
-    .option('--quantity <field>', 'where an event finds its quantity')
-    .option('--occurred-at <field>', 'where an event finds its RFC 3339 time; none: the time of receipt')
-    .option('--idempotency-key <field>', 'where an event finds its key; hash: made from the record')
+    .option('--delimiter <character>', 'field separator of a CSV file (default: a comma; a tab for .tsv)')
+    .option('--product-slug <field>', 'source of the product')
+    .option('--metric <field>', 'source of the metric')
+    .option('--quantity <field>', 'source of the quantity')
+    .option('--occurred-at <field>', 'source of the RFC 3339 time; none: the time of receipt')
+    .option('--idempotency-key <field>', 'source of the idempotency key; hash: derived from the record')
     .option('--batch <events>', 'events per request', wholeFrom(1, 500), 500)
     .option('--concurrency <requests>', 'requests in flight', wholeFrom(1, 64), 4)
     .option(
       '--max-attempts <count>',
-      'failures of one request before giving up; 0: never',
+      'failures of a request before the run gives up; 0: never give up',
       wholeFrom(0, 999_999),
       30,
     )
     .option('--rejected <file>', 'where rejected records go (default: <file>.rejected.ndjson)')
-    .option('--restart', 'start from the beginning, whatever an interrupted run has left')
-    .option('--backfill <id>', 'stage events of more than 7 days ago into a backfill of the operator')
-    .option('--dry-run', 'have every event checked and nothing recorded')
+    .option('--restart', 'start from the beginning, even if an interrupted run can be continued')
+    .option('--backfill <id>', 'stage events older than 7 days into a backfill')
+    .option('--dry-run', 'check every event and record nothing')
     .option('--quiet', 'show no progress')
     .option('--json', 'print the summary as JSON')
     .addHelpText('after', help);
@@ -89,11 +89,11 @@ function toSendOptions(file: string, flags: Flags, env: Record<string, string | 
   const format = flags.format ?? guess?.format;
   if (format === undefined)
     throw new CommandError(
-      `Say what ${file === '-' ? 'standard input' : file} holds with --format ndjson, csv or json.`,
+      `Set the format of ${file === '-' ? 'standard input' : file} with --format ndjson, csv or json.`,
     );
   const delimiter = (flags.delimiter ?? guess?.delimiter ?? ',').replace('\\t', '\t');
   if (Array.from(delimiter).length !== 1 || delimiter === '"' || delimiter === '\n')
-    throw new CommandError('--delimiter is one character.');
+    throw new CommandError('--delimiter must be one character.');
   const { productSlug, metric, quantity, occurredAt, idempotencyKey } = flags;
   return {
     file,
@@ -127,9 +127,11 @@ function readDestination(
   env: Record<string, string | undefined>,
 ): Pick<SendOptions, 'apiKey' | 'backfill'> {
   if (backfill === undefined) return { apiKey: readKey(env.GAUGE_API_KEY), backfill };
-  if (!isUuid(backfill)) throw new CommandError('--backfill is the id that the backfill was opened with.');
+  if (!isUuid(backfill)) throw new CommandError('--backfill must be the id of the backfill.');
   if (dryRun)
-    throw new CommandError('--dry-run does not go with --backfill: what is staged counts nothing yet.');
+    throw new CommandError(
+      '--dry-run cannot be combined with --backfill. Staged events are not counted until the backfill is applied.',
+    );
   const token = env.OPERATOR_TOKEN?.trim();
   if (!token)
     throw new CommandError('OPERATOR_TOKEN is not set. Staging into a backfill needs an operator token.');
@@ -141,7 +143,7 @@ function readKey(value: string | undefined): string {
   if (!key)
     throw new CommandError('GAUGE_API_KEY is not set. Set it to an API key with the scope usage:write.');
   if (!/^[\x21-\x7e]+$/.test(key))
-    throw new CommandError('GAUGE_API_KEY holds characters that no API key has.');
+    throw new CommandError('GAUGE_API_KEY contains characters that no API key has.');
   return key;
 }
 

@@ -107,7 +107,7 @@ function createRowReader(delimiter: string): (rows: Row[]) => SourceRecord[] {
     if (!names) throw new CommandError('The first line of a CSV file must name its columns.');
     if (names.some((name) => /\r(?!\n)/.test(name)))
       throw new CommandError(
-        'The lines of the CSV file end with a carriage return alone. Convert it first, for example with: tr "\\r" "\\n"',
+        'The lines of the CSV file end with carriage returns only. Convert the file first, for example with: tr "\\r" "\\n"',
       );
     const twice = names.find((name, i) => names.indexOf(name) !== i);
     if (twice !== undefined)
@@ -118,10 +118,10 @@ function createRowReader(delimiter: string): (rows: Row[]) => SourceRecord[] {
   function toRecord(row: Row, fields: string[] | undefined): SourceRecord {
     const problem = row[0]!.problem;
     if (problem !== undefined) return refused(row, problem);
-    if (!fields) return refused(row, 'A quote in this line is out of place.');
+    if (!fields) return refused(row, 'This line has a misplaced quote.');
     if (fields.length !== header!.length) {
       const found = formatCount(fields.length, 'field');
-      return refused(row, `The line has ${found} where the header names ${header!.length}.`);
+      return refused(row, `The line has ${found}, but the header has ${header!.length}.`);
     }
     const value = Object.fromEntries(header!.map((name, i) => [name, fields[i]]));
     return { number: row[0]!.number, keys: [], value, position: 0 };
@@ -136,7 +136,7 @@ function createRowReader(delimiter: string): (rows: Row[]) => SourceRecord[] {
   };
 }
 
-const unclosed = 'The quote that this line opens is not closed.';
+const unclosed = 'A quote that opens in this line is not closed.';
 
 const refused = (row: Row, problem: string): SourceRecord => ({
   number: row[0]!.number,

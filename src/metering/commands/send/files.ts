@@ -112,7 +112,7 @@ function findStart(path: string, identity: object, isRestart: boolean, beginning
   } catch {
     // Not a progress file of this command; treat it like the progress of another input.
   }
-  const note = `Starting from the beginning: ${path} is about another input, address, key or mapping.`;
+  const note = `Starting from the beginning, because ${path} belongs to another input, address, key or mapping.`;
   return { ...none, note };
 }
 
@@ -138,7 +138,7 @@ export function openRejectedFile(path: string, inputPath: string, settledBytes: 
   const stats = statSync(path, { throwIfNoEntry: false });
   const inputStats = statSync(inputPath, { throwIfNoEntry: false });
   if (stats && inputStats && stats.ino === inputStats.ino && stats.dev === inputStats.dev)
-    throw new CommandError('--rejected is the input itself.');
+    throw new CommandError('--rejected must not be the input file.');
   // Devices and pipes are only written to; regular files are truncated or removed.
   bytes = stats?.isFile() ? Math.min(bytes, stats.size) : 0;
   if (stats?.isFile()) orExplain(() => (bytes > 0 ? truncateSync(path, bytes) : rmSync(path)));

@@ -62,7 +62,7 @@ export function createMapping(options: MappingOptions): MapRecord {
   function toEvent(record: SourceRecord): OutgoingEvent {
     const { value } = record;
     if (typeof value !== 'object' || value === null || Array.isArray(value))
-      throw new UnmappedError('The record is not an object with fields.');
+      throw new UnmappedError('The record is not an object.');
     const digits = toDecimal(pick(record, quantity, options.quantity, '--quantity'));
     const time = hasTime ? pick(record, occurredAt, options.occurredAt, '--occurred-at') : undefined;
     const event: UsageEvent = {
@@ -83,7 +83,7 @@ export function createMapping(options: MappingOptions): MapRecord {
       if (error instanceof UnmappedError) return { record, code: 'invalid_record', detail: error.message };
       // Only a record nested thousands of levels deep overflows the stack.
       if (error instanceof RangeError)
-        return { record, code: 'invalid_record', detail: 'The record is nested too deep.' };
+        return { record, code: 'invalid_record', detail: 'The record is nested too deeply.' };
       throw error;
     }
   };
@@ -94,13 +94,13 @@ function pick(record: SourceRecord, read: Read, given: string | undefined, flag:
   const value = read(record);
   if (value !== undefined && value !== null && value !== '') return value;
   if (given === undefined) return undefined;
-  throw new UnmappedError(`There is nothing at ${given} (${flag}).`);
+  throw new UnmappedError(`The record has no value at ${given} (${flag}).`);
 }
 
 function readerOf(flag: string, expression: string): Read {
   if (expression.startsWith('=')) {
     const constant = expression.slice(1);
-    if (constant === '') throw new CommandError(`${flag}: nothing follows the equals sign.`);
+    if (constant === '') throw new CommandError(`${flag} has no value after the equals sign.`);
     return () => constant;
   }
   const lower = /^lower\((.+)\)$/s.exec(expression);
@@ -129,7 +129,7 @@ function readField(value: unknown, name: string): unknown {
 function keyReaderOf(expression: string): Read {
   if (expression.startsWith('=')) {
     throw new CommandError(
-      '--idempotency-key cannot be a constant: every event after the first would be a repeat.',
+      '--idempotency-key cannot be a constant, because every event after the first would be a repeat.',
     );
   }
   const hash = /^hash(?:\((.*)\))?$/s.exec(expression);
@@ -145,7 +145,7 @@ function toText(value: unknown, flag: string, expression: string): string {
   if (typeof value === 'string' && value !== '') return value;
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   if (value === undefined || value === null || value === '')
-    throw new UnmappedError(`There is nothing at ${expression}; name the field with ${flag}.`);
+    throw new UnmappedError(`The record has no value at ${expression}. Name the field with ${flag}.`);
   throw new UnmappedError(`The value for ${flag} is not text.`);
 }
 

@@ -85,7 +85,7 @@ async function readDocument(input: Input): Promise<unknown> {
     size += chunk.length;
     if (size > MAX_DOCUMENT_BYTES)
       throw new CommandError(
-        `A JSON document may have ${MAX_DOCUMENT_BYTES >> 20} MiB, because it is read whole. Send a larger one as NDJSON, for example with: jq -c '.[]'`,
+        `A JSON document can have at most ${MAX_DOCUMENT_BYTES >> 20} MiB, because it is read into memory. Send a larger one as NDJSON, for example with: jq -c '.[]'`,
       );
     chunks.push(chunk);
   }
@@ -129,7 +129,7 @@ function findRecords(document: unknown): SourceRecord[] {
   };
   visit(document, [], '', 0);
   if (records.length === 0 && !hasEmptyList)
-    throw new CommandError('The document holds no records: they are the objects in its arrays.');
+    throw new CommandError('The document has no records. Records are the objects in its arrays.');
   return records;
 }
 

@@ -43,7 +43,7 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   const input = openInput(options.file, surroundings.stdin);
   const progress = options.isQuiet ? noProgress : createProgress(stderr, LINE_EVERY_MS);
   const progressFile = openProgressFile(options, input, ({ message }) =>
-    progress.note(`The progress cannot be kept: ${message}`),
+    progress.note(`The progress cannot be saved: ${message}`),
   );
   const { tally: resumed, rejectedBytes } = progressFile.start;
   const rejected = openRejectedFile(options.rejectedPath, options.file, rejectedBytes);
@@ -281,15 +281,15 @@ export function summaryText(summary: Summary): string {
   const lines = [
     `${summary.dryRun ? 'Checked' : backfill === undefined ? 'Sent' : 'Staged'} ${formatCount(records - resumedAfter, 'record')} to ${url} in ${duration(seconds)} (${formatDecimal(summary.recordsPerSecond)} a second).`,
     ...(resumedAfter > 0
-      ? [`An earlier run had dealt with the first ${formatDecimal(resumedAfter)}; the counts include them.`]
+      ? [`An earlier run processed the first ${formatDecimal(resumedAfter)}. The counts include them.`]
       : []),
     line('accepted', accepted),
     line('deduped', deduped),
     line('rejected', rejected),
-    ...(summary.dryRun ? ['A dry run: nothing was recorded.'] : []),
+    ...(summary.dryRun ? ['This was a dry run. Nothing was recorded.'] : []),
     ...(backfill === undefined ? [] : nextSteps(backfill)),
     ...summary.warnings.map(warningText),
-    ...(summary.rejectedFile === null ? [] : [`What was rejected, and why: ${summary.rejectedFile}`]),
+    ...(summary.rejectedFile === null ? [] : [`Rejected events and reasons: ${summary.rejectedFile}`]),
     ...(summary.unanswered ? [unansweredText(summary.unanswered)] : []),
     ...(summary.state === 'stopped' ? ['The run stopped before the end of the input.'] : []),
   ];
@@ -297,20 +297,20 @@ export function summaryText(summary: Summary): string {
 }
 
 const nextSteps = (backfill: string) => [
-  'Nothing is counted yet. See what it would change, and then count it:',
+  'Nothing is counted yet. Review the changes, then apply them:',
   `  GET  ${backfill}`,
   `  POST ${backfill}/apply`,
 ];
 
 function unansweredText({ records, recorded }: Unanswered): string {
-  const sent = `${formatCount(records, 'record')} sent without an answer`;
-  if (recorded === null) return `${sent}: the service could not be asked whether they were recorded.`;
-  return `${sent}: when asked, the service had recorded ${formatDecimal(recorded)} of them, and not ${formatDecimal(records - recorded)}.`;
+  const sent = `${formatCount(records, 'record')} got no response`;
+  if (recorded === null) return `${sent}. The service could not be queried for them.`;
+  return `${sent}. According to the service, ${formatDecimal(recorded)} of them were recorded and ${formatDecimal(records - recorded)} were not.`;
 }
 
 function warningText(warning: Summary['warnings'][number]): string {
   if (warning.code === 'duplicate_mismatch') {
-    return `Warning: ${formatDecimal(warning.events)} deduped ${warning.events === 1 ? 'event differs' : 'events differ'} from what the idempotency key was first used for; the first is record ${formatDecimal(warning.firstRecord)}.`;
+    return `Warning: ${formatDecimal(warning.events)} deduped ${warning.events === 1 ? 'event differs' : 'events differ'} from the recorded event with the same idempotency key. The first is record ${formatDecimal(warning.firstRecord)}.`;
   }
   if (warning.code === 'limit_exceeded') {
     const { productSlug, metric, limit, used } = warning;

@@ -61,7 +61,7 @@ export const entitlementRoutes = [
     path: '/operator/organizations/{slug}/entitlements',
     operationId: 'listGrants',
     summary: 'List the entitlements of an Organization',
-    description: 'All that were declared, whether or not they are in effect now, ordered by product.',
+    description: 'All declared entitlements, in effect or not, ordered by product.',
     ...listParts('entitlements', grantAnswerSchema, 'Ordered by `productSlug`.'),
     examples: [
       {
@@ -87,7 +87,7 @@ export const entitlementRoutes = [
     path: '/operator/organizations/{slug}/entitlements/{productSlug}',
     operationId: 'getGrant',
     summary: 'Read an entitlement of an Organization',
-    description: 'As it was declared, whether or not it is in effect now.',
+    description: 'The declared entitlement, in effect or not.',
     responses: {
       200: json('The entitlement.', grantAnswerSchema),
     },
@@ -108,7 +108,7 @@ export const entitlementRoutes = [
     operationId: 'putGrant',
     summary: 'Declare an entitlement',
     description:
-      'Entitles the Organization to the product, or replaces the entitlement with the one declared. It takes effect on the next request, on every instance. There is one entitlement for each Organization and product. A `unitCap` of its own applies in place of that of the product, from the next event on; what is left out is not kept, nor are limits and thresholds.',
+      'Grants the Organization the product, or replaces the existing entitlement. It takes effect on the next request, on every instance. Each Organization has one entitlement per product. Its own `unitCap` replaces that of the product, from the next event on. Fields that you leave out are reset, including limits and thresholds.',
     body: entitlementSchema,
     responses: putResponses(grantAnswerSchema),
     good: { params, body: { kind: 'read_only' } },
@@ -139,7 +139,7 @@ export const entitlementRoutes = [
       },
       {
         name: 'ownCap',
-        summary: 'A cap for this Organization alone',
+        summary: 'A cap for this Organization only',
         request: {
           params: apiCallsParams,
           body: { kind: 'live', unitCap: 25_000.5 },
@@ -148,7 +148,7 @@ export const entitlementRoutes = [
       },
       {
         name: 'noCap',
-        summary: 'No cap for this Organization, whatever that of the product',
+        summary: 'No cap for this Organization, even if the product has one',
         request: {
           params: apiCallsParams,
           body: { kind: 'live', unitCap: null },
@@ -157,7 +157,7 @@ export const entitlementRoutes = [
       },
       {
         name: 'limits',
-        summary: 'With a limit that blocks, one that warns, and thresholds of its own',
+        summary: 'A blocking limit, a warning limit and custom thresholds',
         request: {
           params: apiCallsParams,
           body: {
@@ -222,7 +222,7 @@ export const entitlementRoutes = [
     path: '/operator/organizations/{slug}/entitlements/{productSlug}',
     operationId: 'deleteGrant',
     summary: 'Withdraw an entitlement',
-    description: 'Takes effect on the next request, on every instance. What was used stays recorded.',
+    description: 'Takes effect on the next request, on every instance. Recorded usage stays.',
     responses: deletedResponses,
     examples: [
       { name: 'withdrawn', summary: 'Withdrawn', request: { params } },

@@ -16,27 +16,27 @@ const updatedAt = timeField('When it was last changed.');
 export const productSchema = z
   .strictObject({
     name: nameField.describe('For people.'),
-    usageMetric: text(255).describe('The `metric` that usage events of the product must name.'),
+    usageMetric: text(255).describe("The `metric` that the product's usage events must have."),
     unitCap: z
       .number()
       .min(0, 'must be null or a finite number of at least 0')
       .nullable()
       .optional()
       .describe(
-        'Units per Organization and calendar month in UTC, an exact decimal of up to 100 digits; `null` or left out: unlimited.',
+        'Units per Organization and calendar month in UTC, an exact decimal of up to 100 digits. Default: `null`, unlimited.',
       ),
     maxQuantity: z
       .number()
       .positive('must be a finite number above 0')
       .optional()
       .describe(
-        'What one usage event may count at most, an exact decimal of up to 100 digits; left out: 1,000,000,000,000,000. An event above it is refused as `quantity_out_of_range`.',
+        'The maximum quantity of one usage event, an exact decimal of up to 100 digits. Default: 1,000,000,000,000,000. An event above it is refused as `quantity_out_of_range`.',
       ),
     archived: z
       .boolean()
       .optional()
       .describe(
-        'Whether entitlements to it are out of effect. Left out: as it was, and false for a new one.',
+        'While true, no entitlement to the product is in effect. Default: unchanged, or false for a new product.',
       ),
   })
   .meta({ id: 'ProductInput' });
@@ -48,7 +48,7 @@ export const productAnswerSchema = z
     name: z.string(),
     usageMetric: z.string(),
     unitCap: exactField('Units per Organization and calendar month in UTC; `null` is unlimited.').nullable(),
-    maxQuantity: exactField('What one usage event may count at most.'),
+    maxQuantity: exactField('The maximum quantity of one usage event.'),
     archivedAt: timeField('When it was archived; `null` if it is not.').nullable(),
     createdAt,
     updatedAt,
@@ -61,29 +61,29 @@ export const entitlementSchema = z
     startsAt: timeInput
       .optional()
       .describe(
-        'Start of the entitlement, inclusive, in the years 1970 to 9999. If left out: now, or unchanged for an existing entitlement.',
+        'Start of the entitlement, inclusive, in the years 1970 to 9999. Default: now, or unchanged for an existing entitlement.',
       ),
     endsAt: timeInput
       .nullable()
       .optional()
-      .describe('End of the entitlement, exclusive; later than the start. `null` or left out: no end.'),
+      .describe('End of the entitlement, exclusive; later than the start. Default: `null`, no end.'),
     unitCap: z
       .number()
       .min(0, 'must be null or a finite number of at least 0')
       .nullable()
       .optional()
       .describe(
-        'A cap for this Organization in place of that of the product: units per calendar month in UTC, an exact decimal of up to 100 digits; `null` is unlimited. Left out: the cap of the product.',
+        "A cap for this Organization instead of the product's: units per calendar month in UTC, an exact decimal of up to 100 digits; `null` is unlimited. Default: the product's cap.",
       ),
     limits: limitsSchema
       .optional()
       .describe(
-        'Up to 8 limits beside the cap, in calendar or rolling windows. Left out: none. Events are recorded above them, with a warning; one that blocks stops checks and reservations.',
+        'Up to 8 limits in addition to the cap, in calendar or rolling windows. Default: none. Events above a limit are recorded with a warning; a blocking limit refuses checks and reservations.',
       ),
     thresholds: thresholdsSchema
       .optional()
       .describe(
-        `Up to 10 shares of the cap and of each limit, whole percents from 1 to 1000, that the webhook \`usage.threshold_reached\` reports, once in each window. Left out: ${defaultThresholds.join(', ')}; an empty list: none.`,
+        `Up to 10 percentages of the cap and of each limit, whole numbers from 1 to 1000. The webhook \`usage.threshold_reached\` reports each once per window. Default: ${defaultThresholds.join(', ')}. An empty list: none.`,
       ),
   })
   .meta({ id: 'GrantInput' });
@@ -93,22 +93,22 @@ export const grantAnswerSchema = z
     productSlug: z.string(),
     productName: z.string(),
     kind: z.enum(entitlementKinds),
-    startsAt: timeField('From when it is in effect, inclusive.'),
-    endsAt: timeField('Until when it is in effect, exclusive; `null` is without end.').nullable(),
+    startsAt: timeField('Start of the entitlement, inclusive.'),
+    endsAt: timeField('End of the entitlement, exclusive; `null` if it has no end.').nullable(),
     unitCap: exactField(
-      'As it was declared for this Organization: units per calendar month in UTC; `null` is unlimited. Left out where none was declared.',
+      'The cap declared for this Organization: units per calendar month in UTC; `null` is unlimited. Absent if none was declared.',
     )
       .nullable()
       .optional(),
     effectiveUnitCap: exactField(
-      'The cap that applies: `unitCap` where it is there, else that of the product. `null` is unlimited.',
+      "The effective cap: `unitCap` if present, otherwise the product's. `null` is unlimited.",
     ).nullable(),
-    limits: z.array(declaredLimitSchema).describe('Beside the cap, as they were declared.'),
+    limits: z.array(declaredLimitSchema).describe('The declared limits, without the cap.'),
     thresholds: thresholdsField,
     createdAt,
     updatedAt,
   })
   .meta({
     id: 'Grant',
-    description: 'An entitlement as it was declared, whether or not it is in effect now.',
+    description: 'A declared entitlement, in effect or not.',
   });

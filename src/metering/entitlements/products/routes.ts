@@ -73,7 +73,7 @@ export const productRoutes = [
     path: '/operator/products/{slug}',
     operationId: 'getProduct',
     summary: 'Read a product',
-    description: 'A product as it was declared, for all Organizations.',
+    description: 'A declared product, for all Organizations.',
     responses: { 200: json('The product.', productAnswerSchema) },
     examples: [
       {
@@ -96,16 +96,16 @@ export const productRoutes = [
     operationId: 'putProduct',
     summary: 'Declare a product',
     description: `
-Creates the product or replaces its settings with those declared. The slug never changes, and products are not deleted: usage was recorded under them.
+Creates the product or replaces its settings. The slug never changes. Products cannot be deleted, because usage was recorded for them.
 
-A change takes effect on the next request. While the product is \`archived\`, no entitlement to it is in effect: usage events get 403 \`entitlement_required\`, and checks say that it is not allowed; restored, all is as it was. A new \`usageMetric\` counts from zero; earlier usage stays under the earlier metric. \`unitCap\` and \`maxQuantity\` are kept with every digit that was sent.
+A change takes effect on the next request. While the product is \`archived\`, no entitlement to it is in effect: usage events get 403 \`entitlement_required\` and checks deny it. Restoring it brings everything back. A new \`usageMetric\` counts from zero; earlier usage stays under the earlier metric. \`unitCap\` and \`maxQuantity\` keep every digit that you send.
 `.trim(),
     body: productSchema,
     responses: putResponses(productAnswerSchema),
     examples: [
       {
         name: 'unchanged',
-        summary: 'As it was: nothing changes, no audit row',
+        summary: 'Repeated: nothing changes, no audit row',
         request: { params: { slug: 'api-calls' }, body: declared },
         answer: product('apiCalls'),
       },
@@ -117,13 +117,13 @@ A change takes effect on the next request. While the product is \`archived\`, no
       },
       {
         name: 'archived',
-        summary: 'Archived: no entitlement to it is in effect',
+        summary: 'Archived, so no entitlement to it is in effect',
         request: { params: { slug: 'api-calls' }, body: { ...declared, archived: true } },
         answer: { ...product('apiCalls'), archivedAt: now, updatedAt: now },
       },
       {
         name: 'created',
-        summary: 'A new product, unlimited, of whose units an event counts at most 500,000',
+        summary: 'A new product without a cap and with at most 500,000 units per event',
         request: {
           params: { slug: 'maps' },
           body: { name: 'Map tiles', usageMetric: 'tiles', maxQuantity: 500_000 },
@@ -141,7 +141,7 @@ A change takes effect on the next request. While the product is \`archived\`, no
           updatedAt: now,
         },
       },
-      invalidExample('A negative cap and no metric', {
+      invalidExample('A negative cap and a missing metric', {
         params: { slug: 'maps' },
         body: { name: 'Map tiles', unitCap: -1 },
       }),

@@ -32,21 +32,21 @@ import {
 
 const querySchema = pageSchema
   .extend({
-    from: instant.describe('Inclusive: a date (UTC) or an RFC 3339 time, the start of a whole step.'),
+    from: instant.describe('Inclusive. A date (UTC) or an RFC 3339 time, at the start of a step.'),
     to: instant.describe('Exclusive, in the same form; later than `from`.'),
     granularity: z
       .enum(granularities, 'must be hour, day, month or total')
-      .describe('The steps of time, in UTC. `total` is one step from `from` to `to`, which are whole hours.'),
-    organization: slugSchema.optional().describe('The slug of the one Organization to read.'),
-    product: slugSchema.optional().describe('The slug of the one product to read.'),
+      .describe('The step size, in UTC. `total` is one step from `from` to `to`, which must be whole hours.'),
+    organization: slugSchema.optional().describe('Only the Organization with this slug.'),
+    product: slugSchema.optional().describe('Only the product with this slug.'),
     livemode: z
       .enum(['true', 'false'], 'must be true or false')
       .default('true')
-      .describe('`true`: what live keys reported; `false`: what test keys did.'),
+      .describe('`true`: usage reported with live keys; `false`: with test keys.'),
     format: z
       .enum(['json', 'csv'], 'must be json or csv')
       .optional()
-      .describe('Left out: as `Accept` prefers, JSON where it takes anything.'),
+      .describe('Default: the format that `Accept` prefers, or JSON.'),
   })
   .strict();
 
@@ -54,7 +54,7 @@ const querySchema = pageSchema
 function wantsCsv(req: Request, format: 'json' | 'csv' | undefined): boolean {
   const isCsv = format === undefined ? req.accepts(['json', 'csv']) === 'csv' : format === 'csv';
   const part = ['limit', 'cursor'].find((name) => name in req.query);
-  if (isCsv && part !== undefined) throw queryError(part, 'is for JSON alone: CSV has all rows');
+  if (isCsv && part !== undefined) throw queryError(part, 'is only for JSON. CSV returns all rows');
   return isCsv;
 }
 
@@ -82,11 +82,11 @@ export const customerUsageRoutes = [
     operationId: 'listCustomerUsage',
     summary: 'Read the usage of all customers',
     description: `
-For a billing system: what each Organization used of each product, as exact sums of its events by the time at which they occurred. Periods without events have no row.
+For billing systems: the usage of each Organization and product, as exact sums of events by the time at which they occurred. Periods without events have no row.
 
-At most 366 days, of hours 31. With \`Accept: text/csv\` or \`format=csv\` the answer is one file with all rows, whose columns are the fields in their order.
+At most 366 days, or 31 days by hour. With \`Accept: text/csv\` or \`format=csv\`, the response is one file with all rows; its columns are the fields in their order.
 
-An event may be reported up to seven days after it occurred: the sums of a month are final on the eighth of the next.
+An event can be reported up to seven days after it occurred, so the sums of a month are final on the eighth of the next month.
 `.trim(),
     query: querySchema,
     responses: {
@@ -96,13 +96,13 @@ An event may be reported up to seven days after it occurred: the sums of a month
     examples: [
       {
         name: 'month',
-        summary: 'What to put on the invoices of January',
+        summary: 'The invoices for January',
         request: { query: { ...january, granularity: 'month' } },
         answer: { usage: [used], nextCursor: null },
       },
       {
         name: 'hours',
-        summary: 'The hours of a morning, of one Organization and product',
+        summary: 'A morning by hour, for one Organization and product',
         request: {
           query: {
             from: '2026-01-05T06:00:00Z',
@@ -133,7 +133,7 @@ An event may be reported up to seven days after it occurred: the sums of a month
           'organization,product,metric,livemode,start,end,quantity,events\r\nacme,api-calls,calls,true,2026-01-05T00:00:00.000Z,2026-01-06T00:00:00.000Z,400,1\r\n',
       },
       problemExample('invalid_request', {
-        summary: 'Months that do not begin with one',
+        summary: 'Months that do not start at a month',
         detail: 'The query parameter from must be the start of a month in UTC.',
         request: { query: { from: '2026-01-15', to: '2026-02-15', granularity: 'month' } },
       }),

@@ -18,23 +18,21 @@ export const usageSchema = z
   .object({
     organization: z.string().describe('The slug of the Organization.'),
     product: z.string().describe('The slug of the product.'),
-    metric: z
-      .string()
-      .describe('As the events named it: one that the product no longer counts is included, too.'),
+    metric: z.string().describe('The metric of the events, even if the product no longer counts it.'),
     livemode: z.boolean(),
     start: timeField('Inclusive.'),
     end: timeField('Exclusive.'),
     quantity: z
       .string()
       .regex(/^\d+(\.\d+)?$/)
-      .describe('The sum of the events: an exact decimal, as text, with all its digits.'),
+      .describe('The sum of the events, an exact decimal as text with all its digits.'),
     events: z.int().min(1).describe('The number of events in the sum.'),
   })
-  .meta({ id: 'CustomerUsage', description: 'What an Organization used of a product in a step of time.' });
+  .meta({ id: 'CustomerUsage', description: "An Organization's usage of a product in one step." });
 
 export const instant = z.union(
   [z.iso.date().refine((date) => date >= '1970'), timeInput],
-  'must be a date or an RFC 3339 time of the years 1970 to 9999, like 2026-01-31 or 2026-01-31T12:00:00Z',
+  'must be a date or an RFC 3339 time in the years 1970 to 9999, like 2026-01-31 or 2026-01-31T12:00:00Z',
 );
 
 const starts: Record<Granularity, { ms: number; name: string; maxDays: number }> = {
@@ -62,7 +60,7 @@ export function readSteps(steps: Steps, fail: Fail): Steps {
   const days = (to.getTime() - from.getTime()) / DAY_MS;
   const most = starts[granularity].maxDays;
   if (days > most)
-    throw fail('to', `must be at most ${most} days after from where granularity is ${granularity}`);
+    throw fail('to', `must be at most ${most} days after from with granularity ${granularity}`);
   return steps;
 }
 

@@ -24,7 +24,7 @@ export function requireFewSteps(range: Steps): void {
   const most = isByKey && granularity === 'month' ? MAX_MONTHS_BY_KEY : MAX_POINTS;
   const count = countSteps(from, to, granularity);
   if (count > most)
-    throw queryError('to', `must be at most ${most} ${granularity}s after from, and this is ${count}`);
+    throw queryError('to', `must be at most ${most} ${granularity}s after from. This range has ${count}`);
 }
 
 function countSteps(from: Date, to: Date, granularity: Steps['granularity']): number {
@@ -37,10 +37,10 @@ function countSteps(from: Date, to: Date, granularity: Steps['granularity']): nu
 export async function readSeries(db: Pick<Database, 'shards'>, range: Omit<SeriesRange, 'limit'>) {
   const sums = await listSeries(db, { ...range, limit: MAX_SUMS + 1 });
   if (sums.length > MAX_SUMS) {
-    const many = `more than ${MAX_SUMS.toLocaleString('en')} points in this range`;
+    const many = `more than ${MAX_SUMS.toLocaleString('en')} points`;
     throw range.productId === undefined
-      ? queryError('productSlug', `must name one product: all together have ${many}`)
-      : queryError('to', `must be nearer to from: there are ${many}`);
+      ? queryError('productSlug', `is required, because all products together have ${many}`)
+      : queryError('to', `must be closer to from, because the range has ${many}`);
   }
   return toSeries(sums);
 }
@@ -118,6 +118,6 @@ function requireFewCorrections(count: number): void {
   const most = MAX_LOOKUP_CORRECTIONS.toLocaleString('en');
   throw new AppError(
     'batch_too_large',
-    `These events have more than ${most} corrections together: ask for fewer at once.`,
+    `These events have more than ${most} corrections in total. Request fewer events at once.`,
   );
 }

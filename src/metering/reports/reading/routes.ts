@@ -40,12 +40,12 @@ const sums = defineRoute({
   method: 'get',
   path: '/api/usage',
   operationId: 'readUsage',
-  summary: 'Read what was used',
+  summary: 'Read usage',
   description: `
-Exact sums of the Organization's events in the mode of the key, by the time at which they occurred: one series for each product and metric, with \`groupBy=apiKey\` for each API
-key that reported them, too. They include every batch that was answered with 202.
+Exact sums of the Organization's events in the key's mode, by the time at which they occurred. One series per product and metric, and with \`groupBy=apiKey\` also per API
+key that reported them. They include every batch that got a 202.
 
-A range has at most ${MAX_POINTS} steps, and all series of an answer together 20,000 points.
+A range can have at most ${MAX_POINTS} steps, and all series of a response together 20,000 points.
 `.trim(),
   query: usageQuerySchema,
   responses: { 200: json('The sums.', usageSeriesSchema) },
@@ -62,7 +62,7 @@ A range has at most ${MAX_POINTS} steps, and all series of an answer together 20
     },
     {
       name: 'keys',
-      summary: 'A month by API key, of all products',
+      summary: 'A month by API key, for all products',
       request: { query: { from: '2026-01-01', to: '2026-02-01', granularity: 'month', groupBy: 'apiKey' } },
       answer: {
         granularity: 'month',
@@ -71,17 +71,17 @@ A range has at most ${MAX_POINTS} steps, and all series of an answer together 20
     },
     {
       name: 'testMode',
-      summary: 'A test key reads test usage, of which there is none yet',
+      summary: 'A test key, with no test usage yet',
       request: { credential: 'testKey', query: { ...january, granularity: 'hour', to: '2026-01-10' } },
       answer: { granularity: 'hour', series: [] },
     },
     problemExample('invalid_request', {
       summary: 'Too many points',
-      detail: 'The query parameter to must be at most 400 hours after from, and this is 744.',
+      detail: 'The query parameter to must be at most 400 hours after from. This range has 744.',
       request: { query: { ...january, granularity: 'hour' } },
     }),
     problemExample('not_found', {
-      summary: 'A product that the Organization neither may use nor has used',
+      summary: 'A product that the Organization may not use and has never used',
       detail: 'Your Organization has no product reports.',
       request: { query: { ...january, productSlug: 'reports' } },
     }),
@@ -127,10 +127,10 @@ const event = defineRoute({
   operationId: 'getUsageEvent',
   summary: 'Read one event',
   description: `
-The event as it was recorded, with its corrections. An event of the other mode is not found here. \`.\` and \`..\` cannot be part of an address: use the lookup for such keys.
+The event as recorded, with its corrections. Only events in the key's mode are found. \`.\` and \`..\` cannot be path segments of a URL; use the lookup for such keys.
 `.trim(),
   params: z.object({
-    idempotencyKey: z.string().meta({ description: 'Percent-encoded, a slash as `%2F`.' }),
+    idempotencyKey: z.string().meta({ description: 'Percent-encoded, with a slash as `%2F`.' }),
   }),
   responses: { 200: json('The event.', recordedEventSchema) },
   examples: [
@@ -146,7 +146,7 @@ The event as it was recorded, with its corrections. An event of the other mode i
       request: { params: { idempotencyKey: '2026-01-31/7' } },
     }),
     problemExample('invalid_request', {
-      summary: 'What cannot be an idempotency key',
+      summary: 'An invalid idempotency key',
       at: '/idempotencyKey',
       detail: 'must be 1 to 255 characters without control characters',
       request: { params: { idempotencyKey: 'a\nb' } },
@@ -166,16 +166,16 @@ const lookup = defineRoute({
   operationId: 'lookUpUsageEvents',
   summary: 'Look up recorded events',
   description: `
-For a sender that is unsure: which of 1 to ${MAX_EVENTS} idempotency keys were recorded in the mode of the key, one result for each, in the order of the request. A batch still in flight may be
-recorded after this answer; sending an event again is always safe. An answer has at most ${MAX_LOOKUP_CORRECTIONS.toLocaleString('en')} corrections: if the events have more in total, the answer is \`batch_too_large\`:
-ask for fewer at once.
+Shows which of 1 to ${MAX_EVENTS} idempotency keys were recorded in the key's mode, for a sender that is unsure. One result per key, in the order of the request. A batch in flight can still be
+recorded afterwards; sending an event again is always safe. A response has at most ${MAX_LOOKUP_CORRECTIONS.toLocaleString('en')} corrections. If the events have more in total, the response is \`batch_too_large\`:
+request fewer events at once.
 `.trim(),
   body: { schema: lookupSchema, maxBytes: MAX_LOOKUP_BYTES },
   responses: { 200: json('The results.', lookupAnswerSchema) },
   examples: [
     {
       name: 'lookup',
-      summary: 'One that was recorded, and one that was not',
+      summary: 'A recorded key and an unknown key',
       request: { body: { idempotencyKeys: ['first', 'req-7f3a'] } },
       answer: {
         results: [
@@ -187,7 +187,7 @@ ask for fewer at once.
     invalidExample('An empty key', { body: { idempotencyKeys: ['first', ''] } }),
     problemExample('batch_too_large', {
       summary: '501 keys (one is shown)',
-      detail: `A lookup takes at most ${MAX_EVENTS} idempotency keys; this one has ${MAX_EVENTS + 1}.`,
+      detail: `A lookup can have at most ${MAX_EVENTS} idempotency keys. This one has ${MAX_EVENTS + 1}.`,
       request: { body: { idempotencyKeys: repeated(MAX_EVENTS + 1, (i) => `req-${i}`) } },
     }),
   ],
@@ -195,7 +195,7 @@ ask for fewer at once.
     const reader = await authenticateCall(deps, readHashedSecret(req), scope);
     const { value } = await readJsonBody(req, res, MAX_LOOKUP_BYTES);
     const sent = (value as { idempotencyKeys?: unknown } | null)?.idempotencyKeys;
-    requireFew(sent, 'A lookup takes', MAX_EVENTS, 'idempotency keys');
+    requireFew(sent, 'A lookup can have', MAX_EVENTS, 'idempotency keys');
     const { idempotencyKeys } = parseInput(lookupSchema, value);
     sendJson(res, 200, toJson({ results: await lookUpEvents(deps.db.orm, reader, idempotencyKeys) }));
   },

@@ -10,19 +10,17 @@ export const MAX_POINTS = 400;
 export const MAX_SUMS = 20_000;
 
 export const usageQuerySchema = z.strictObject({
-  productSlug: text(255)
-    .optional()
-    .describe('The one product to read; left out, all that were used in the range.'),
-  from: instant.describe('Inclusive: a date (UTC) or an RFC 3339 time, the start of a whole step.'),
-  to: instant.describe(`Exclusive, in the same form: at most ${MAX_POINTS} steps later than \`from\`.`),
+  productSlug: text(255).optional().describe('Only this product. Default: all products used in the range.'),
+  from: instant.describe('Inclusive. A date (UTC) or an RFC 3339 time, at the start of a step.'),
+  to: instant.describe(`Exclusive, in the same form. At most ${MAX_POINTS} steps after \`from\`.`),
   granularity: z
     .enum(steps, 'must be hour, day or month')
     .default('day')
-    .describe('The steps of time, in UTC; `day` if left out.'),
+    .describe('The step size, in UTC. Default: `day`.'),
   groupBy: z
     .enum(['apiKey'], 'must be apiKey')
     .optional()
-    .describe('`apiKey`: a series for each API key that reported the usage. With months, at most 13.'),
+    .describe('`apiKey`: one series per API key that reported the usage. By month, at most 13 months.'),
 });
 
 const pointSchema = z
@@ -41,11 +39,9 @@ export const usageSeriesSchema = z
         z
           .object({
             productSlug: z.string(),
-            metric: z
-              .string()
-              .describe('As the events named it: one that the product no longer counts is included, too.'),
+            metric: z.string().describe('The metric of the events, even if the product no longer counts it.'),
             apiKeyId: idField('Only with `groupBy=apiKey`.').optional(),
-            points: z.array(pointSchema).describe('In order; steps without an event have none.'),
+            points: z.array(pointSchema).describe('In order. Steps without events are left out.'),
             total: exactField('The sum of the points.'),
           })
           .meta({ id: 'UsageSeries' }),
@@ -62,7 +58,7 @@ export const recordedEventSchema = z
     idempotencyKey: z.string(),
     productSlug: z.string(),
     metric: z.string(),
-    quantity: exactField('As it was sent.'),
+    quantity: exactField('The quantity as sent.'),
     occurredAt: timeField('To the microsecond.'),
     receivedAt: timeField('To the microsecond.'),
     livemode: z.boolean(),
@@ -72,19 +68,19 @@ export const recordedEventSchema = z
         z
           .object({
             correctionKey: z.string(),
-            previousQuantity: exactField('What it counted before.'),
-            quantity: exactField('What it has counted since then.'),
+            previousQuantity: exactField('The quantity before the correction.'),
+            quantity: exactField('The quantity after the correction.'),
             reason: z.string(),
             correctedAt: timeField('To the microsecond.'),
             correctedBy: z.enum(authorKinds),
           })
           .meta({ id: 'EventCorrection' }),
       )
-      .describe('In their order; the last one says what it counts.'),
+      .describe('In order. The last one has the current quantity.'),
   })
   .meta({
     id: 'RecordedEvent',
-    description: 'A usage event as it was recorded, and what it was corrected to.',
+    description: 'A usage event as recorded, with its corrections.',
   });
 
 /** Across all events of an answer: 20 MB if each correction has the maximum length. */
@@ -96,7 +92,7 @@ export const lookupSchema = z
   .strictObject({
     idempotencyKeys: z
       .array(usageEventSchema.shape.idempotencyKey)
-      .min(1, 'must hold at least one idempotency key')
+      .min(1, 'must have at least one idempotency key')
       .max(MAX_EVENTS),
   })
   .meta({ id: 'UsageLookup' });
@@ -109,10 +105,10 @@ export const lookupAnswerSchema = z
           .object({
             idempotencyKey: z.string(),
             recorded: z.boolean(),
-            event: recordedEventSchema.optional().describe('Where it was recorded.'),
+            event: recordedEventSchema.optional().describe('Present if it was recorded.'),
           })
           .meta({ id: 'LookupResult' }),
       )
-      .describe('One for each key that was asked for, in the order of the request.'),
+      .describe('One for each requested key, in the order of the request.'),
   })
   .meta({ id: 'UsageLookupAnswer' });

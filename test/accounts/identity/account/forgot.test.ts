@@ -106,7 +106,7 @@ describe('a forgotten password', () => {
     const early = linkIn((await deliver(user.email))[0]!, '/reset');
     await forgot(user.email);
     const token = linkIn((await deliver(user.email))[0]!, '/reset');
-    expect(await say(early)).toContain('There is no such link');
+    expect(await say(early)).toContain('This link does not exist');
     expect(await say(token)).toContain('Choose a new password');
     service.clock.advance(3_600_000);
     expect(await say(token)).toContain('This link has expired');
@@ -121,7 +121,7 @@ describe('a forgotten password', () => {
       const mailed = linkIn((await deliver(user.email))[0]!, '/reset');
       for (const link of [handed, mailed]) expect(await say(link)).toContain('Choose a new password');
       const later = await makeLink(service, 'password_reset', user, maker);
-      for (const link of [handed, mailed]) expect(await say(link)).toContain('There is no such link');
+      for (const link of [handed, mailed]) expect(await say(link)).toContain('This link does not exist');
       expect(await say(later)).toContain('Choose a new password');
     }
   });
@@ -135,7 +135,7 @@ describe('a forgotten password', () => {
     const newPassword = 'a long phrase of my own';
     const chosen = { newPassword, newPasswordAgain: newPassword };
     expect((await post(browser, '/reset', chosen)).status).toBe(303);
-    expect(await say(handed)).toContain('There is no such link');
+    expect(await say(handed)).toContain('This link does not exist');
   });
 
   it('gets one link per request, even with two instances', async () => {

@@ -210,7 +210,7 @@ describe('adding a passkey', () => {
     expect((await open(browser, PASSKEYS)).text).toContain('/confirm?next=%2Fdashboard%2Faccount%2Fpasskeys');
     expect((await browser.send('POST', `${ACCOUNT}${PASSKEYS}/new-options`)).status).toBe(403);
     const refused = await post(browser, PASSKEYS, { name: 'Laptop', passkey });
-    expect([refused.status, refused.text.includes('Confirm first')]).toEqual([403, true]);
+    expect([refused.status, refused.text.includes('Confirm your identity')]).toEqual([403, true]);
     expect(await passkeysOf(user.id)).toEqual([]);
     await browser.send('POST', '/confirm', { form: { currentPassword: PASSWORD } });
     expect((await post(browser, PASSKEYS, { name: 'Laptop', passkey })).status).toBe(200);
@@ -336,12 +336,15 @@ describe('removing a passkey', () => {
       .where(eq(organizations.id, organization.id));
     expect((await browser.get('/dashboard', html)).status).toBe(200);
     const refused = await post(browser, `${PASSKEYS}/remove`, { id: passkey.id });
-    expect([refused.status, refused.text.includes('requires a second factor of you')]).toEqual([403, true]);
+    expect([refused.status, refused.text.includes('requires you to have a second factor')]).toEqual([
+      403,
+      true,
+    ]);
     expect(await passkeysOf(user.id)).toHaveLength(1);
     const app = await giveSecondFactor(database.db, user.id, service.clock);
     expect((await post(browser, `${PASSKEYS}/remove`, { id: passkey.id })).status).toBe(303);
     const off = await post(browser, '/second-factor/off', { currentPassword: PASSWORD, code: app.code() });
-    expect([off.status, off.text.includes('requires a second factor of you')]).toEqual([403, true]);
+    expect([off.status, off.text.includes('requires you to have a second factor')]).toEqual([403, true]);
   });
 
   it('fails for the last factor of an operator', async () => {

@@ -79,11 +79,11 @@ it('a link that was replaced, expired, is of another kind or is unknown says so'
   ];
   const say = async (page: 'reset' | 'set-up', token: string) => {
     const { status, text } = await (await open(page, token)).get(`/${page}`, html);
-    return [status, /no such link|was used|has expired/.exec(text)?.[0]];
+    return [status, /link does not exist|was used|has expired/.exec(text)?.[0]];
   };
-  expect(await say('reset', first)).toEqual([404, 'no such link']);
-  expect(await say('set-up', second)).toEqual([404, 'no such link']);
-  expect(await say('reset', 'x'.repeat(43))).toEqual([404, 'no such link']);
+  expect(await say('reset', first)).toEqual([404, 'link does not exist']);
+  expect(await say('set-up', second)).toEqual([404, 'link does not exist']);
+  expect(await say('reset', 'x'.repeat(43))).toEqual([404, 'link does not exist']);
   expect(await say('reset', second)).toEqual([200, undefined]);
   service.clock.advance(25 * 3_600_000);
   expect(await say('reset', second)).toEqual([404, 'has expired']);

@@ -325,7 +325,7 @@ describe('POST /dashboard/members/invitations/:id/revoke', () => {
     await post(other.member.browser, '/dashboard/join', { invitation: token });
     const answer = await post(team.owner.browser, revokePath(id));
     expect(answer.status).toBe(404);
-    expect(answer.text).toContain('has been accepted');
+    expect(answer.text).toContain('was already accepted');
   });
 });
 

@@ -336,7 +336,7 @@ describe('a person who has no account', () => {
     const user = await createUser(database.db, { email });
     const answer = await makeAccount(new Browser(service.url), token);
     expect(answer.status).toBe(400);
-    expect(answer.text).toContain('There is now an account with this address');
+    expect(answer.text).toContain('An account with this address exists now');
     expect(answer.text).toContain('/login?next=');
     await signIn(service.url, user.email);
     expect((await look(new Browser(service.url), token)).status).toBe(200);

@@ -42,7 +42,7 @@ it('an Organization that requires a second factor hides everything from members 
   await giveSecondFactor(database.db, user.id, service.clock);
   expect((await browser.send('POST', '/dashboard/api-keys', { json: key })).status).toBe(201);
   const log = await browser.get('/dashboard/audit-log', html);
-  expect(log.text).toContain('Required a second factor of every member');
+  expect(log.text).toContain('Required a second factor for every member');
   expect((await put({ requireSecondFactor: false })).body).toMatchObject({ requireSecondFactor: false });
 });
 
@@ -85,7 +85,7 @@ describe('the members page', () => {
     const refused = await send(browser, 'yes');
     expect([refused.status, refused.text]).toEqual([
       400,
-      expect.stringContaining('Set up a second factor of your own first.'),
+      expect.stringContaining('Set up your own second factor first.'),
     ]);
     await giveSecondFactor(database.db, user.id, service.clock);
     expect((await browser.get(path, html)).text.replace(/\s+/g, ' ')).toContain(
@@ -104,7 +104,7 @@ describe('the members page', () => {
     expect((await send(browser, 'yes')).status).toBe(303);
     expect((await browser.get('/dashboard/members', html)).text).toContain('>\n      Required\n');
     const log = await browser.get('/dashboard/audit-log', html);
-    expect(log.text.match(/Required a second factor of every member/g)).toHaveLength(1);
+    expect(log.text.match(/Required a second factor for every member/g)).toHaveLength(1);
     expect((await send(browser, 'no')).headers.get('location')).toBe(
       '/dashboard/members?done=factor-optional',
     );

@@ -49,7 +49,7 @@ describe('failed sign-ins', () => {
       headers: { accept: 'text/html', 'x-forwarded-for': '192.0.2.1' },
     });
     expect(page.status).toBe(429);
-    expect(page.text).toContain('Too many sign-ins have failed');
+    expect(page.text).toContain('Too many failed sign-ins');
     expect(page.headers.get('retry-after')).not.toBeNull();
   });
 
@@ -183,7 +183,7 @@ describe('failed sign-ins', () => {
     await waiting;
     expect(await attempt(service, email, 'wrong')).toMatchObject({
       status: 429,
-      body: { detail: expect.stringContaining('have failed') },
+      body: { detail: expect.stringContaining('failed sign-ins') },
     });
     const next = new AbortController();
     const served = fetch(`${service.url}/login`, {

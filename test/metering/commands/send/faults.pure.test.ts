@@ -190,7 +190,7 @@ describe('a run that ends without an answer', () => {
     expect(run).toMatchObject({ code: 2, summary: { unanswered: { records: 700, recorded: 350 } } });
     const text = (await loseAnswers([])).stdout;
     expect(text).toContain(
-      '700 records sent without an answer: when asked, the service had recorded 350 of them',
+      '700 records got no response. According to the service, 350 of them were recorded',
     );
   });
 
@@ -202,7 +202,7 @@ describe('a run that ends without an answer', () => {
   it('says that it could not ask if the service is unavailable', async () => {
     lookUp = (res) => res.destroy();
     expect((await loseAnswers()).summary).toMatchObject({ unanswered: { records: 700, recorded: null } });
-    expect((await loseAnswers([])).stdout).toContain('the service could not be asked');
+    expect((await loseAnswers([])).stdout).toContain('The service could not be queried');
   });
 });
 
@@ -266,8 +266,12 @@ it.each([
 });
 
 it.each([
-  [301, { location: 'https://gauge.example/' }, 'moved: set GAUGE_URL to where https://gauge.example/ lives'],
-  [502, {}, 'answered 502; is GAUGE_URL a Gauge service?'],
+  [
+    301,
+    { location: 'https://gauge.example/' },
+    'moved. Set GAUGE_URL to the address of https://gauge.example/',
+  ],
+  [502, {}, 'responded with 502. Is GAUGE_URL a Gauge service?'],
 ])('does not stage into a backfill after an answer %i not from the service', async (...answer) => {
   const [status, headers, complaint] = answer;
   server.removeAllListeners('request');
@@ -280,11 +284,11 @@ it.each([
   expect(stderr.trim().split('\n')).toHaveLength(1);
 });
 
-it('an answer that does not account for the events is ignored', async () => {
+it('an answer that does not account for all events is ignored', async () => {
   fault = (res) => json(res, 202, { ok: true });
   const run = await send([eventsFile(5), '--json'], env);
   expect(run).toMatchObject({ code: 2, summary: { accepted: 0, records: 0 } });
-  expect(run.stderr).toMatch(/does not account for the events/);
+  expect(run.stderr).toMatch(/does not account for all events/);
 });
 
 it('text from the service cannot control the terminal', async () => {

@@ -114,7 +114,7 @@ describe('CSV', () => {
     await expect(read('csv', 'a,a\n1,2')).rejects.toThrow(/two columns named "a"/);
     expect(await read('csv', '')).toEqual([]);
     // The whole input would be the header.
-    await expect(read('csv', 'a,b\r1,2\r')).rejects.toThrow(/carriage return alone/);
+    await expect(read('csv', 'a,b\r1,2\r')).rejects.toThrow(/carriage returns only/);
     expect(values(await read('csv', 'a,"b\r\nc"\r\n1,2'))).toEqual([{ a: '1', 'b\r\nc': '2' }]);
   });
 });
@@ -207,10 +207,10 @@ describe('the mapping', () => {
     const named = createMapping({ ...constants, idempotencyKey: 'id', quantity: 'count' })(bare);
     expect(named).toMatchObject({
       code: 'invalid_record',
-      detail: 'There is nothing at count (--quantity).',
+      detail: 'The record has no value at count (--quantity).',
     });
     expect(createMapping(constants)(bare)).toMatchObject({
-      detail: 'There is nothing at idempotencyKey; name the field with --idempotency-key.',
+      detail: 'The record has no value at idempotencyKey. Name the field with --idempotency-key.',
     });
   });
 
@@ -236,7 +236,7 @@ describe('the mapping', () => {
     for (const value of [{}, [], null, 'text', 5]) expect(map(record(value))).toHaveProperty('code');
     const deep = JSON.parse(`{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`) as unknown;
     expect(createMapping({ ...constants, idempotencyKey: 'hash' })(record(deep))).toMatchObject({
-      detail: 'The record is nested too deep.',
+      detail: 'The record is nested too deeply.',
     });
   });
 

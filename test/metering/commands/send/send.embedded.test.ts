@@ -277,7 +277,7 @@ it.each([
 });
 
 it.each([
-  [['--backfill', 'nonsense'], 'the id that the backfill was opened with'],
+  [['--backfill', 'nonsense'], 'must be the id of the backfill'],
   [['--backfill', '019c13c7-9a00-7000-8000-4b1d0a6e2f90'], 'OPERATOR_TOKEN is not set'],
 ])('does not start with %j', async (flags, problem) => {
   const { code, stderr } = await send(['events.ndjson', ...flags], {

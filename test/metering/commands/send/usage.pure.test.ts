@@ -25,7 +25,7 @@ describe('the command line', () => {
     ['no senders', ['a.csv', '--concurrency', '0'], env, /from 1 to 64/],
     ['an unknown format', ['a.csv', '--format', 'xml'], env, /Allowed choices/],
     ['a name without a format', ['events'], env, /--format ndjson, csv or json/],
-    ['a long delimiter', ['a.csv', '--delimiter', 'ab'], env, /--delimiter is one character/],
+    ['a long delimiter', ['a.csv', '--delimiter', 'ab'], env, /--delimiter must be one character/],
     ['no such file', ['nope.csv'], env, /nope\.csv cannot be read: ENOENT/],
     ['no key', ['a.csv'], {}, /GAUGE_API_KEY is not set/],
     ['a broken key', ['a.csv'], { GAUGE_API_KEY: 'a\nb' }, /characters that no API key has/],
@@ -41,7 +41,10 @@ describe('the command line', () => {
     const file = folder.path('a.ndjson');
     writeFileSync(file, '{');
     const run = await send([file, '--rejected', `${folder.path('.')}/a.ndjson`], env);
-    expect(run).toMatchObject({ code: 2, stderr: expect.stringMatching(/--rejected is the input itself/) });
+    expect(run).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/--rejected must not be the input file/),
+    });
     expect(existsSync(file)).toBe(true);
     mkdirSync(folder.path('d.ndjson'));
     expect((await send([folder.path('d.ndjson')], env)).stderr).toMatch(/it is a directory/);

@@ -91,7 +91,7 @@ export const memberRoutes = [
     operationId: 'putMember',
     summary: 'Declare a membership',
     description:
-      'Makes a User a member of the Organization with the given role. It takes effect on their next request. The User and the Organization must exist.',
+      'Makes a User a member of the Organization with the given role, from their next request on. The User and the Organization must exist.',
     body: memberSchema,
     responses: putResponses(memberAnswerSchema),
     good: { params, body: { role: 'member' } },
@@ -131,7 +131,7 @@ export const memberRoutes = [
     operationId: 'deleteMember',
     summary: 'End a membership',
     description:
-      "Ends a membership with the User's next request, the last owner's too. The keys of the Organization stay as they are.",
+      "Ends the membership, from the User's next request on. It also removes the last owner. The Organization's keys do not change.",
     responses: deletedResponses,
     examples: [
       { name: 'ended', summary: 'Ended', request: { params } },

@@ -55,7 +55,7 @@ export const organizationRoutes = [
     path: '/operator/organizations/{slug}',
     operationId: 'getOrganization',
     summary: 'Read an Organization',
-    description: 'Its id, slug, name and settings, and when it was created.',
+    description: 'Its id, slug, name, settings and creation time.',
     responses: {
       200: json('The Organization.', organizationAnswerSchema),
     },
@@ -75,7 +75,7 @@ export const organizationRoutes = [
     operationId: 'putOrganization',
     summary: 'Declare an Organization',
     description:
-      'Creates the Organization, renames it, archives or restores it, or says whether its members need a second factor and what it may do with markets. With `archived` its API keys get 401 `key_revoked` and its members see nothing of it, from the next request on; restored, everything is as it was, and revoked keys stay revoked.\n\nWith `marketAccess` `none` its members see no pages of markets and its keys get 403 `entitlement_required` for all that needs a trading scope; with `read` they see everything, sell what they hold, and get 403 `entitlement_read_only` for an order that would open or enlarge a position. It takes effect on the next request and the next order, on every instance; positions are still settled and open orders are still tracked. What can be read without a key stays public.\n\nThe slug never changes, and Organizations are not deleted: their usage and their audit log are records.',
+      'Creates, renames, archives or restores the Organization, and sets whether its members need a second factor and its access to markets. While it is archived, its API keys get 401 `key_revoked` and its members cannot see it, from the next request on. Restoring it brings everything back; revoked keys stay revoked.\n\nWith `marketAccess` `none`, its members see no market pages and its keys get 403 `entitlement_required` on routes with a trading scope. With `read`, they can see everything and sell what they hold, but get 403 `entitlement_read_only` for an order that would open or increase a position. A change takes effect on the next request and the next order, on every instance. Positions are still settled and open orders are still tracked. Routes that need no key stay public.\n\nThe slug never changes. Organizations cannot be deleted, because their usage and audit log are records.',
     body: organizationSchema,
     responses: putResponses(organizationAnswerSchema),
     good: { params: { slug: 'acme' }, body: { name: 'Acme' } },
@@ -88,13 +88,13 @@ export const organizationRoutes = [
       },
       {
         name: 'archived',
-        summary: 'Archived: its keys stop',
+        summary: 'Archived, so its keys stop working',
         request: { params: { slug: 'acme' }, body: { name: acme.name, archived: true } },
         answer: { ...acme, archivedAt: now },
       },
       {
         name: 'readsMarkets',
-        summary: 'Markets to read, no new positions',
+        summary: 'Read access to markets, no new positions',
         request: { params: { slug: 'acme' }, body: { name: acme.name, marketAccess: 'read' } },
         answer: { ...acme, marketAccess: 'read' },
       },
