@@ -100,11 +100,11 @@ describe('pages that only a form leads to', () => {
     const page = await open(browser, '/dashboard/account/second-factor');
     await page.getByLabel('Your password').fill(PASSWORD);
     await page.getByRole('button', { name: 'Set up' }).click();
-    await page.getByText('Enter it by hand instead').click();
+    await page.getByText('Enter the secret by hand').click();
     expect(await findAllBarriers(page)).toEqual([]);
     const secret = await page.locator('#secret').innerText();
     await page.getByLabel('Enter the code').fill(codeOfApp(secret, world.service.clock.now()));
-    await page.getByRole('button', { name: 'Turn it on' }).click();
+    await page.getByRole('button', { name: 'Turn on' }).click();
     await page.locator('#recovery-codes').waitFor();
     expect(await findAllBarriers(page)).toEqual([]);
     for (const path of ['', '/recovery-codes', '/off']) {

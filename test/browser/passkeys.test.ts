@@ -49,7 +49,7 @@ it('is added, signs in after the password and alone, and is removed', async () =
   await page.getByRole('button', { name: 'Add a passkey' }).click();
   await page.getByLabel('Name').fill('Work laptop');
   await page.getByRole('button', { name: 'Add a passkey' }).click();
-  await page.getByRole('heading', { name: 'Keep these recovery codes' }).waitFor();
+  await page.getByRole('heading', { name: 'Save these recovery codes' }).waitFor();
   await page.goto(ADDRESS);
   expect(await readMain(page)).toMatch(/1 of 10 .* Work laptop .* Never/);
   expect(await findAllBarriers(page)).toEqual([]);
@@ -72,7 +72,7 @@ it('is added, signs in after the password and alone, and is removed', async () =
   // Long after the sign-in the page asks first, and takes the passkey.
   world.service.clock.advance(11 * 60_000);
   await page.goto(ADDRESS);
-  await page.getByRole('link', { name: 'confirm that it is you' }).click();
+  await page.getByRole('link', { name: 'confirm it’s you' }).click();
   await page.getByLabel('Your password').fill(PASSWORD);
   expect(await findAllBarriers(page)).toEqual([]);
   await page.getByRole('button', { name: 'Use a passkey instead of a code' }).click();

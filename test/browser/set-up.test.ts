@@ -75,11 +75,11 @@ it.each(worlds)(
     await press(page, 'Show the QR code');
     await page.getByRole('img', { name: /QR code/ }).waitFor();
     await check(page, 'Set up the second factor');
-    await page.getByText('Enter it by hand instead').click();
+    await page.getByText('Enter the secret by hand').click();
     const secret = await page.locator('#secret').innerText();
     await page.getByLabel('Enter the code').fill(nextCode(service, secret));
-    await press(page, 'Turn it on');
-    await check(page, 'Keep these recovery codes');
+    await press(page, 'Turn on');
+    await check(page, 'Save these recovery codes');
     await page.getByRole('link', { name: 'I have saved them' }).click();
 
     await check(page, 'The first product');
@@ -98,13 +98,13 @@ it.each(worlds)(
 
     service.clock.advance(11 * 60_000);
     await page.goto('/set-up/owner');
-    await check(page, 'Confirm that it is you');
+    await check(page, 'Confirm it’s you');
     await fill(page, { 'Your password': password, Code: nextCode(service, secret) });
     await press(page, 'Continue');
     await check(page, 'The owner of Acme');
     await press(page, 'Continue');
     await check(page, 'The owner of Acme');
-    expect(await readMain(page)).toMatch(/Is required|missing/i);
+    expect(await readMain(page)).toMatch(/Required|missing/i);
     await fill(page, { 'E-mail address of the owner': 'olga@acme.example' });
     await press(page, 'Continue');
     await check(page, 'Invitation created');

@@ -46,7 +46,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     expect(await page.content()).not.toContain(secret);
 
     await page.getByRole('button', { name: 'Send a test message' }).click();
-    await page.getByText('The test message is on its way').waitFor();
+    await page.getByText('Test message sent').waitFor();
     await sweep();
     expect(verifyBySpecification(secret, receiver.received[0]!, Date.now())).toMatchObject({
       type: 'webhook.test',
@@ -98,7 +98,7 @@ it('an endpoint that the service has disabled is told of on the overview, to who
   await sweep();
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard');
-  await page.getByText('no longer receives anything. It answered with 410 Gone').waitFor();
+  await page.getByText('no longer receives anything. It responded with 410 Gone').waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
   await page.getByRole('link', { name: receiver.url }).first().click();
   await page.getByRole('link', { name: 'Edit' }).click();

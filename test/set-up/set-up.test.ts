@@ -58,7 +58,7 @@ it('a first start ends with a person signed in, and an invited owner who creates
   const secret = /secret=([A-Z2-7]{32})/.exec((await browser.get('/set-up', html)).text)![1]!;
   const app = authenticator(secret, service.clock);
   const codes = await post(browser, '/set-up/second-factor/confirm', { code: app() });
-  expect([codes.status, codes.text.includes('Keep these recovery codes')]).toEqual([200, true]);
+  expect([codes.status, codes.text.includes('Save these recovery codes')]).toEqual([200, true]);
   expect(codes.headers.get('cache-control')).toBe('no-store, no-transform');
 
   expect((await browser.get('/set-up', html)).text).toContain('Step 3 of 4');

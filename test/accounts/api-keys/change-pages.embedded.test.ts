@@ -260,7 +260,7 @@ describe('the page with a new secret', () => {
     ] as const)
       await grant(database.db, organization.id, (await createProduct(database.db, { slug })).id, values);
     const without = await create(browser);
-    expect(textOf(without)).toContain('not entitled to any product at the moment');
+    expect(textOf(without)).toContain('has no entitlement yet');
     expect(await shell(copiedOf(without, 'snippet-curl'))).toMatchObject({ apiKey: { name: 'edge proxy' } });
     const slug = `z-${newId()}`;
     await grant(database.db, organization.id, (await createProduct(database.db, { slug })).id);

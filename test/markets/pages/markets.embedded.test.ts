@@ -690,20 +690,20 @@ it.each([
   [
     'expiresAt',
     { timeInForce: 'good_till_time' },
-    /Expires at: Is required for an order that waits until a time/,
+    /Expires at: Required for an order that waits until a time/,
   ],
   ['expiresAt', { timeInForce: 'good_till_time', expiresAt: 'soon' }, /Expires at: Must be a time/],
   ...['immediate_or_cancel', 'fill_or_kill', 'good_till_cancelled'].map(
     (timeInForce): [string, Record<string, string>, RegExp] => [
       'expiresAt',
       { timeInForce, expiresAt: '2130-01-01T12:00' },
-      /Expires at: Is filled in, but another choice is made/,
+      /Expires at: Filled in, but another option is selected/,
     ],
   ),
   ...['immediate_or_cancel', 'fill_or_kill'].map((timeInForce): [string, Record<string, string>, RegExp] => [
     'postOnly',
     { timeInForce, postOnly: 'yes' },
-    /Post only: Is for an order whose rest stays in the book/,
+    /Post only: For an order whose rest stays in the book/,
   ]),
   [
     'postOnly',
@@ -827,7 +827,7 @@ it.each<{ code: ErrorCode; status: number; says: string }>([
 
 it.each([
   { changes: { contracts: '1e9' }, says: 'Must be a number of contracts' },
-  { changes: { contracts: '' }, says: 'Is required' },
+  { changes: { contracts: '' }, says: 'Required' },
   { changes: { limitPrice: '0.4\u0000' }, says: 'Must be between 0 and 1, like 0.42 for 42¢.' },
   { changes: { side: 'both' }, says: 'Nothing was changed. Please correct this field' },
 ])('a posted form with $changes orders nothing and keeps the typed values', async ({ changes, says }) => {

@@ -235,7 +235,7 @@ describe('the page', () => {
     ['?range=day&date=2031-02-30', 'Must be a date like 2026-01-31'],
     ['?range=day&date=%00', 'Must be a date'],
     ['?range=month&month=March', 'Must be a month like 2026-01'],
-    ['?range=custom&from=2031-01-01', 'Is required.'],
+    ['?range=custom&from=2031-01-01', 'Required.'],
     ['?range=custom&from=2031-01-02&to=2031-01-01', 'Must not be before the first day.'],
     ['?range=custom&from=2029-01-01&to=2031-01-01', 'at most 366 days, not 731'],
     ['?key=1', 'Must be an API key'],

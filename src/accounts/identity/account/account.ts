@@ -68,7 +68,7 @@ export async function requireCode(
   if (kind === undefined)
     throw 'passkey' in code
       ? new WrongGuess('code', 'the passkey was not accepted: try again, or enter a code', code)
-      : new WrongGuess('code', 'is not right, or was used before: wait for the next one', code);
+      : new WrongGuess('code', 'is wrong or was already used. Wait for the next code', code);
   if (kind === 'recovery_code') await auditRecoveryCode(tx, author, author);
 }
 

@@ -86,7 +86,7 @@ const answerOldestRequest = (deps: ChangeDeps & MailDeps): Promise<boolean> =>
       text: (origin) => [
         'A new password was requested for your account. Open this link to choose one:',
         `${origin}${path}`,
-        `It works once, until ${formatTime(expiresAt)}. If you did not request it, ignore this message: your password stays as it is.`,
+        `It works once, until ${formatTime(expiresAt)}. If you did not request it, ignore this e-mail: your password does not change.`,
       ],
       at,
       uselessAt: expiresAt,
@@ -146,7 +146,7 @@ export async function resetPassword(
           'code',
           given.passkey
             ? 'is needed: this passkey was not accepted'
-            : 'is not right, or was used before: wait for the next one',
+            : 'is wrong or was already used. Wait for the next code',
           code,
         );
       if (kind === 'recovery_code') await auditRecoveryCode(tx, { userId, email }, arrival);

@@ -139,7 +139,7 @@ async function mailInvitation(
     text: (origin) => [
       `You are invited to join ${name} on Gauge, with the role ${role}. Open this link to accept:`,
       toInvitationLink(origin, token),
-      `It works once, until ${formatTime(expiresAt)}. If you do not know ${name}, ignore this message: nothing happens without you.`,
+      `It works once, until ${formatTime(expiresAt)}. If you do not know ${name}, ignore this e-mail.`,
     ],
     at: createdAt,
     uselessAt: expiresAt,

@@ -29,8 +29,8 @@ export async function mailAccountNotice(
     subject: changes[change],
     text: (service) => [
       `${changes[change]} on ${formatTime(at)}, ${origin}.`,
-      'If it was you, or you asked for it, there is nothing to do.',
-      `If not, choose another password at ${service}/forgot, and tell the operator of this service.`,
+      'If this was you, or you asked for it, you don’t need to do anything.',
+      `If not, choose a new password at ${service}/forgot and contact the operator of this service.`,
     ],
     at,
   });
