@@ -257,7 +257,7 @@ describe('a customer', () => {
     const path = `/console/customers/${slug}/entitlement?product=${product.slug}`;
     const sent = await post(path, { product: product.slug, kind: 'live', cap, unitCap: '1000' });
     expect([sent.status, sent.text.includes('href="#field-unitCap"')]).toEqual([400, true]);
-    expect(sent.text).toContain('another choice is made: choose the custom cap, or clear it');
+    expect(sent.text).toContain('another option is selected: choose the custom cap, or clear this field');
     expect(sent.text).toMatch(/name="unitCap"[^>]*value="1000"/);
     expect(await database.db.orm.select().from(entitlements).where(eq(entitlements.orgId, id))).toEqual(
       before,
