@@ -78,7 +78,7 @@ it('shard groups, of which one cannot be reached, have nothing in the way', asyn
     const page = await world.visit({ as: browser, at: service });
     await page.goto('/console');
     await page.getByRole('link', { name: 'Shard groups' }).click();
-    await page.getByText('Cannot be reached').waitFor();
+    await page.getByText('Unreachable').waitFor();
     expect(await readMain(page)).toContain('Serving');
     expect(await findAllBarriers(page)).toEqual([]);
   } finally {

@@ -98,12 +98,12 @@ it('an endpoint that the service has disabled is told of on the overview, to who
   await sweep();
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard');
-  await page.getByText('no longer receives anything. It responded with 410 Gone').waitFor();
+  await page.getByText('no longer receives messages. It responded with 410 Gone').waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
   await page.getByRole('link', { name: receiver.url }).first().click();
   await page.getByRole('link', { name: 'Edit' }).click();
   await page.getByRole('checkbox', { name: /^Enabled/ }).check();
   await page.getByRole('button', { name: 'Save' }).click();
   await page.goto('/dashboard');
-  expect(await readMain(page)).not.toContain('no longer receives anything');
+  expect(await readMain(page)).not.toContain('no longer receives messages');
 });

@@ -116,8 +116,8 @@ it.each([
   [{ from: '2026-01-02', granularity: 'month' }, 'the start of a month'],
   [{ granularity: 'year' }, 'must be one of the choices'],
   [{ mode: 'x' }, 'must be live or test'],
-  [{ organization: 'nobody' }, 'is of no customer'],
-  [{ product: 'nothing' }, 'is of no product'],
+  [{ organization: 'nobody' }, 'does not belong to a customer'],
+  [{ product: 'nothing' }, 'does not belong to a product'],
   [{ product: "a' or 1=1 --" }, 'id="field-product-error"'],
 ])('reports an error in %j on the page and instead of a file', async (query, problem) => {
   const { status, text } = await ask(query);

@@ -44,7 +44,7 @@ describe('the overview of a new Organization', () => {
     const { db } = database;
     const { browser, organization } = await signedIn(db, service.url);
     const empty = await openOverview(browser);
-    expect(empty.seen).toContain('No product is available to this Organization yet');
+    expect(empty.seen).toContain('This Organization has no entitlement yet');
     expect(empty.text).toMatch(/id="overview-now"[^>]* data-live="2"/);
 
     const product = await createProduct(db);

@@ -49,4 +49,4 @@ async function readOptions(address) {
 }
 
 const describe = ({ name, message }) =>
-  name === 'NotAllowedError' ? 'No passkey was used: it was cancelled, or took too long.' : message;
+  name === 'NotAllowedError' ? 'No passkey was used. The request was cancelled or timed out.' : message;

@@ -49,8 +49,8 @@ const titles: Record<string, string> = {
   'api_key.revoked': 'API key revoked',
   'member.role_changed': 'Role changed',
   'organization.updated': 'Organization changed',
-  'trading_limits.declared': 'Risk limits declared',
-  'trading_limits.withdrawn': 'Risk limits withdrawn',
+  'trading_limits.declared': 'Risk limits set',
+  'trading_limits.withdrawn': 'Risk limits removed',
   'usage.archived': 'Events archived',
   'usage.backfill_opened': 'Backfill opened',
   'usage.backfill_applying': 'Backfill started',
@@ -104,8 +104,8 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
   },
   'organization.archived': () => say`Archived the Organization`,
   'organization.restored': () => say`Restored the Organization`,
-  'trading_limits.declared': (entry) => say`Declared the ${limits(entry)}`,
-  'trading_limits.withdrawn': (entry) => say`Withdrew the ${limits(entry)}: the defaults bind`,
+  'trading_limits.declared': (entry) => say`Set the ${limits(entry)}`,
+  'trading_limits.withdrawn': (entry) => say`Removed the ${limits(entry)}: the defaults apply`,
   'trading_switch.changed': (entry) => {
     const { after } = entry.details;
     const own = switchOf[entry.target] ?? "operator's";
@@ -139,7 +139,7 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
   'webhook.deleted': (entry) =>
     say`Deleted the webhook endpoint ${{ name: textOf(entry.details, 'url') || entry.target }}`,
   'webhook.disabled': (entry) =>
-    say`Disabled the webhook endpoint ${endpoint(entry)}: ${entry.details.reason === 'gone' ? 'it answered 410' : 'nothing but failures for five days'}`,
+    say`Disabled the webhook endpoint ${endpoint(entry)}: ${entry.details.reason === 'gone' ? 'it answered 410' : 'every delivery failed for five days'}`,
   'webhook.secret_rotated': (entry) =>
     say`Rotated the secret of the webhook endpoint ${endpoint(entry)}${grace(entry)}`,
   'webhook.tested': (entry) => say`Sent a test to the webhook endpoint ${endpoint(entry)}`,
@@ -182,7 +182,9 @@ function eventsOf({ details }: Told, field: string): string {
 
 function grace({ details: { graceMinutes } }: Told): string {
   if (typeof graceMinutes !== 'number') return '';
-  return graceMinutes === 0 ? ', without grace' : `, with ${formatCount(graceMinutes, 'minute')} of grace`;
+  return graceMinutes === 0
+    ? ', with no grace period'
+    : `, with a grace period of ${formatCount(graceMinutes, 'minute')}`;
 }
 
 const kind = ({ details }: Told): string => {

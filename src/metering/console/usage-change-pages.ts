@@ -57,10 +57,10 @@ const backfillSchema = z
 
 const notices = {
   corrected: 'The event is corrected.',
-  opened: 'The backfill is open: stage its events.',
-  apply: 'It is being applied, in the background.',
-  revert: 'It is being reverted, in the background.',
-  discard: 'It is being discarded, in the background.',
+  opened: 'Backfill opened. Now stage its events.',
+  apply: 'The backfill is being applied in the background.',
+  revert: 'The backfill is being reverted in the background.',
+  discard: 'The backfill is being discarded in the background.',
 };
 
 const given = (fields: FormFields, names: string[]) =>
@@ -204,5 +204,5 @@ function toFieldError(error: unknown): never {
   if (error.code === 'event_not_found')
     throw fieldError('idempotencyKey', 'is not the key of an event of this customer');
   const [place] = (error.code === 'quantity_out_of_range' && error.errors) || [];
-  throw place ? fieldError('quantity', `is too much. ${place.detail}`) : error;
+  throw place ? fieldError('quantity', `is too large. ${place.detail}`) : error;
 }
