@@ -51,7 +51,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       const [cost, fee] = [await amountOf(page, 'Cost'), await amountOf(page, 'Fee')];
       const after = await page
         .locator('.bill > div')
-        .filter({ hasText: 'Cash afterwards' })
+        .filter({ hasText: 'Cash after' })
         .locator('dd')
         .innerText();
       // Twice: the second click finds the form sent.

@@ -112,7 +112,7 @@ describe('the form for a new key', () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const answer = await create(browser, { id: makeId(), name: 'kept name' });
     expect(answer.status).toBe(400);
-    expect(textOf(answer)).toContain('has been renewed');
+    expect(textOf(answer)).toContain('was renewed');
     expect(fieldOf(answer, 'name')).toEqual(['kept name']);
     expect(await keysOf(organization.id)).toEqual([]);
     expect((await create(browser, { id: fieldOf(answer, 'id')[0]! })).status).toBe(201);

@@ -34,7 +34,7 @@ describe('the execution page', () => {
     const { status, main, words } = await see();
     expect(status).toBe(200);
     expect(main).toContain(`<a href="${PAGE}" aria-current="true">Execution</a>`);
-    expect(words).toContain('Nothing to compare on these days Each fill is checked again');
+    expect(words).toContain('Nothing to compare on these days Each fill is checked a minute later');
   });
 
   it('shows fills, those that would have missed, and live orders beside paper', async () => {

@@ -100,7 +100,7 @@ describe('the portfolio', () => {
     const { status, text, words } = await read(newcomer.browser, PATH);
     expect(status).toBe(200);
     expect(words).toContain('$1,000.00');
-    expect(words).toContain('No paper trade yet');
+    expect(words).toContain('No paper trades yet');
     expect(text).toContain('href="/dashboard/markets"');
     expect(words).toContain(`curl ${service.url}/trade`);
     // The shown order fills unchanged.
@@ -117,7 +117,7 @@ describe('the portfolio', () => {
       body: JSON.stringify(order),
     });
     expect(await answer.json()).toMatchObject({ trade: { status: 'filled', filledContracts: 5 } });
-    expect((await read(stranger.browser, `${PATH}?mode=live`)).words).toContain('No live trade yet');
+    expect((await read(stranger.browser, `${PATH}?mode=live`)).words).toContain('No live trades yet');
   });
 
   it('shows holdings and their current sale value', async () => {
@@ -140,7 +140,7 @@ describe('the portfolio', () => {
     expect(status).toBe(200);
     expect(text).not.toContain('action=sell');
     const ticket = await read(member, sellPath(COLD));
-    expect(ticket.words).toContain('orders are placed by its owners and admins');
+    expect(ticket.words).toContain('only owners and admins can place orders');
     expect(ticket.text).not.toContain('name="id"');
     const form = { id: uuid(), ...sale({ contracts: '1' }) };
     expect((await member.send('POST', ticketPath(COLD), { form, headers: html })).status).toBe(403);
@@ -264,7 +264,7 @@ describe('a sale', () => {
     expect(words).toContain('120 × 55.83¢ on average');
     expect(words).toContain('You receive $64.9287');
     expect(words).toContain('Realised against the average cost, before fees −$5.20');
-    expect(words).toContain('Left 0 contracts');
+    expect(words).toContain('Remaining 0 contracts');
     expect(text).toMatch(/name="contracts"[^>]*value="120"/);
     expect(text).toMatch(/name="limitPrice"[^>]*value="0\.55"/);
     const typed = await read(trader.browser, `${sellPath(COLD)}&contracts=110&limitPrice=0.56`);
@@ -311,7 +311,7 @@ describe('a sale', () => {
     expect((await send({ contracts: '5', limitPrice: '0.555' })).status).toBe(400);
     expect((await send({ contracts: '5\0' })).status).toBe(400);
     const old = await send({ id: uuid({ msecs: now().getTime() - 2 * 86_400_000 }), contracts: '5' });
-    expect([old.status, old.text.includes('has been renewed')]).toEqual([400, true]);
+    expect([old.status, old.text.includes('was renewed')]).toEqual([400, true]);
   });
 
   it('is made once, however often its form is sent, and matches its quote', async () => {

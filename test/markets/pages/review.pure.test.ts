@@ -82,7 +82,7 @@ it('a purchase over two levels is quoted exactly as charged', () => {
     // All ten at 43: 4.30 plus 0.1716 of fees.
     'Maximum cost': '$4.4716',
     'Maximum payout': '$10.00',
-    'Cash afterwards': '$995.5890',
+    'Cash after': '$995.5890',
   });
   expect(quoted.results).toEqual([
     { label: 'If it is 84° to 85°', change: 5_589_000n },
@@ -118,7 +118,7 @@ it('a purchase of the other side closes pairs at a dollar each', () => {
   expect(valuesOf(quoted)).toMatchObject({
     'Pairs closed': '+$4.00',
     Realised: '+$0.72',
-    'Cash afterwards': '$999.5890',
+    'Cash after': '$999.5890',
   });
 });
 
@@ -134,7 +134,7 @@ it('a sale shows its proceeds, realised result and when holding is better', () =
     Realised: '−$0.03',
     'After the fee': '−$0.1640',
     Left: '2 contracts',
-    'Cash afterwards': '$1,003.0360',
+    'Cash after': '$1,003.0360',
   });
   expect(quoted.results.map(({ change }) => change)).toEqual([-4_964_000n, 3_036_000n]);
   expect(quoted.chance!.breakEven).toBeCloseTo(0.3795, 6);
@@ -246,12 +246,12 @@ const terms = { expiresAt: null, postOnly: false, cancelOn: [] };
 
 it.each([
   ['that fits now', {}, 'good', 'All 10 fill now.'],
-  ['that fits in part', { contracts: 1_000 }, 'warn', /fill now: \d+ wait in the book, first at its price/],
+  ['that fits in part', { contracts: 1_000 }, 'warn', /fill now: \d+ rest in the book, first at its price/],
   [
     'that queues behind others',
     { limitPrice: cents(40) },
     'warn',
-    /^Nothing fills now: 10 wait in the book, behind \d+ at the same price/,
+    /^Nothing fills now: 10 rest in the book, behind \d+ at the same price/,
   ],
 ])('an order that may rest, %s, shows its place in the queue', (_what, change, tone, text) => {
   const reviewed = review({ order: { ...waiting, ...change, rest: terms } });
