@@ -32,7 +32,7 @@ it('a request is tried with the keyboard alone', async () => {
   for (let stops = 0; stops < 3; stops++) await page.keyboard.press('Tab');
   await page.keyboard.type(key.secret);
   await page.keyboard.press('Enter');
-  await form.getByText('Answered 200 OK').waitFor();
+  await form.getByText('Returned 200 OK').waitFor();
   expect(await form.locator('[data-answer]').innerText()).toContain('"entitlements": [');
   expect(await findBarriers(page)).toEqual([]);
 });

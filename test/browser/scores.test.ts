@@ -35,9 +35,9 @@ it('the scores are accessible, on a desk and on a phone, in both schemes', async
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard/scores');
   await lookAtPictures(page, [
-    'Log score, model less what the outcome cost',
+    'Log score, model minus price of the outcome',
     'CRPS over time',
-    'How often it came true',
+    'Observed frequency',
     'Where the outcomes fell in the forecast distributions',
   ]);
   const models = page.getByRole('table', { name: 'Weather models' });

@@ -145,7 +145,10 @@ it('an owner form applies to the Organization that it shows, however often it is
   expect(shown).toContain(`name="organization" value="${one.slug}"`);
   const form = { organization: one.slug, owner: 'me' };
   const unclear = await post(browser, '/set-up/owner', { ...form, email: 'other@example.com' });
-  expect([unclear.status, unclear.text.includes('choose another person, or clear it')]).toEqual([400, true]);
+  expect([unclear.status, unclear.text.includes('choose another person, or clear this field')]).toEqual([
+    400,
+    true,
+  ]);
   for (let n = 0; n < 2; n++)
     expect((await post(browser, '/set-up/owner', form)).headers.get('location')).toBe('/dashboard');
   const late = await post(browser, '/set-up/owner', { ...form, owner: 'other', email: 'late@example.com' });

@@ -51,9 +51,9 @@ async function send(form) {
     });
     answer.textContent = await readStart(response, (text) => (answer.textContent = text));
     answer.hidden = false;
-    status.textContent = `Answered ${response.status} ${response.statusText}`;
+    status.textContent = `Returned ${response.status} ${response.statusText}`;
   } catch (error) {
-    status.textContent = stop.signal.aborted ? 'No further answer within 10 seconds.' : String(error.message);
+    status.textContent = stop.signal.aborted ? 'Stopped after 10 seconds.' : String(error.message);
   } finally {
     clearTimeout(timer);
   }
@@ -62,7 +62,7 @@ async function send(form) {
 /** Requests go to this service alone. */
 function addressOf(path) {
   const url = new URL(path, location.origin);
-  if (url.origin !== location.origin) throw new Error('The address begins with a slash.');
+  if (url.origin !== location.origin) throw new Error('The path must begin with a slash.');
   return url;
 }
 

@@ -110,7 +110,7 @@ it('shows nothing of another Organization, and names who grants entitlements', a
   const page = await open();
   expect(page.status).toBe(200);
   expect(page.text).not.toContain(product.slug);
-  expect(textOf(page.text)).toContain('No entitlement yet');
+  expect(textOf(page.text)).toContain('No entitlements yet');
 });
 
 it('shows hostile names as text', async () => {

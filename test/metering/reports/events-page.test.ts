@@ -175,7 +175,7 @@ describe('the list', () => {
     const { open } = await arrive();
     expect(textOf((await open()).text)).toContain('No live events yet');
     const { browser } = await signedIn(database.db, service.url);
-    expect(textOf((await browser.get(PATH, html)).text)).toContain('No product yet');
+    expect(textOf((await browser.get(PATH, html)).text)).toContain('No products yet');
   });
 
   it.each([
