@@ -47,7 +47,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
 
       // Where scripts run, the overview notices by itself.
       if (!javaScript) await overview.reload();
-      await overview.getByText('The first events have arrived and are counted.').waitFor();
+      await overview.getByText('Your first events have arrived and are counted.').waitFor();
 
       await page.getByRole('link', { name: 'I have stored it: view the key' }).click();
       expect(await page.content()).not.toContain(secret);

@@ -159,7 +159,7 @@ describe('an entry', () => {
     await owner.browser.send('DELETE', path);
     const { rows, links } = await page();
     expect(rows[0]).toContain('Revoked the test API key Läufer');
-    expect(rows[1]).toContain('Rotated the test API key Läufer , with 1 minute of grace');
+    expect(rows[1]).toContain('Rotated the test API key Läufer , with a grace period of 1 minute');
     expect(rows[2]).toContain('Created the test API key Läufer');
     expect(links).toEqual(
       expect.arrayContaining([path, `/dashboard/api-keys/${rotated.body.apiKey.id as string}`]),

@@ -116,7 +116,7 @@ describe('the PIT histogram', () => {
   };
   it.each([
     ['bowl', 'overconfident'],
-    ['hill', 'not sure enough'],
+    ['hill', 'underconfident'],
     ['high', 'higher than forecast'],
     ['low', 'lower than forecast'],
   ] as const)('interprets the shape %s as %s', (shape, words) => {

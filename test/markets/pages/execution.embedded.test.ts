@@ -50,7 +50,7 @@ describe('the execution page', () => {
     expect(words).toContain('Live 14 $0.2436');
     expect(words).toContain('Paper 30 $0.5220');
     expect(words).toMatch(/10 at 45¢ 10 at 45¢ The same 47¢/);
-    expect(words).toMatch(/4 at 46¢ 10 at 45¢ 6 contracts fewer live, 1¢ a contract worse 47¢/);
+    expect(words).toMatch(/4 at 46¢ 10 at 45¢ 6 contracts fewer live, 1¢ per contract worse 47¢/);
     expect(words).toMatch(/Nothing 10 at 45¢ 10 contracts fewer live 47¢/);
     expect(words).toContain('40° to 41°');
   });

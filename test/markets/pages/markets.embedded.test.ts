@@ -153,7 +153,7 @@ it('a day in progress shows the probability that it has peaked, and the evidence
       /Peak 88\.3% that the day has peaked and its report says \d+°F\. Based on what was known at 12:00 local standard time and on how 1,403 days at all stations continued from that hour, Tue 5 May to Thu 2 Jul\./,
     );
     const low = textOf(await getPage(owner.browser, `${PATH}?station=KNYC&kind=daily_minimum`));
-    expect(low).toMatch(/Low 88\.3% that the day has been as cold as it gets and its report says \d+°F\./);
+    expect(low).toMatch(/Low 88\.3% that the day has passed its low and its report says \d+°F\./);
   } finally {
     service.trading.snapshots.replace(current);
   }
@@ -211,7 +211,7 @@ it('an hour that is not listed says so', async () => {
   );
   expect([missing.status, textOf(missing)]).toEqual([
     404,
-    expect.stringContaining('No markets of 03:00 on Wed 1 Jul'),
+    expect.stringContaining('No markets for 03:00 on Wed 1 Jul'),
   ]);
 });
 
@@ -471,7 +471,7 @@ it.each([
 it('a day that is no longer listed says so and links to the listed ones', async () => {
   const page = await getPage(owner.browser, `${PATH}?station=KNYC&date=2026-07-01`);
   expect(page.status).toBe(404);
-  expect(textOf(page)).toContain('No markets of Wed 1 Jul');
+  expect(textOf(page)).toContain('No markets for Wed 1 Jul');
   expect(linksOf(page)).toContain(`${PATH}?station=KNYC&date=2026-07-15`);
 });
 
@@ -990,7 +990,7 @@ describe('with calibrated forecasts and open gates', () => {
     await database.db.orm.insert(tradingAccounts).values({ ...account, cash: 40_000_000n, openedAt });
     const text = await signalsOn(browser, event);
     expect(text).toContain('For your paper account: $40.00 in cash.');
-    const stakes = [...text.matchAll(/stake \$([\d.]+)/g)].map(([, dollars]) => Number(dollars));
+    const stakes = [...text.matchAll(/: stake \$([\d.]+)/g)].map(([, dollars]) => Number(dollars));
     // 5% of $40 per market, 10% for the event.
     expect(stakes.every((stake) => stake <= 2)).toBe(true);
     expect(stakes.reduce((sum, stake) => sum + stake, 0)).toBeLessThanOrEqual(4);
@@ -1056,7 +1056,7 @@ describe('with calibrated forecasts and open gates', () => {
     open.clock.advance(31_000);
     const text = await signalsOn(browser, opened());
     open.clock.set(NOON);
-    expect(text).toContain('the prices have expired');
+    expect(text).toContain('The prices have expired');
     expect(text).not.toContain('Open the ticket');
   });
 });

@@ -160,7 +160,7 @@ describe('orders', () => {
     expect(words).toContain('by my <b>bot</b>');
     expect(words).toContain(`by ${trader.user.name}`);
     expect(text).not.toContain('<b>bot</b>');
-    expect((await read(stranger.browser, `${PATH}/orders`)).words).toContain('No paper order yet');
+    expect((await read(stranger.browser, `${PATH}/orders`)).words).toContain('No paper orders yet');
   });
 
   it('have a page each, with fills, balanced postings and their author', async () => {
@@ -170,9 +170,7 @@ describe('orders', () => {
     expect(words).toContain('API key my <b>bot</b>');
     expect(words).toContain('1 60¢ 100 $60.00 $1.68 −$61.68');
     expect(words).toContain('Fill 2 −$12.53 $12.20 $0.33 – –');
-    expect((await read(trader.browser, `${PATH}/orders/${cancelled}`)).words).toContain(
-      'Nothing was filled.',
-    );
+    expect((await read(trader.browser, `${PATH}/orders/${cancelled}`)).words).toContain('No fills.');
   });
 
   it('of another Organization do not exist', async () => {
@@ -231,7 +229,7 @@ describe('settlements', () => {
     const word = { orgId, ticker: MILD, temperature: 61, cost: '3.00', contracts: 10 };
     await writeWord(database.db, { ...word, at: at(1), n: 1, state: 'determined', value: 1_000_000n });
     expect((await read(browser, `${PATH}/settlements`)).words).toContain(
-      'Determined The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 nothing yet –',
+      'Determined The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 not yet –',
     );
     const final = { orgId, ticker: MILD, temperature: 61, at: at(2), n: 2, value: 1_000_000n };
     await bookSettlement(database.db, { ...final, state: 'finalized' }, (held) =>

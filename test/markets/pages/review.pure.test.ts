@@ -108,7 +108,7 @@ it('an unfilled part is shown with its reason', () => {
   expect(low.outcome.text).toBe('Nothing fills at your limit: the best ask is 42¢.');
   expect([low.facts, low.results, low.chance]).toEqual([[], [], null]);
   expect(review({ book: { yes: [], no: [] } }).outcome.text).toBe(
-    'Nothing fills: there are no asks for YES at present.',
+    'Nothing fills: there are no asks for YES at the moment.',
   );
 });
 
@@ -133,7 +133,7 @@ it('a sale shows its proceeds, realised result and when holding is better', () =
     'You receive': '$3.0360',
     Realised: '−$0.03',
     'After the fee': '−$0.1640',
-    Left: '2 contracts',
+    Remaining: '2 contracts',
     'Cash after': '$1,003.0360',
   });
   expect(quoted.results.map(({ change }) => change)).toEqual([-4_964_000n, 3_036_000n]);
@@ -148,12 +148,12 @@ it('a sale of a whole position is quoted to the last digit, with the remaining p
     'You receive': '$64.9287',
     Realised: '−$5.00',
     'After the fee': '−$7.0713',
-    Left: '0 contracts',
+    Remaining: '0 contracts',
   });
   // The limit excludes the second level, so 20 of the 120 remain.
   const some = review({ book: deep, order: { ...sale, limitPrice: cents(56) }, held: position });
   expect(some.outcome.text).toContain('100 of 120 fill now.');
-  expect(valuesOf(some)).toMatchObject({ Realised: '−$4.00', Left: '20 contracts' });
+  expect(valuesOf(some)).toMatchObject({ Realised: '−$4.00', Remaining: '20 contracts' });
 });
 
 it('a ticket starts with the best price of its side, and a sale with the holding', () => {

@@ -106,12 +106,12 @@ describe('the scores page', () => {
     expect(words).toMatch(/Signals are on for \d of 96 gates: New York \([\d h,]+\)/);
     const gates = words.slice(words.indexOf('Signals are on'), words.indexOf('Why each gate'));
     const [, newYork] = /New York (Open.*?|Closed.*?) Chicago/.exec(gates)!;
-    const cells = newYork!.match(/(Open|Closed) 45 days [+−]\d\.\d\d evidence [\w, ]+?, needs \d+/g)!;
+    const cells = newYork!.match(/(Open|Closed) 45 days [+−]\d\.\d\d evidence [\w, ]+? of [\d,]+ needed/g)!;
     expect(cells).toHaveLength(4);
     for (const cell of cells.filter((text) => text.startsWith('Open'))) expect(cell).toMatch(/days −/);
     expect(cells.join()).toContain('Open');
     expect(gates).toContain('Chicago Closed 0 days Closed 0 days Closed 0 days Closed 0 days');
-    expect(gates).toContain('ahead of the prices that could be paid, spread and fees included');
+    expect(gates).toContain('ahead of the prices that could be paid, including spread and fees');
     expect(gates).toContain(
       'If models never have an expected advantage over the available prices: on average, at most 0.2 of 28',
     );

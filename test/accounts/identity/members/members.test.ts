@@ -291,7 +291,7 @@ describe('removing a member', () => {
     const key = await createKey(database.db, organization.id);
     const page = await owner.browser.get(`/dashboard/members/${member.id}/remove`, html);
     expect(page.text).toContain(`Remove <bdi>${member.name}</bdi>?`);
-    expect(page.text).toContain('API keys stay');
+    expect(page.text).toContain('API keys keep working');
     // Viewing the page changes nothing.
     expect(await roleNow(organization.id, member.id)).toBe('member');
     const answer = await remove(owner.browser, member.id);
