@@ -142,13 +142,13 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     const contracts = page.getByLabel('Contracts per order');
     const raised = javaScript ? '1234' : '2345';
     await contracts.fill(raised);
-    await page.getByRole('button', { name: 'Set the limits' }).click();
+    await page.getByRole('button', { name: 'Set limits' }).click();
     await page.getByLabel('Your password').fill(PASSWORD);
     await page.getByLabel(/^Code/).fill(late.app.code());
     await page.getByRole('button', { name: 'Continue' }).click();
     expect(await readMain(page)).toContain('Nothing has been changed yet.');
     expect(await contracts.inputValue()).toBe(raised);
-    await page.getByRole('button', { name: 'Set the limits' }).click();
+    await page.getByRole('button', { name: 'Set limits' }).click();
     expect(await readMain(page)).toContain('The limits are set.');
   },
 );

@@ -69,11 +69,11 @@ describe('pages that only a form leads to', () => {
     await grant(world.db, organization.id, product.id);
     const page = await open(browser, '/dashboard/api-keys/new');
     await page.evaluate(`for (const form of document.forms) form.noValidate = true`);
-    await page.getByRole('button', { name: 'Create the key' }).click();
+    await page.getByRole('button', { name: 'Create key' }).click();
     await page.getByRole('alert').waitFor();
     expect(await findAllBarriers(page)).toEqual([]);
     await page.getByLabel('Name').fill(name);
-    await page.getByRole('button', { name: 'Create the key' }).click();
+    await page.getByRole('button', { name: 'Create key' }).click();
     await page.locator('#secret').waitFor();
     expect(await countInjected(page)).toBe(0);
     expect(await findAllBarriers(page)).toEqual([]);
@@ -84,7 +84,7 @@ describe('pages that only a form leads to', () => {
     const page = await open(browser, '/dashboard/members/invite');
     await page.getByLabel('E-mail address').fill(`${'guest'.repeat(12)}@${'example.'.repeat(20)}com`);
     await page.getByRole('radio', { name: /^member/ }).check();
-    await page.getByRole('button', { name: 'Create the invitation' }).click();
+    await page.getByRole('button', { name: 'Create invitation' }).click();
     const link = await page.locator('#invitation-link').innerText();
     expect(await findAllBarriers(page)).toEqual([]);
     const guest = await world.visit();

@@ -71,7 +71,7 @@ it('the keyboard alone is enough to sign in, make a key and revoke it, and the f
   await page.keyboard.press('ArrowDown');
   await tabTo(page, /^entitlements:read/);
   await page.keyboard.press('Space');
-  await tabTo(page, /^Create the key$/);
+  await tabTo(page, /^Create key$/);
   await go(page, 'Space');
   expect(await readMain(page)).toMatch(/org_test_.* entitlements:read/);
   await tabTo(page, /^I have stored it/);
@@ -79,7 +79,7 @@ it('the keyboard alone is enough to sign in, make a key and revoke it, and the f
   await tabTo(page, /^Revoke$/);
   await go(page, 'Enter');
   expect(await readMain(page)).toContain('Revoke made by hand?');
-  await tabTo(page, /^Revoke the key$/);
+  await tabTo(page, /^Revoke key$/);
   await go(page, 'Space');
   expect(await readMain(page)).toContain('The key is revoked');
 });

@@ -83,18 +83,18 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     await page.goto('/dashboard/api-keys/new');
     await page.getByLabel('Name').fill(name);
     await choose?.();
-    await page.getByRole('button', { name: 'Create the key' }).click();
+    await page.getByRole('button', { name: 'Create key' }).click();
     await page.locator('#secret').waitFor();
   };
   await makeKey('map renderer', () => page.getByRole('checkbox', { name: /^entitlements:read/ }).check());
   await makeKey('importer', () => page.getByRole('radio', { name: 'In 30 days' }).check());
   const importer = await keyHref('importer');
   await page.goto(`${importer}/revoke`);
-  await page.getByRole('button', { name: 'Revoke the key' }).click();
+  await page.getByRole('button', { name: 'Revoke key' }).click();
 
   const production = await keyHref('production runtime');
   await page.goto(`${production}/rotate`);
-  await page.getByRole('button', { name: 'Rotate the key' }).click();
+  await page.getByRole('button', { name: 'Rotate key' }).click();
   await page.getByRole('link', { name: /watch the cut-over/ }).click();
   const cutOver = new URL(page.url()).pathname;
   await moveOver(db, production.split('/').at(-1)!, cutOver.split('/').at(-2)!);
@@ -102,7 +102,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
   await page.goto('/dashboard/members/invite');
   await page.getByLabel('E-mail address').fill('farid@northwind.example');
   await page.getByRole('radio', { name: /^billing/ }).check();
-  await page.getByRole('button', { name: 'Create the invitation' }).click();
+  await page.getByRole('button', { name: 'Create invitation' }).click();
 
   const staging = await keyHref('staging runtime');
   const password = demo!.logins[0]!.password;

@@ -54,7 +54,7 @@ it.each(worlds)(
     const page = await world.visit({ javaScript });
     await page.goto('/set-up');
     await check(page, 'Set up Gauge');
-    await follow(page, service.url + path, 'Open the link', javaScript);
+    await follow(page, service.url + path, 'Open link', javaScript);
     await check(page, 'Set up Gauge');
     expect(page.url()).toBe(`${service.url}/set-up`);
     expect(await readMain(page)).toContain('Step 1 of 4');
@@ -114,13 +114,13 @@ it.each(worlds)(
     expect(await readMain(page)).toContain('olga@acme.example');
 
     const owner = await world.visit({ javaScript });
-    await follow(owner, invitation, 'Open the invitation', javaScript);
+    await follow(owner, invitation, 'Open invitation', javaScript);
     await fill(owner, { 'Your name': 'Olga', Password: password });
-    await press(owner, 'Create the account and join');
+    await press(owner, 'Create account and join');
     await owner.waitForURL('**/dashboard?done=joined');
     await owner.goto('/dashboard/api-keys/new');
     await fill(owner, { Name: 'first key' });
-    await press(owner, 'Create the key');
+    await press(owner, 'Create key');
     const key = /org_live_\w+/.exec(await readMain(owner))![0];
     const event = {
       productSlug: 'forecast-api',
@@ -136,7 +136,7 @@ it.each(worlds)(
     expect(sent.status).toBe(202);
 
     const late = await world.visit({ javaScript });
-    await follow(late, service.url + path, 'Open the link', javaScript);
+    await follow(late, service.url + path, 'Open link', javaScript);
     await check(late, 'This link does not work');
   },
 );
@@ -155,7 +155,7 @@ it.each(worlds)(
     await follow(
       page,
       `${service.url}/reset#${await makeLink(service, 'password_reset', user)}`,
-      'Open the link',
+      'Open link',
       javaScript,
     );
     await check(page, 'Choose a new password');
@@ -173,7 +173,7 @@ it.each(worlds)(
     await follow(
       other,
       `${service.url}/reset#${await makeLink(service, 'second_factor_reset', user)}`,
-      'Open the link',
+      'Open link',
       javaScript,
     );
     await check(other, 'Remove the second factor');

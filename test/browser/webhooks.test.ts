@@ -35,11 +35,11 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await page.getByRole('link', { name: 'Create the first endpoint' }).click();
     await page.getByLabel('URL').fill('https://10.0.0.1/');
     await page.getByRole('checkbox', { name: /api_key\.created/ }).check();
-    await page.getByRole('button', { name: 'Create the endpoint' }).click();
+    await page.getByRole('button', { name: 'Create endpoint' }).click();
     await page.getByText('Must not be a private or reserved address.').first().waitFor();
     expect(await page.getByRole('checkbox', { name: /api_key\.created/ }).isChecked()).toBe(true);
     await page.getByLabel('URL').fill(receiver.url);
-    await page.getByRole('button', { name: 'Create the endpoint' }).click();
+    await page.getByRole('button', { name: 'Create endpoint' }).click();
     const secret = await page.locator('#secret').innerText();
     expect(secret).toMatch(/^whsec_/);
     await page.getByRole('link', { name: 'I have stored it: view the endpoint' }).click();
@@ -68,8 +68,8 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     expect(await readMain(page)).toContain('Delivered');
     await page.getByRole('link', { name: receiver.url }).click();
 
-    await page.getByRole('link', { name: 'Rotate the secret' }).click();
-    await page.getByRole('button', { name: 'Rotate the secret' }).click();
+    await page.getByRole('link', { name: 'Rotate secret' }).click();
+    await page.getByRole('button', { name: 'Rotate secret' }).click();
     expect(await page.locator('#secret').innerText()).not.toBe(secret);
     await page.getByRole('link', { name: 'I have stored it: view the endpoint' }).click();
     expect(await readMain(page)).toContain('Old secret valid until');
@@ -82,7 +82,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     expect(await page.getByRole('button', { name: 'Send a test message' }).count()).toBe(0);
 
     await page.getByRole('link', { name: 'Delete' }).click();
-    await page.getByRole('button', { name: 'Delete the endpoint' }).click();
+    await page.getByRole('button', { name: 'Delete endpoint' }).click();
     await page.getByText('The endpoint is deleted.').waitFor();
     await page.getByText('No endpoints yet').waitFor();
   },

@@ -272,7 +272,7 @@ describe('a customer', () => {
     expect(page).toContain(`href="${question}"`);
     expect(page).not.toContain(`action="${path}/withdraw`);
     const asked = await open(question);
-    expect([asked.includes(product.name), asked.includes('Withdraw the entitlement')]).toEqual([true, true]);
+    expect([asked.includes(product.name), asked.includes('Withdraw entitlement')]).toEqual([true, true]);
     expect((await post(question, { product: product.slug })).status).toBe(303);
     expect((await post(question, { product: product.slug })).status).toBe(404);
     for (const [query, status] of [

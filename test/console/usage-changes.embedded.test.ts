@@ -52,7 +52,7 @@ it('corrects an event by its key, and reports errors beside their fields', async
     correctionKey: uuid(),
   };
   for (const [field, value, problem] of [
-    ['idempotencyKey', 'of initech', 'not the key of an event of this customer'],
+    ['idempotencyKey', 'of initech', 'Not the key of an event of this customer'],
     ['quantity', '-1', 'Correct quantity'],
     ['quantity', '1e30', 'Correct quantity'],
     ['why', '', 'Reason'],
@@ -96,7 +96,7 @@ it('opens a backfill, shows the staged changes, applies and reverts it', async (
     await run();
     return (await page(path)).text;
   };
-  expect(await step('apply')).toContain('Revert the backfill');
+  expect(await step('apply')).toContain('Revert backfill');
   expect(await totalOf('2026-01')).toEqual(['3']);
   const discarded = await post(`${path}/discard`);
   expect(discarded.status).toBe(409);

@@ -109,7 +109,7 @@ it('pages through all rows, whatever a metric was called', async () => {
 it.each([
   [{ from: 'today' }, 'must be a date'],
   [{ from: '2026-02-30' }, 'must be a date'],
-  [{ from: '1969-01-01' }, 'of the years 1970 to 9999'],
+  [{ from: '1969-01-01' }, 'between the years 1970 and 9999'],
   [{ from: '2026-04-01', to: '2026-04-01' }, 'must be later than from'],
   [{ from: '2020-01-01', to: '2026-01-01' }, 'at most 366 days'],
   [{ from: '2026-01-01', to: '2026-03-01', granularity: 'hour' }, 'at most 31 days'],

@@ -158,7 +158,7 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const endpoint = await endpointViewOf(deps, req, res);
-    const page = { view: 'accounts/webhooks/rotate', title: 'Rotate the secret', section };
+    const page = { view: 'accounts/webhooks/rotate', title: 'Rotate secret', section };
     await renderPage(deps, req, res, page, { endpoint, form, graceChoices });
   }
 }
