@@ -1,9 +1,9 @@
-// What the documentation does beyond its HTML: copying lines, and sending requests. It can be read without.
+// Copies lines and sends requests. The documentation can be read without it.
 import { copyButtons } from './copy.js';
 
-/** As much of an answer as is shown, in characters; one that does not end is cut off. */
+/** Characters of a response that are shown; a longer one is cut off. */
 const MAX_SHOWN = 65_536;
-/** How long an answer that does not end is followed, in ms. */
+/** How long an endless response is followed, in ms. */
 const PATIENCE_MS = 10_000;
 
 copyButtons(document);
@@ -59,7 +59,7 @@ async function send(form) {
   }
 }
 
-/** Requests go to this service alone. */
+/** Allows requests to this service only. */
 function addressOf(path) {
   const url = new URL(path, location.origin);
   if (url.origin !== location.origin) throw new Error('The path must begin with a slash.');
