@@ -12,7 +12,7 @@ import { follow, readMain } from './steps.js';
 const world = browserWorld();
 const run = promisify(execFile);
 
-/** An owner whose Organization may use a product, and has done nothing yet. */
+/** An owner whose Organization may use a product and has no usage yet. */
 async function newcomer() {
   const { browser, organization } = await signedIn(world.db, world.service.url);
   const product = await createProduct(world.db, { unitCap: '1000' });
@@ -45,7 +45,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       });
       expect([JSON.parse(stdout), stderr]).toEqual([{ accepted: 1, deduped: 0, warnings: [] }, '']);
 
-      // Where scripts run, the overview notices by itself.
+      // With scripts, the overview updates itself.
       if (!javaScript) await overview.reload();
       await overview.getByText('Your first events have arrived and are counted.').waitFor();
 
@@ -88,7 +88,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       expect([await callWith(old.secret), await callWith(secret)]).toEqual([401, 200]);
     });
 
-    it('a form with mistakes keeps what was typed and says what is wrong beside each field', async () => {
+    it('a form with mistakes keeps the input and shows an error beside each field', async () => {
       const { browser } = await newcomer();
       const page = await world.visit({ javaScript, as: browser });
       await page.goto('/dashboard/api-keys/new');
@@ -112,7 +112,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
   },
 );
 
-it('the TypeScript beside a new key runs as it is', async () => {
+it('the TypeScript beside a new key runs unchanged', async () => {
   const { browser } = await newcomer();
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard/api-keys/new');

@@ -26,7 +26,7 @@ describe('a new Organization', () => {
   it.each(pages.filter((address) => !address.includes('{')))(
     '%s has nothing to show, and says so',
     async (address) => {
-      // What another Organization's address names does not exist for this one.
+      // Objects of another Organization do not exist for this one.
       const [path] = (await toPath(address, another)).split('?');
       const page = await world.look(newcomer);
       await page.goto(path!);
@@ -79,7 +79,7 @@ describe('pages that only a form leads to', () => {
     expect(await findAllBarriers(page)).toEqual([]);
   });
 
-  it('the link of an invitation, and where it leads a guest', async () => {
+  it('the link of an invitation, and the page that a guest sees', async () => {
     const { browser } = await signedIn(world.db, world.service.url);
     const page = await open(browser, '/dashboard/members/invite');
     await page.getByLabel('E-mail address').fill(`${'guest'.repeat(12)}@${'example.'.repeat(20)}com`);

@@ -48,7 +48,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     const navigation = guest.getByRole('navigation', { name: 'Dashboard' });
     expect(await navigation.getByRole('link', { name: 'Audit log' }).count()).toBe(0);
 
-    // The link has done its work.
+    // The link has been used.
     const another = await world.visit({ javaScript });
     await open(another);
     await another.getByText('This invitation does not work').first().waitFor();

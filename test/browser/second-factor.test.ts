@@ -7,7 +7,7 @@ import { codeOfApp, follow, readMain, signIn, signOut } from './steps.js';
 
 const world = browserWorld();
 
-/** The app's next code: the one before may have been used. */
+/** The app's next code: the previous one may have been used. */
 function nextCode(secret: string): string {
   world.service.clock.advance(30_000);
   return codeOfApp(secret, world.service.clock.now());
@@ -49,7 +49,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await enterCode(page, code);
     await page.waitForURL('**/dashboard');
 
-    // The code that was used is worth nothing; a recovery code opens the account, once.
+    // The used code no longer works; a recovery code opens the account, once.
     await signOut(page);
     await signIn(page, user.email);
     await enterCode(page, code);

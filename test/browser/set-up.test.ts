@@ -9,23 +9,23 @@ import type { TestService } from '../support/service.js';
 import { findAllBarriers } from './barriers.js';
 import { codeOfApp, readMain, signIn } from './steps.js';
 
-// Each page is looked through four times.
+// Each page is checked four times.
 vi.setConfig({ testTimeout: 240_000 });
 
-// Each way begins with a first start, on a service of its own.
+// Each way begins with a first start of its own service.
 const worlds = [
   { javaScript: true, world: browserWorld() },
   { javaScript: false, world: browserWorld() },
 ];
 const password = 'plenty of unrelated harbour words';
 
-/** The app's next code: the one before may have been used. */
+/** The app's next code: the previous one may have been used. */
 function nextCode({ clock }: TestService, secret: string): string {
   clock.advance(30_000);
   return codeOfApp(secret, clock.now());
 }
 
-/** Follows a link that works once: with scripts it opens by itself, without it is pasted. */
+/** Follows a one-time link: with scripts it opens automatically, without them it is pasted. */
 async function follow(page: Page, link: string, button: string, javaScript: boolean): Promise<void> {
   await page.goto(link);
   if (javaScript) return;

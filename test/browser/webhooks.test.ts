@@ -88,7 +88,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
   },
 );
 
-it('an endpoint that the service has disabled is told of on the overview, to who manages it', async () => {
+it('the overview shows a disabled endpoint to those who manage endpoints', async () => {
   const receiver = await startReceiver((_req, res) => void res.writeHead(410).end());
   stops.push(receiver.stop);
   const { browser } = await signedIn(world.db, world.service.url);
