@@ -53,7 +53,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
   },
 );
 
-it('an owner turns the mail about caps and keys off', async () => {
+it('an owner turns off e-mails about caps and keys', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard/account');

@@ -111,7 +111,7 @@ describe('an event', () => {
     const { open, fill } = await arrive();
     await fill(1, { prefix: 'live ' });
     await fill(1, { prefix: 'test ', livemode: false });
-    const warning = 'A live event with the same key is a repeat of it';
+    const warning = 'A live event with the same key is treated as a repeat';
     expect(textOf((await open({ idempotencyKey: 'test 00000000' })).text)).toContain(warning);
     expect(textOf((await open({ idempotencyKey: 'live 00000000' })).text)).not.toContain(warning);
   });
