@@ -118,7 +118,7 @@ it('each bracket has its price history as a picture and as text, with and withou
   for (const javaScript of [true, false]) {
     const page = await world.visit({ javaScript, as: browser });
     await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
-    const pictures = page.getByRole('img', { name: /(Ask [\d.]+¢|Nothing was offered)/ });
+    const pictures = page.getByRole('img', { name: /(Ask [\d.]+¢|No asks)/ });
     expect(await pictures.count()).toBe(await page.locator('.ladder tbody tr').count());
     await page.locator('#price-numbers > summary').click();
     await page.getByRole('table', { name: 'Bid and ask of YES' }).waitFor();

@@ -115,8 +115,7 @@ function describeProgress({ distribution: { atLeast, atMost = null }, running }:
   return `; ${reached}${running ? `, and it stays there with ${percent(running.stays)}${describeDays(running)}` : ''}`;
 }
 
-const describeDays = ({ fit }: RunningDay): string =>
-  fit ? `, from ${fit.n} days at the same hour` : '';
+const describeDays = ({ fit }: RunningDay): string => (fit ? `, from ${fit.n} days at the same hour` : '');
 
 function describeCorrection({ fit, seasonalFit, meanF, deviationF }: DayForecast): string {
   if (fit === null) return 'not corrected';
