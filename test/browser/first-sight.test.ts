@@ -103,7 +103,7 @@ describe('pages that only a form leads to', () => {
     await page.getByText('Enter the secret by hand').click();
     expect(await findAllBarriers(page)).toEqual([]);
     const secret = await page.locator('#secret').innerText();
-    await page.getByLabel('Enter the code').fill(codeOfApp(secret, world.service.clock.now()));
+    await page.getByLabel('6-digit code from the app').fill(codeOfApp(secret, world.service.clock.now()));
     await page.getByRole('button', { name: 'Turn on' }).click();
     await page.locator('#recovery-codes').waitFor();
     expect(await findAllBarriers(page)).toEqual([]);

@@ -31,11 +31,11 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     const secret = await page.locator('#secret').innerText();
 
     // A mistake keeps the set-up.
-    await page.getByLabel('Enter the code').fill('000000');
+    await page.getByLabel('6-digit code from the app').fill('000000');
     await page.getByRole('button', { name: 'Turn on' }).click();
     await page.getByText('Enter the secret by hand').click();
     expect(await page.locator('#secret').innerText()).toBe(secret);
-    await page.getByLabel('Enter the code').fill(nextCode(secret));
+    await page.getByLabel('6-digit code from the app').fill(nextCode(secret));
     await page.getByRole('button', { name: 'Turn on' }).click();
     const recoveryCodes = (await page.locator('#recovery-codes').innerText()).trim().split(/\s+/);
     expect(recoveryCodes).toHaveLength(10);
@@ -106,7 +106,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await page.getByRole('button', { name: 'Set up' }).click();
     await page.getByText('Enter the secret by hand').click();
     const secret = await page.locator('#secret').innerText();
-    await page.getByLabel('Enter the code').fill(nextCode(secret));
+    await page.getByLabel('6-digit code from the app').fill(nextCode(secret));
     await page.getByRole('button', { name: 'Turn on' }).click();
     await page.getByRole('link', { name: 'I have saved them' }).click();
     await follow(page, 'API keys');

@@ -77,7 +77,7 @@ it.each(worlds)(
     await check(page, 'Set up the second factor');
     await page.getByText('Enter the secret by hand').click();
     const secret = await page.locator('#secret').innerText();
-    await page.getByLabel('Enter the code').fill(nextCode(service, secret));
+    await page.getByLabel('6-digit code from the app').fill(nextCode(service, secret));
     await press(page, 'Turn on');
     await check(page, 'Save these recovery codes');
     await page.getByRole('link', { name: 'I have saved them' }).click();
