@@ -16,11 +16,29 @@ const blocks = (source: string): string[] =>
     (block ?? line!).replace(/\s*\n\s*\*\s?/g, ' ').trim(),
   );
 
+/** Comments and visible texts of a template. Code in tags counts as the end of a text. */
+const texts = (template: string): string[] =>
+  [
+    ...[...template.matchAll(/<%#([\s\S]*?)%>/g)].map(([, comment]) => comment!),
+    ...template.replaceAll(/<%[\s\S]*?%>/g, '<>').split(/<[^<>]*>/),
+  ].map((text) => text.replaceAll(/\s+/g, ' ').trim());
+
 it('comments are in plain English: no sentence begins with Of, Who or Whose, and nobody is told', () => {
   const found = files.flatMap((file) =>
     blocks(readFileSync(file, 'utf8'))
       .filter((comment) => foreign.test(comment))
       .map((comment) => `${file}: ${comment}`),
   );
+  expect(found).toEqual([]);
+});
+
+it('templates and browser scripts are in plain English, too', () => {
+  const found = readdirSync('views', { recursive: true, encoding: 'utf8' })
+    .filter((path) => /\.(?:ejs|js)$/.test(path))
+    .flatMap((path) => {
+      const source = readFileSync(`views/${path}`, 'utf8');
+      const all = path.endsWith('.js') ? blocks(source) : texts(source);
+      return all.filter((text) => foreign.test(text)).map((text) => `views/${path}: ${text}`);
+    });
   expect(found).toEqual([]);
 });

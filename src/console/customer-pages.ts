@@ -125,7 +125,7 @@ function addList(router: Router, deps: CustomerDeps): void {
 }
 
 const notices = {
-  created: 'The customer was created. Grant an entitlement and invite an owner next.',
+  created: 'Customer created. Grant an entitlement and invite an owner next.',
   saved: 'Saved. It takes effect on the next request.',
   archived: 'Archived. Its API keys and pages stop working from the next request on.',
   restored: 'Restored. Everything is as it was.',

@@ -67,7 +67,7 @@ async function showLink(
 
 function addOperators(router: Router, deps: ConsoleDeps): void {
   const confirmed = requireConfirmation(deps.clock);
-  const notices = { removed: 'Removed. The console is closed to them from the next request on.' };
+  const notices = { removed: 'Operator removed. They lose access to the console from the next request on.' };
 
   router.get('/operators', async (req, res) => {
     const operators = await listOperators(deps.db.orm, MAX_OPERATORS);
@@ -88,7 +88,7 @@ function addOperators(router: Router, deps: ConsoleDeps): void {
       const made = await changeAsOperator(deps, req, res, (tx, source) =>
         inviteOperator(tx, email, personOf(res).userId, source),
       );
-      const effect = 'makes its holder an operator, who sees and changes everything here';
+      const effect = 'makes its holder an operator, who can view and change everything here';
       await showLink(deps, req, res, made, { section: 'operators', email, effect });
     },
     show,

@@ -26,8 +26,8 @@ const nameSchema = z.strictObject({ name: nameField });
 
 const notices = {
   renamed: 'The name is saved.',
-  'sign-out': 'Signed out everywhere. Each of their sessions has ended.',
-  'second-factor': 'The second factor is removed. Their password alone opens the account.',
+  'sign-out': 'Signed out everywhere. All their sessions have ended.',
+  'second-factor': 'Second factor removed. Their password alone now opens the account.',
 };
 
 /** Each action asks for confirmation on its own page. */
@@ -41,8 +41,8 @@ const actions = {
     title: 'Remove the second factor',
     effects: [
       'The authenticator app, the passkeys and the recovery codes of this person no longer work.',
-      'Their password alone opens the account: make sure that it is really them asking.',
-      'Every session of theirs ends on its next request.',
+      'Their password alone then opens the account. First make sure that the request really comes from them.',
+      'All their sessions end on the next request.',
     ],
     work: async (tx: Tx, email: string, source: Source, deps: ConsoleDeps) => {
       await removeSecondFactor(tx, email, source);
@@ -52,10 +52,10 @@ const actions = {
   delete: {
     title: 'Delete the account',
     effects: [
-      'The person, their memberships and their sessions are gone on the next request. It cannot be undone.',
+      'The account, its memberships and its sessions are deleted from the next request on. This cannot be undone.',
       'One-time links that they created, or that were created for them, stop working.',
       'API keys that they created belong to the Organizations and keep working.',
-      'An Organization of which they are the only owner is left without one.',
+      'Organizations where they are the only owner are left without an owner.',
     ],
     work: removeUser,
   },

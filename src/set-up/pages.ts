@@ -86,9 +86,8 @@ function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSessio
     name: 'set_up',
     title: 'Set up Gauge',
     origin:
-      'Gauge prints a link when it starts, on its terminal and in its log, as long as it has no operator.',
-    advice:
-      'The next start of Gauge, or npm run setup-link, makes a new one as long as there is no operator.',
+      'Until there is an operator, Gauge prints a link on the terminal and in its log whenever it starts.',
+    advice: 'Until there is an operator, restart Gauge or run npm run setup-link for a new one.',
   });
   const guesses = limitLinkGuesses(deps.limitStores, 'set_up', opened);
 

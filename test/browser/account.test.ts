@@ -18,13 +18,13 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.locator('summary').filter({ hasText: '<i>Zoë</i>' }).waitFor();
     });
 
-    it('a new password ends the other sessions; a mistake is said beside its field', async () => {
+    it('a new password ends the other sessions; an error is shown beside its field', async () => {
       const { user, browser } = await signedIn(world.db, world.service.url);
       const page = await world.visit({ javaScript, as: browser });
       const elsewhere = await world.visit({ javaScript });
       await signIn(elsewhere, user.email);
       await elsewhere.waitForURL('**/dashboard');
-      // A page that does not notice by itself.
+      // A page that does not update itself.
       await elsewhere.goto('/dashboard/account');
 
       await page.goto('/dashboard/account/password');
@@ -48,13 +48,13 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await elsewhere.waitForURL('**/dashboard');
     });
 
-    it('a session that is ended from elsewhere is over on its next click', async () => {
+    it('a session that was ended elsewhere is over on its next click', async () => {
       const { user, browser } = await signedIn(world.db, world.service.url);
       const page = await world.visit({ javaScript, as: browser });
       const elsewhere = await world.visit({ javaScript });
       await signIn(elsewhere, user.email);
       await elsewhere.waitForURL('**/dashboard');
-      // A page that does not notice by itself.
+      // A page that does not update itself.
       await elsewhere.goto('/dashboard/account');
       await page.goto('/dashboard/account/sessions');
       expect(await readMain(page)).toContain('2 sessions');

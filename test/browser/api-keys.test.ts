@@ -12,7 +12,7 @@ import { follow, readMain } from './steps.js';
 const world = browserWorld();
 const run = promisify(execFile);
 
-/** An owner whose Organization may use a product, and has done nothing yet. */
+/** An owner whose Organization may use a product and has no usage yet. */
 async function newcomer() {
   const { browser, organization } = await signedIn(world.db, world.service.url);
   const product = await createProduct(world.db, { unitCap: '1000' });
@@ -36,7 +36,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.goto('/dashboard');
       await page.getByRole('link', { name: 'Create an API key' }).click();
       await page.getByLabel('Name').fill('billing worker, Frankfurt');
-      await page.getByRole('button', { name: 'Create the key' }).click();
+      await page.getByRole('button', { name: 'Create key' }).click();
       const secret = await page.locator('#secret').innerText();
       expect(secret).toMatch(/^org_live_[0-9A-Za-z]{32}$/);
       const line = await page.locator('#snippet-curl').innerText();
@@ -45,9 +45,9 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       });
       expect([JSON.parse(stdout), stderr]).toEqual([{ accepted: 1, deduped: 0, warnings: [] }, '']);
 
-      // Where scripts run, the overview notices by itself.
+      // With scripts, the overview updates itself.
       if (!javaScript) await overview.reload();
-      await overview.getByText('The first events have arrived and are counted.').waitFor();
+      await overview.getByText('Your first events have arrived and are counted.').waitFor();
 
       await page.getByRole('link', { name: 'I have stored it: view the key' }).click();
       expect(await page.content()).not.toContain(secret);
@@ -70,7 +70,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.getByRole('link', { name: 'nightly <b>import</b>' }).first().click();
       await page.getByRole('link', { name: 'Rotate', exact: true }).click();
       await page.getByRole('radio', { name: /^1 day/ }).check();
-      await page.getByRole('button', { name: 'Rotate the key' }).click();
+      await page.getByRole('button', { name: 'Rotate key' }).click();
       const secret = await page.locator('#secret').innerText();
       expect([await callWith(old.secret), await callWith(old.secret), await callWith(secret)]).toEqual([
         200, 200, 200,
@@ -83,12 +83,12 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       );
       await page.getByRole('link', { name: /^Finish now/ }).click();
       expect(await readMain(page)).toMatch(/Revoke nightly <b>import<\/b>\? .*It is in use: 2 calls/);
-      await page.getByRole('button', { name: 'Revoke the key' }).click();
+      await page.getByRole('button', { name: 'Revoke key' }).click();
       expect(await readMain(page)).toContain('Done: the old key has been revoked');
       expect([await callWith(old.secret), await callWith(secret)]).toEqual([401, 200]);
     });
 
-    it('a form with mistakes keeps what was typed and says what is wrong beside each field', async () => {
+    it('a form with mistakes keeps the input and shows an error beside each field', async () => {
       const { browser } = await newcomer();
       const page = await world.visit({ javaScript, as: browser });
       await page.goto('/dashboard/api-keys/new');
@@ -97,7 +97,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.getByRole('checkbox', { name: /^usage:write/ }).uncheck();
       await page.getByRole('radio', { name: /^At a date/ }).check();
       await page.getByLabel('Date and time, in UTC', { exact: true }).fill('2020-01-31T12:00');
-      await page.getByRole('button', { name: 'Create the key' }).click();
+      await page.getByRole('button', { name: 'Create key' }).click();
       expect(await page.getByRole('alert').innerText()).toContain('Please correct these 2 fields:');
       expect(await page.getByLabel('Name').inputValue()).toBe('keeps its name');
       expect(await page.getByRole('radio', { name: /^Test/ }).isChecked()).toBe(true);
@@ -106,18 +106,18 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.getByRole('checkbox', { name: /^entitlements:read/ }).check();
       await page.getByRole('radio', { name: 'Never' }).check();
       await page.getByLabel('Date and time, in UTC', { exact: true }).fill('');
-      await page.getByRole('button', { name: 'Create the key' }).click();
+      await page.getByRole('button', { name: 'Create key' }).click();
       expect(await page.locator('#secret').innerText()).toMatch(/^org_test_/);
     });
   },
 );
 
-it('the TypeScript beside a new key runs as it is', async () => {
+it('the TypeScript beside a new key runs unchanged', async () => {
   const { browser } = await newcomer();
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard/api-keys/new');
   await page.getByLabel('Name').fill('a worker');
-  await page.getByRole('button', { name: 'Create the key' }).click();
+  await page.getByRole('button', { name: 'Create key' }).click();
   const folder = await mkdtemp(join(tmpdir(), 'gauge-snippet-'));
   try {
     const file = join(folder, 'snippet.ts');
@@ -135,7 +135,7 @@ it('the copy button copies the secret, and says so', async () => {
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await page.goto('/dashboard/api-keys/new');
   await page.getByLabel('Name').fill('a worker');
-  await page.getByRole('button', { name: 'Create the key' }).click();
+  await page.getByRole('button', { name: 'Create key' }).click();
   await page.locator('button[data-copy="secret"]').click();
   await page.getByRole('button', { name: 'Copied' }).waitFor();
   expect(await page.evaluate('navigator.clipboard.readText()')).toBe(

@@ -4,7 +4,7 @@ import { findBarriers } from '../support/axe.js';
 import { DESKTOP, PHONE } from '../support/browser.js';
 import type { Populated } from '../support/populated.js';
 
-/** Every page of the dashboard that an owner can open, from the table that misses none. */
+/** Every page of the dashboard that an owner can open, from the complete table. */
 export const pages: string[] = Object.entries(matrix)
   .filter(
     ([address, { own }]) =>
@@ -12,7 +12,7 @@ export const pages: string[] = Object.entries(matrix)
   )
   .map(([address]) => address);
 
-/** Where a page of the table is, for an owner of the Organization. */
+/** Address of a page of the table, for an owner of the Organization. */
 export const toPath = async (address: string, of: Populated): Promise<string> =>
   (await matrix[address]?.path?.(of, 'owner')) ?? address.split(' ')[1]!;
 
@@ -25,7 +25,7 @@ const viewports = [
 ];
 
 /**
- * All that may be wrong with the page, from a desk to a phone. The scheme changes nothing but the colours.
+ * All barriers of the page, from desktop to phone. The scheme changes only the colours.
  * @param analysed where more is looked at than the room that things have; on a desk alone for a page like another one
  */
 export async function findAllBarriers(page: Page, analysed = [DESKTOP, PHONE]): Promise<string[]> {
@@ -46,7 +46,7 @@ export async function findAllBarriers(page: Page, analysed = [DESKTOP, PHONE]): 
 
 const widths = [320, 360, 480, 640, 704, 720, 768, 900, 961, 1024, 1152, 1280, 1920];
 
-/** Where the page scrolls sideways, or a number lies in more than one line. */
+/** Places where the page scrolls sideways, or a number breaks across lines. */
 export async function findBrokenNumbers(page: Page): Promise<string[]> {
   const found: string[] = [];
   for (const width of widths) {
@@ -56,14 +56,14 @@ export async function findBrokenNumbers(page: Page): Promise<string[]> {
   return found;
 }
 
-/** What is part of a name, an address or an id is not a number. */
+/** Digits in a name, an address or an id are not a number. */
 const brokenNumbers = `(() => {
   const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
   const { scrollWidth, clientWidth } = document.documentElement;
   const broken = scrollWidth > clientWidth ? [scrollWidth - clientWidth + ' px too wide'] : [];
   for (let node = texts.nextNode(); node; node = texts.nextNode()) {
     if (node.parentElement.closest('code:not(.scope), pre, svg, option, .visually-hidden')) continue;
-    // What is folded has no place of its own.
+    // Folded content has no position.
     if (node.parentElement.closest('details:not([open]) > :not(summary)')) continue;
     for (const { 0: whole, index } of node.data.matchAll(
       /[a-z]+:(?:read|write)\\b|(?<![\\w.@-])[+−±]?\\$?\\d{1,3}(?:,\\d{3})*(?:\\.\\d+)?(?:\\u00a0%|[¢°])?(?![\\w.@-]*[\\w@])/g,
@@ -78,7 +78,7 @@ const brokenNumbers = `(() => {
   return broken;
 })()`;
 
-/** Not only the page itself: nothing may hide what a narrow window cuts off. */
+/** No element, not only the page, may hide content that a narrow window cuts off. */
 const findOverflow = (page: Page) =>
   page.evaluate<
     string[]
@@ -89,6 +89,6 @@ const findOverflow = (page: Page) =>
     .map((part) => 'wider than its room: <' + part.localName + ' class="' + part.className + '"> ' + part.scrollWidth
       + ' > ' + part.clientWidth + ' ' + part.textContent.trim().slice(0, 80))`);
 
-/** What a name would have become if it had been taken for markup. */
+/** Elements that exist only if a name was taken for markup. */
 export const countInjected = (page: Page) =>
   page.locator('main i:not([class]), main b, img[src="x"], .hostile, script:not([src])').count();

@@ -8,7 +8,7 @@ import { signedInOperator } from '../support/operators.js';
 const world = browserWorld({ trading: { selection: everything } });
 beforeAll(() => world.service.trading.refresher.refresh());
 
-/** The forms that have a choice and a field which belongs to it: who opens them, and where. */
+/** Forms with a field that belongs to one option of a choice: caller and address. */
 const forms = [
   {
     form: 'an entitlement',
@@ -102,7 +102,7 @@ it.each(forms)('the choice of $form follows what is typed', async (form) => {
   expect(await field.inputValue()).toBe(form.value);
 });
 
-it('an order that only waits is one whose rest stays in the book', async () => {
+it('only an order that rests in the book can be post only', async () => {
   const { browser, path } = await forms.find(({ form }) => form === 'an order')!.open();
   const page = await world.visit({ as: browser });
   await page.goto(path);

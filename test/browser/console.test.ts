@@ -20,7 +20,7 @@ beforeAll(async () => {
   await new Browser(world.service.url).signIn(hostile.people.admin.email, 'wrong');
 });
 
-/** Where failed sign-ins of a person are shown. */
+/** Pages that show a person's failed sign-ins. */
 const failedShown = new Set<string>([
   'get /console',
   'get /console/customers/{slug}',
@@ -28,7 +28,7 @@ const failedShown = new Set<string>([
   'get /console/people/{userId}',
 ]);
 
-/** Where a route of the console is, for the customer and what belongs to it. */
+/** Address of a console route, for the customer and its objects. */
 function toConsolePath(route: string): string {
   return route
     .slice('get '.length)
@@ -38,10 +38,10 @@ function toConsolePath(route: string): string {
     .replace('{id}', route.includes('/backfills/') ? hostile.backfillId : hostile.keyIds[0]!);
 }
 
-/** Is there only where a customer trades live. */
+/** Exists only if a customer trades live. */
 const RECONCILIATION = 'get /console/trading/reconciliation';
 
-it('the live account, and what differs from the venue, have nothing in the way', async () => {
+it('the live account and its differences from the venue are accessible', async () => {
   const account = await openLiveAccount(world.db);
   try {
     const { browser } = await signedInOperator(account.service);
@@ -60,7 +60,7 @@ it('the live account, and what differs from the venue, have nothing in the way',
   }
 });
 
-it('shard groups, of which one cannot be reached, have nothing in the way', async () => {
+it('shard groups are accessible, also if one is unreachable', async () => {
   const { shards } = world.db;
   const group = (id: string, worker: string, ping: () => Promise<void>) => ({
     ...shards.groups[0]!,
@@ -78,7 +78,7 @@ it('shard groups, of which one cannot be reached, have nothing in the way', asyn
     const page = await world.visit({ as: browser, at: service });
     await page.goto('/console');
     await page.getByRole('link', { name: 'Shard groups' }).click();
-    await page.getByText('Cannot be reached').waitFor();
+    await page.getByText('Unreachable').waitFor();
     expect(await readMain(page)).toContain('Serving');
     expect(await findAllBarriers(page)).toEqual([]);
   } finally {
@@ -86,7 +86,7 @@ it('shard groups, of which one cannot be reached, have nothing in the way', asyn
   }
 });
 
-/** A file is no page. */
+/** Routes that return a file instead of a page. */
 const isPage = (route: string) => route.startsWith('get ') && !route.endsWith('.csv');
 
 it.each(consoleRoutes.filter(isPage))('%s: text stays text, and nothing is in the way', async (route) => {
@@ -142,18 +142,18 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     const contracts = page.getByLabel('Contracts per order');
     const raised = javaScript ? '1234' : '2345';
     await contracts.fill(raised);
-    await page.getByRole('button', { name: 'Set the limits' }).click();
+    await page.getByRole('button', { name: 'Set limits' }).click();
     await page.getByLabel('Your password').fill(PASSWORD);
     await page.getByLabel(/^Code/).fill(late.app.code());
     await page.getByRole('button', { name: 'Continue' }).click();
     expect(await readMain(page)).toContain('Nothing has been changed yet.');
     expect(await contracts.inputValue()).toBe(raised);
-    await page.getByRole('button', { name: 'Set the limits' }).click();
+    await page.getByRole('button', { name: 'Set limits' }).click();
     expect(await readMain(page)).toContain('The limits are set.');
   },
 );
 
-it('limits are set without scripts on a phone, and a wrong entry is named', async () => {
+it('limits are set without scripts on a phone, and an invalid entry shows an error', async () => {
   const page = await world.visit({ as: operator.browser, javaScript: false, viewport: PHONE });
   await page.goto(`/console/customers/${hostile.slug}/entitlement?product=${hostile.productSlugs[0]}`);
   const limits = page.getByLabel('Limits');

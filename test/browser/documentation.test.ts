@@ -13,7 +13,7 @@ it('no page of the documentation has barriers', async () => {
     `[...new Set([...document.querySelectorAll('a[href^="/docs/"]')].map((link) => link.pathname))]`,
   );
   expect(paths.length).toBeGreaterThan(12);
-  // Pages of the reference differ in what they say; how they are laid out on a phone one of them shows.
+  // Reference pages differ only in their text, so one of them is enough for the phone's layout.
   const layouts = ['/docs', '/docs/reference/usage'];
   expect(paths).toContain(layouts[1]);
   for (const path of ['/docs', ...paths]) {
@@ -32,12 +32,12 @@ it('a request is tried with the keyboard alone', async () => {
   for (let stops = 0; stops < 3; stops++) await page.keyboard.press('Tab');
   await page.keyboard.type(key.secret);
   await page.keyboard.press('Enter');
-  await form.getByText('Answered 200 OK').waitFor();
+  await form.getByText('Returned 200 OK').waitFor();
   expect(await form.locator('[data-answer]').innerText()).toContain('"entitlements": [');
   expect(await findBarriers(page)).toEqual([]);
 });
 
-it('without a key it says what is missing, and without a script everything can be read', async () => {
+it('without a key it names what is missing, and without a script everything is readable', async () => {
   const page = await world.visit();
   await page.goto('/docs/reference/usage');
   await page.getByRole('button', { name: 'Send the request' }).first().click();

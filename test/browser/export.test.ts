@@ -7,7 +7,7 @@ import { hostileNames, ordinaryNames, populate } from '../support/populated.js';
 
 const world = browserWorld();
 
-/** Follows a link that is a download, and reads the file. */
+/** Follows a download link and reads the file. */
 async function download(page: Page, link: string): Promise<{ name: string; rows: Record<string, string>[] }> {
   const [file] = await Promise.all([
     page.waitForEvent('download'),

@@ -26,7 +26,7 @@ describe('a new Organization', () => {
   it.each(pages.filter((address) => !address.includes('{')))(
     '%s has nothing to show, and says so',
     async (address) => {
-      // What another Organization's address names does not exist for this one.
+      // Objects of another Organization do not exist for this one.
       const [path] = (await toPath(address, another)).split('?');
       const page = await world.look(newcomer);
       await page.goto(path!);
@@ -69,22 +69,22 @@ describe('pages that only a form leads to', () => {
     await grant(world.db, organization.id, product.id);
     const page = await open(browser, '/dashboard/api-keys/new');
     await page.evaluate(`for (const form of document.forms) form.noValidate = true`);
-    await page.getByRole('button', { name: 'Create the key' }).click();
+    await page.getByRole('button', { name: 'Create key' }).click();
     await page.getByRole('alert').waitFor();
     expect(await findAllBarriers(page)).toEqual([]);
     await page.getByLabel('Name').fill(name);
-    await page.getByRole('button', { name: 'Create the key' }).click();
+    await page.getByRole('button', { name: 'Create key' }).click();
     await page.locator('#secret').waitFor();
     expect(await countInjected(page)).toBe(0);
     expect(await findAllBarriers(page)).toEqual([]);
   });
 
-  it('the link of an invitation, and where it leads a guest', async () => {
+  it('the link of an invitation, and the page that a guest sees', async () => {
     const { browser } = await signedIn(world.db, world.service.url);
     const page = await open(browser, '/dashboard/members/invite');
     await page.getByLabel('E-mail address').fill(`${'guest'.repeat(12)}@${'example.'.repeat(20)}com`);
     await page.getByRole('radio', { name: /^member/ }).check();
-    await page.getByRole('button', { name: 'Create the invitation' }).click();
+    await page.getByRole('button', { name: 'Create invitation' }).click();
     const link = await page.locator('#invitation-link').innerText();
     expect(await findAllBarriers(page)).toEqual([]);
     const guest = await world.visit();
@@ -100,11 +100,11 @@ describe('pages that only a form leads to', () => {
     const page = await open(browser, '/dashboard/account/second-factor');
     await page.getByLabel('Your password').fill(PASSWORD);
     await page.getByRole('button', { name: 'Set up' }).click();
-    await page.getByText('Enter it by hand instead').click();
+    await page.getByText('Enter the secret by hand').click();
     expect(await findAllBarriers(page)).toEqual([]);
     const secret = await page.locator('#secret').innerText();
-    await page.getByLabel('Enter the code').fill(codeOfApp(secret, world.service.clock.now()));
-    await page.getByRole('button', { name: 'Turn it on' }).click();
+    await page.getByLabel('6-digit code from the app').fill(codeOfApp(secret, world.service.clock.now()));
+    await page.getByRole('button', { name: 'Turn on' }).click();
     await page.locator('#recovery-codes').waitFor();
     expect(await findAllBarriers(page)).toEqual([]);
     for (const path of ['', '/recovery-codes', '/off']) {

@@ -26,7 +26,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await page.getByRole('link', { name: 'Forgot your password?' }).click();
     if (javaScript) expect(await findAllBarriers(page)).toEqual([]);
     await page.getByLabel('E-mail address').fill(user.email);
-    await page.getByRole('button', { name: 'Send the link' }).click();
+    await page.getByRole('button', { name: 'Send link' }).click();
     await page.getByRole('status').getByText('a link is on its way').waitFor();
 
     await answerPasswordRequests(world.service.context);
@@ -37,7 +37,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     else {
       await page.goto('/reset');
       await page.getByLabel('Link').fill(link);
-      await page.getByRole('button', { name: 'Open the link' }).click();
+      await page.getByRole('button', { name: 'Open link' }).click();
     }
     const phrase = 'four unrelated words here';
     await page.getByLabel('New password', { exact: true }).fill(phrase);
@@ -53,7 +53,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
   },
 );
 
-it('an owner turns the mail about caps and keys off', async () => {
+it('an owner turns off e-mails about caps and keys', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard/account');

@@ -14,7 +14,7 @@ async function person() {
 describe.each([{ javaScript: true }, { javaScript: false }])(
   'with scripts: $javaScript',
   ({ javaScript }) => {
-    it('signing in goes on to where the person was heading', async () => {
+    it('signing in continues to the page that the person requested', async () => {
       const { user } = await person();
       const page = await world.visit({ javaScript });
       await page.goto('/dashboard/nowhere?from=elsewhere');
@@ -25,7 +25,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.waitForURL('**/dashboard/nowhere?from=elsewhere');
     });
 
-    it('a wrong password says so and keeps the e-mail address, not the password', async () => {
+    it('a wrong password shows an error and keeps the e-mail address, not the password', async () => {
       const { user } = await person();
       const page = await world.visit({ javaScript });
       await page.goto('/login');
@@ -42,7 +42,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.waitForURL('**/dashboard');
     });
 
-    it('an address without a page is an error page in the same look, which names the request', async () => {
+    it('an unknown address shows an error page in the same design, with the request ID', async () => {
       const { browser } = await person();
       const page = await world.visit({ javaScript, as: browser, viewport: PHONE });
       const response = await page.goto('/dashboard/no-such-page');
@@ -73,7 +73,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
   },
 );
 
-it('the button beside the password shows it and hides it, and it is sent as a password', async () => {
+it('the button beside the password shows and hides it, and it is sent as a password', async () => {
   const { user } = await person();
   const page = await world.visit({ viewport: PHONE });
   await page.goto('/login');

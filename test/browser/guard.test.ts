@@ -10,7 +10,7 @@ let chromium: Browser;
 let server: Server;
 let origin: string;
 
-/** By path: status, and what the page holds. */
+/** Status and content by path. */
 const pages: Record<string, [status: number, html: string]> = {
   '/good': [200, '<h1>Good</h1>'],
   '/missing': [404, '<h1>Nothing here</h1>'],
@@ -75,7 +75,7 @@ it.each<{ path: string; complaint: RegExp | undefined; withScripts: boolean; wit
   }
 });
 
-it('of pale letters and a button without a name is said what is wrong', async () => {
+it('reports pale letters and a button without a name', async () => {
   const page = await chromium.newPage();
   await page.goto(`${origin}/pale`);
   const barriers = (await findBarriers(page)).join('\n');
@@ -85,7 +85,7 @@ it('of pale letters and a button without a name is said what is wrong', async ()
   await page.close();
 });
 
-it('letters are pale on a phone, in the dark or over something else, however often they were readable', async () => {
+it('reports letters that are pale on a phone, in the dark or over another element, even if they are readable elsewhere', async () => {
   const page = await chromium.newPage({ viewport: DESKTOP });
   await page.goto(`${origin}/changing`);
   const isPale = async () => (await findBarriers(page, 'colours')).join().includes('color-contrast at p');

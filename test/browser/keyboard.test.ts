@@ -9,7 +9,7 @@ const world = browserWorld();
 
 interface Focus {
   name: string;
-  /** Undefined if it is. */
+  /** Undefined if it is visible. */
   unseen: string | undefined;
 }
 
@@ -27,7 +27,7 @@ const readFocus = `(() => {
   };
 })()`;
 
-/** Presses Tab until something of that name has the focus. At every stop the focus has to be seen. */
+/** Presses Tab until an element with that name has the focus. The focus must be visible at every stop. */
 async function tabTo(page: Page, name: RegExp): Promise<void> {
   const seen: string[] = [];
   for (let stops = 0; stops < 60; stops++) {
@@ -45,7 +45,7 @@ async function go(page: Page, key: 'Enter' | 'Space'): Promise<void> {
   await Promise.all([page.waitForEvent('load'), page.keyboard.press(key)]);
 }
 
-it('the keyboard alone is enough to sign in, make a key and revoke it, and the focus is always seen', async () => {
+it('the keyboard alone is enough to sign in, create a key and revoke it, and the focus is always visible', async () => {
   const organization = await createOrganization(world.db);
   const user = await createUser(world.db);
   await addMember(world.db, organization.id, user.id, 'owner');
@@ -71,7 +71,7 @@ it('the keyboard alone is enough to sign in, make a key and revoke it, and the f
   await page.keyboard.press('ArrowDown');
   await tabTo(page, /^entitlements:read/);
   await page.keyboard.press('Space');
-  await tabTo(page, /^Create the key$/);
+  await tabTo(page, /^Create key$/);
   await go(page, 'Space');
   expect(await readMain(page)).toMatch(/org_test_.* entitlements:read/);
   await tabTo(page, /^I have stored it/);
@@ -79,7 +79,7 @@ it('the keyboard alone is enough to sign in, make a key and revoke it, and the f
   await tabTo(page, /^Revoke$/);
   await go(page, 'Enter');
   expect(await readMain(page)).toContain('Revoke made by hand?');
-  await tabTo(page, /^Revoke the key$/);
+  await tabTo(page, /^Revoke key$/);
   await go(page, 'Space');
   expect(await readMain(page)).toContain('The key is revoked');
 });

@@ -27,7 +27,7 @@ it.each([
       const text = await readMain(page);
       expect(text).toMatch(/Last 7.days: [\d.]+ used, 2\.5 held of 2 requests Warns Over the limit by/);
       expect(text).toMatch(
-        /Last 5.minutes: 1\.25 used, 2\.5 held of 3\.75 requests Blocks 0 left · some is left again \d{1,2} \w{3,4} \d{4}, \d\d:\d\d:\d\d UTC/,
+        /Last 5.minutes: 1\.25 used, 2\.5 held of 3\.75 requests Blocks 0 left · some is available again \d{1,2} \w{3,4} \d{4}, \d\d:\d\d:\d\d UTC/,
       );
       expect(text).toMatch(/This month \(UTC\): .* held of 123,456,789,012\.123 requests Blocks/);
       const folder = process.env.SHOTS;

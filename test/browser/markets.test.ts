@@ -16,7 +16,7 @@ beforeAll(async () => {
   await world.service.trading.prices.record();
 });
 
-/** A market that costs neither next to nothing nor next to a dollar. */
+/** A market whose price is far from both 0 and a dollar. */
 function findMarket(): Market {
   const markets = [...world.service.trading.snapshots.current!.markets.values()];
   return markets
@@ -51,10 +51,10 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       const [cost, fee] = [await amountOf(page, 'Cost'), await amountOf(page, 'Fee')];
       const after = await page
         .locator('.bill > div')
-        .filter({ hasText: 'Cash afterwards' })
+        .filter({ hasText: 'Cash after' })
         .locator('dd')
         .innerText();
-      // Twice: the second click finds the form sent.
+      // Twice: at the second click the form has been sent.
       await page.getByRole('button', { name: 'Place paper order' }).dblclick();
       await page.waitForURL('**/dashboard/portfolio/orders/*');
       expect(await readMain(page)).toContain('Buy 3 YES');
@@ -74,7 +74,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
   },
 );
 
-it('the quote follows what is typed, and nothing can be placed before it does', async () => {
+it('the quote follows the form, and no order can be placed before it is current', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const { ticker } = findMarket();
   const page = await world.visit({ as: browser });
@@ -89,7 +89,7 @@ it('the quote follows what is typed, and nothing can be placed before it does', 
   expect(page.url()).toContain('contracts=2');
 });
 
-it('new prices arrive by themselves and leave the focus and what is open alone', async () => {
+it('new prices arrive automatically and keep the focus and open details', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const { station, date, ticker } = findMarket();
   const page = await world.visit({ as: browser });
@@ -100,7 +100,7 @@ it('new prices arrive by themselves and leave the focus and what is open alone',
   const buy = page.locator(`a[href*="/${ticker}?side=yes"]`).first();
   await buy.focus();
   const before = await page.locator('#markets').getAttribute('data-as-of');
-  // Another book every quarter of a minute.
+  // The book changes every quarter of a minute.
   world.service.clock.advance(15_000);
   await world.service.trading.refresher.refresh();
   await expect.poll(() => page.locator('#markets').getAttribute('data-as-of')).not.toBe(before);
@@ -118,14 +118,14 @@ it('each bracket has its price history as a picture and as text, with and withou
   for (const javaScript of [true, false]) {
     const page = await world.visit({ javaScript, as: browser });
     await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
-    const pictures = page.getByRole('img', { name: /(Ask [\d.]+¢|Nothing was offered)/ });
+    const pictures = page.getByRole('img', { name: /(Ask [\d.]+¢|No asks)/ });
     expect(await pictures.count()).toBe(await page.locator('.ladder tbody tr').count());
     await page.locator('#price-numbers > summary').click();
     await page.getByRole('table', { name: 'Bid and ask of YES' }).waitFor();
   }
 });
 
-it('the list follows what is typed, and the focus stays in the search', async () => {
+it('the list updates while the reader types, and the focus stays in the search', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard/markets');
@@ -139,7 +139,7 @@ it('the list follows what is typed, and the focus stays in the search', async ()
   expect(page.url()).toContain('q=san');
   expect(await page.evaluate<string>('document.activeElement.id')).toBe('q');
   expect(await page.locator('[data-found]').innerText()).toContain('for “san”');
-  // The search goes along to the other kinds.
+  // The other kinds keep the search.
   await page.getByRole('link', { name: /^Lows/ }).click();
   await page.waitForURL('**/dashboard/markets?kind=daily_minimum&q=san');
   await page.getByRole('searchbox', { name: 'City' }).fill('nowhere');
@@ -148,7 +148,7 @@ it('the list follows what is typed, and the focus stays in the search', async ()
   await expect.poll(() => cities.count()).toBe(all);
 });
 
-it('the overview hears of new prices of all cities, and asks no more often than every few seconds', async () => {
+it('the overview shows new prices of all cities, and refreshes at most every few seconds', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const page = await world.visit({ as: browser });
   const streamed = page.waitForResponse('**/stream');
@@ -164,7 +164,7 @@ it('the overview hears of new prices of all cities, and asks no more often than 
     .not.toBe(before);
   const paceMs = Number(await page.locator('[data-pace]').getAttribute('data-pace'));
   expect(paceMs).toBeGreaterThan(2_000);
-  // By the page's own clock: how long the prices took to be made here is not its doing.
+  // By the page's clock, so that the time to make the prices here does not count.
   const asked = await page.evaluate<number[]>(`performance.getEntriesByType('resource')
     .filter(({ name, initiatorType }) => name.endsWith('/dashboard/markets') && initiatorType === 'fetch')
     .map(({ startTime }) => startTime)`);
@@ -172,7 +172,7 @@ it('the overview hears of new prices of all cities, and asks no more often than 
   for (const [n, at] of asked.entries()) expect(at - (asked[n - 1] ?? 0)).toBeGreaterThanOrEqual(paceMs);
 });
 
-it('a refused order says why to every reader, on a desk and on a phone', async () => {
+it('a refused order shows the reason to every reader, on a desktop and on a phone', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const { ticker, yesAsk } = findMarket();
   const page = await world.visit({ as: browser, viewport: PHONE });

@@ -15,13 +15,13 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     const email = `noor-${javaScript}@example.com`;
     await owner.getByLabel('E-mail address').fill(email);
     await owner.getByRole('radio', { name: /^member/ }).check();
-    await owner.getByRole('button', { name: 'Create the invitation' }).click();
+    await owner.getByRole('button', { name: 'Create invitation' }).click();
     const link = await owner.locator('#invitation-link').innerText();
     const open = async (page: typeof owner) => {
       await page.goto(link);
       if (javaScript) return;
       await page.getByLabel('Invitation link').fill(link);
-      await page.getByRole('button', { name: 'Open the invitation' }).click();
+      await page.getByRole('button', { name: 'Open invitation' }).click();
     };
     await follow(owner, 'Members');
     expect(await readMain(owner)).toContain(email);
@@ -35,20 +35,20 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await guest.getByLabel('Password').fill('short');
     // The browser itself would not send it.
     await guest.evaluate(`for (const form of document.forms) form.noValidate = true`);
-    await guest.getByRole('button', { name: 'Create the account and join' }).click();
+    await guest.getByRole('button', { name: 'Create account and join' }).click();
     await guest
       .getByText(/at least 12|12 to/i)
       .first()
       .waitFor();
     expect(await guest.getByLabel('Your name').inputValue()).toBe(name);
     await guest.getByLabel('Password').fill(password);
-    await guest.getByRole('button', { name: 'Create the account and join' }).click();
+    await guest.getByRole('button', { name: 'Create account and join' }).click();
     await guest.waitForURL('**/dashboard?done=joined');
     expect(await readMain(guest)).toContain('Welcome');
     const navigation = guest.getByRole('navigation', { name: 'Dashboard' });
     expect(await navigation.getByRole('link', { name: 'Audit log' }).count()).toBe(0);
 
-    // The link has done its work.
+    // The link has been used.
     const another = await world.visit({ javaScript });
     await open(another);
     await another.getByText('This invitation does not work').first().waitFor();
@@ -57,7 +57,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await follow(owner, 'Members');
     await owner.getByRole('link', { name: `Manage ${name}` }).click();
     await owner.getByRole('radio', { name: /^admin/ }).check();
-    await owner.getByRole('button', { name: 'Change the role' }).click();
+    await owner.getByRole('button', { name: 'Change role' }).click();
     await owner.getByRole('status').getByText('The role is now admin').waitFor();
     await follow(guest, 'Members');
     expect(await navigation.getByRole('link', { name: 'Audit log' }).count()).toBe(1);

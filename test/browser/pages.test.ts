@@ -20,11 +20,11 @@ beforeAll(async () => {
   await world.service.trading.prices.record();
 });
 
-/** With everything unfolded that can be; folded pages are seen with ordinary names. */
+/** Opens all details; pages with ordinary names are seen folded. */
 const unfold = (page: Page) =>
   page.evaluate(`for (const part of document.querySelectorAll('main details')) part.open = true`);
 
-/** Pages that are reached through what they show: filters, second pages, what a form left behind. */
+/** Pages reached through other pages: filters, second pages, results of forms. */
 const more: [name: string, path: (of: Populated) => string][] = [
   ['the overview of test usage', () => '/dashboard?mode=test'],
   ['the usage of a day', ({ productSlugs }) => `/dashboard/usage?product=${productSlugs[0]}&range=day`],
@@ -49,7 +49,7 @@ const more: [name: string, path: (of: Populated) => string][] = [
   ['scores of hours', () => '/dashboard/scores?kind=hourly'],
 ];
 
-/** Names that a page is there to show. */
+/** Names that a page must show. */
 const shown: Record<string, string[]> = {
   'get /dashboard': hostileNames.products,
   'get /dashboard/api-keys': hostileNames.keys,
@@ -72,7 +72,7 @@ it.each([
   const text = await readMain(page);
   for (const each of shown[name] ?? []) expect(text).toContain(singleSpaced(each));
   await unfold(page);
-  // The others are like one of the table.
+  // The others resemble one of the table.
   expect(await findAllBarriers(page, status ? undefined : [DESKTOP])).toEqual([]);
 });
 
@@ -85,7 +85,7 @@ it.each([...pages, 'get /dashboard/markets?kind=daily_maximum'])(
   },
 );
 
-it('an Organization that may only read markets is told so, and nothing is in the way', async () => {
+it('an Organization that may only read markets sees a notice, and its pages are accessible', async () => {
   const { browser, organization } = await signedIn(world.db, world.service.url);
   await world.db.orm
     .update(organizations)
@@ -119,12 +119,12 @@ it('the menus of the header are accessible', async () => {
   const page = await world.look(hostile.people.owner.browser);
   await page.goto('/dashboard');
   await page.evaluate(`for (const menu of document.querySelectorAll('header details')) menu.open = true`);
-  // What lies under an open menu is not meant to be reached until it is closed.
+  // Elements under an open menu are out of reach until it is closed.
   await page.evaluate(`document.querySelector('main').style.paddingTop = '40rem'`);
   expect(await findAllBarriers(page)).toEqual([]);
 });
 
-it('where the reader’s colours take the place of ours, what is chosen is told apart', async () => {
+it('in forced colours, the current choice is distinguishable', async () => {
   const page = await world.visit({ as: ordinary.people.owner.browser });
   await page.emulateMedia({ forcedColors: 'active' });
   await page.goto('/dashboard/usage');
@@ -141,13 +141,13 @@ const tracks = (page: Page, selector: string) =>
     `getComputedStyle(document.querySelector('${selector}')).gridTemplateColumns.split(' ').length`,
   );
 
-it('on a phone the value of a row stands beside its label', async () => {
+it('on a phone each value of a row is beside its label', async () => {
   const page = await world.visit({ as: ordinary.people.owner.browser, viewport: PHONE });
   await page.goto('/dashboard/api-keys');
   expect(await tracks(page, 'td[data-label]')).toBe(2);
 });
 
-it('six tiles are two full rows where there is room', async () => {
+it('six tiles are two full rows if there is room', async () => {
   const page = await world.visit({ as: ordinary.people.owner.browser });
   await page.goto('/dashboard/portfolio');
   expect(await page.locator('.tiles .tile').count()).toBe(6);
@@ -165,7 +165,7 @@ it('a filter by day and time has room for both', async () => {
   expect(Math.min(...widths)).toBeGreaterThan(220);
 });
 
-it('what can be done about a row is at its end', async () => {
+it('the actions of a row are at its end', async () => {
   const page = await world.visit({ as: ordinary.people.owner.browser });
   await page.goto('/dashboard/members');
   const alignments = await page.evaluate<string[]>(
@@ -174,7 +174,7 @@ it('what can be done about a row is at its end', async () => {
   expect(new Set(alignments)).toEqual(new Set(['end']));
 });
 
-it('times in the reader’s zone are written as the others of the page, whatever the language', async () => {
+it('times in the reader’s zone have the format of the page, whatever the language', async () => {
   const page = await world.visit({ as: ordinary.people.owner.browser });
   await page.addInitScript(
     `const format = Intl.DateTimeFormat;

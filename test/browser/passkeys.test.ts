@@ -6,7 +6,7 @@ import { createOrganization } from '../support/fixtures.js';
 import { findAllBarriers } from './barriers.js';
 import { readMain, signIn, signOut } from './steps.js';
 
-// Passkeys belong to a name: browsers make none for an address of numbers.
+// Browsers create passkeys for a domain name, not for an IP address.
 const world = browserWorld({ host: 'localhost' });
 
 const ADDRESS = '/dashboard/account/passkeys';
@@ -17,7 +17,7 @@ async function newMember() {
   return user;
 }
 
-/** An authenticator that says yes to everything, as a person with a finger on it would. */
+/** An authenticator that approves everything, like a person with a finger on it. */
 async function plugIn(page: Page) {
   const cdp = await page.context().newCDPSession(page);
   await cdp.send('WebAuthn.enable');
@@ -31,13 +31,13 @@ async function plugIn(page: Page) {
     },
   });
   return {
-    /** The person does nothing, or another is at the device. */
+    /** Nobody approves, or the wrong person does. */
     refuse: (isRefused: boolean) =>
       cdp.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: !isRefused }),
   };
 }
 
-it('is added, signs in after the password and alone, and is removed', async () => {
+it('is added, signs in with and without the password, and is removed', async () => {
   const user = await newMember();
   const page = await world.visit();
   const device = await plugIn(page);
@@ -49,7 +49,7 @@ it('is added, signs in after the password and alone, and is removed', async () =
   await page.getByRole('button', { name: 'Add a passkey' }).click();
   await page.getByLabel('Name').fill('Work laptop');
   await page.getByRole('button', { name: 'Add a passkey' }).click();
-  await page.getByRole('heading', { name: 'Keep these recovery codes' }).waitFor();
+  await page.getByRole('heading', { name: 'Save these recovery codes' }).waitFor();
   await page.goto(ADDRESS);
   expect(await readMain(page)).toMatch(/1 of 10 .* Work laptop .* Never/);
   expect(await findAllBarriers(page)).toEqual([]);
@@ -69,10 +69,10 @@ it('is added, signs in after the password and alone, and is removed', async () =
   await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
   await page.waitForURL('**/dashboard');
 
-  // Long after the sign-in the page asks first, and takes the passkey.
+  // Long after the sign-in the page asks for confirmation, and accepts the passkey.
   world.service.clock.advance(11 * 60_000);
   await page.goto(ADDRESS);
-  await page.getByRole('link', { name: 'confirm that it is you' }).click();
+  await page.getByRole('link', { name: 'confirm it’s you' }).click();
   await page.getByLabel('Your password').fill(PASSWORD);
   expect(await findAllBarriers(page)).toEqual([]);
   await page.getByRole('button', { name: 'Use a passkey instead of a code' }).click();
@@ -84,7 +84,7 @@ it('is added, signs in after the password and alone, and is removed', async () =
   await page.waitForURL('**/dashboard');
 });
 
-it('without a script the pages say what there is instead', async () => {
+it('without a script the pages name the alternatives', async () => {
   const user = await newMember();
   const page = await world.visit({ javaScript: false });
   await page.goto('/login');

@@ -14,7 +14,7 @@ import { findAllBarriers } from './barriers.js';
 
 const world = browserWorld();
 
-/** Each picture has a name, is as large as it should be, and its numbers can be unfolded. */
+/** Each chart has a name, the expected size and a table of its numbers. */
 async function lookAtPictures(page: Page, names: string[]): Promise<void> {
   const pictures = page.locator('svg.plot');
   expect(await pictures.locator('> title').allTextContents()).toEqual(names);
@@ -28,16 +28,16 @@ async function lookAtPictures(page: Page, names: string[]): Promise<void> {
     expect(await table.getByRole('row').count()).toBeGreaterThan(1);
 }
 
-it('the scores are accessible, on a desk and on a phone, in both schemes', async () => {
+it('the scores are accessible, on a desktop and on a phone, in both schemes', async () => {
   const { service, db } = world;
   await seedScores(service, { days: 40, model: 1, market: 3.2, stationIds: ['KNYC', 'KLAX'] });
   const { browser } = await signedIn(db, service.url, 'member');
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard/scores');
   await lookAtPictures(page, [
-    'Log score, model less what the outcome cost',
+    'Log score, model minus price of the outcome',
     'CRPS over time',
-    'How often it came true',
+    'Observed frequency',
     'Where the outcomes fell in the forecast distributions',
   ]);
   const models = page.getByRole('table', { name: 'Weather models' });
@@ -50,7 +50,7 @@ it('the scores are accessible, on a desk and on a phone, in both schemes', async
   expect(await page.getByText(/^Signals are on/).innerText()).toContain('of 1 gate');
 });
 
-it('the execution of orders is accessible, on a desk and on a phone, in both schemes', async () => {
+it('the execution of orders is accessible, on a desktop and on a phone, in both schemes', async () => {
   const { service, db } = world;
   const { browser, organization } = await signedIn(db, service.url, 'member');
   await seedExecution(service, organization.id);
@@ -72,9 +72,9 @@ it('the execution of orders is accessible, on a desk and on a phone, in both sch
   expect(await findAllBarriers(page)).toEqual([]);
 });
 
-it('the report of an evaluation opens from a folder, on a desk and on a phone, in both schemes', async () => {
+it('the report of an evaluation opens from a folder, on a desktop and on a phone, in both schemes', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'gauge-report-'));
-  // A window of its own: what comes from a folder is under the file's own policy alone.
+  // A separate window, because only the file's own policy applies to a page from a folder.
   const chromium = (await world.visit()).context().browser()!;
   const page = await chromium.newPage({ offline: true, viewport: DESKTOP, reducedMotion: 'reduce' });
   try {

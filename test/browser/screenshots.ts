@@ -10,7 +10,7 @@ import { launchChromium } from '../support/chromium.js';
 
 /**
  * `npm run screenshots`: pictures of all pages into docs/screenshots, of a service that is started for it with the demo data.
- * Names say what is seen, on what and in which scheme: `overview-dark.png`, `overview-phone-light.png`.
+ * Names give the page, the device and the scheme: `overview-dark.png`, `overview-phone-light.png`.
  */
 const folder = fileURLToPath(new URL('../../docs/screenshots', import.meta.url));
 const schemes = ['light', 'dark'] as const;
@@ -44,7 +44,7 @@ try {
   await rm(dataDir, { recursive: true, force: true });
 }
 
-/** The page at an address, or the one that is reached by doing something, as it is left. */
+/** The page at an address, or the page after an action. */
 type Show = string | ((page: Page) => Promise<void>);
 
 async function picture(page: Page, name: string, show: Show): Promise<void> {
@@ -73,7 +73,7 @@ async function signIn(chromium: Browser, { demo, url }: Service): Promise<Page> 
   return page;
 }
 
-/** Brings the demo to where there is something to see on every page, and says where. */
+/** Fills every page of the demo, and returns the addresses. */
 async function prepare(page: Page, { context: { db }, demo }: Service): Promise<Record<string, Show>> {
   const keyHref = async (name: string) => {
     await page.goto('/dashboard/api-keys');
@@ -83,18 +83,18 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     await page.goto('/dashboard/api-keys/new');
     await page.getByLabel('Name').fill(name);
     await choose?.();
-    await page.getByRole('button', { name: 'Create the key' }).click();
+    await page.getByRole('button', { name: 'Create key' }).click();
     await page.locator('#secret').waitFor();
   };
   await makeKey('map renderer', () => page.getByRole('checkbox', { name: /^entitlements:read/ }).check());
   await makeKey('importer', () => page.getByRole('radio', { name: 'In 30 days' }).check());
   const importer = await keyHref('importer');
   await page.goto(`${importer}/revoke`);
-  await page.getByRole('button', { name: 'Revoke the key' }).click();
+  await page.getByRole('button', { name: 'Revoke key' }).click();
 
   const production = await keyHref('production runtime');
   await page.goto(`${production}/rotate`);
-  await page.getByRole('button', { name: 'Rotate the key' }).click();
+  await page.getByRole('button', { name: 'Rotate key' }).click();
   await page.getByRole('link', { name: /watch the cut-over/ }).click();
   const cutOver = new URL(page.url()).pathname;
   await moveOver(db, production.split('/').at(-1)!, cutOver.split('/').at(-2)!);
@@ -102,7 +102,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
   await page.goto('/dashboard/members/invite');
   await page.getByLabel('E-mail address').fill('farid@northwind.example');
   await page.getByRole('radio', { name: /^billing/ }).check();
-  await page.getByRole('button', { name: 'Create the invitation' }).click();
+  await page.getByRole('button', { name: 'Create invitation' }).click();
 
   const staging = await keyHref('staging runtime');
   const password = demo!.logins[0]!.password;
@@ -164,7 +164,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
   };
 }
 
-/** Puts a rotation 40 minutes into the past, since when the calls have moved from the old key to the new one. */
+/** Moves a rotation 40 minutes into the past; since then the calls have moved from the old key to the new one. */
 async function moveOver(db: Service['context']['db'], oldId: string, newId: string): Promise<void> {
   const minutes = 40;
   const ago = `now() - interval '${minutes} minutes'`;
@@ -182,7 +182,7 @@ async function moveOver(db: Service['context']['db'], oldId: string, newId: stri
     },
     [oldId],
   );
-  // The keys of the demo were not made just now.
+  // The demo's keys have an older creation time.
   await db.run(
     {
       name: 'screenshots_demo',

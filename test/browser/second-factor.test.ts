@@ -7,7 +7,7 @@ import { codeOfApp, follow, readMain, signIn, signOut } from './steps.js';
 
 const world = browserWorld();
 
-/** The app's next code: the one before may have been used. */
+/** The app's next code: the previous one may have been used. */
 function nextCode(secret: string): string {
   world.service.clock.advance(30_000);
   return codeOfApp(secret, world.service.clock.now());
@@ -27,16 +27,16 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await page.getByLabel('Your password').fill(PASSWORD);
     await page.getByRole('button', { name: 'Set up' }).click();
     await page.getByRole('img', { name: /QR code/ }).waitFor();
-    await page.getByText('Enter it by hand instead').click();
+    await page.getByText('Enter the secret by hand').click();
     const secret = await page.locator('#secret').innerText();
 
     // A mistake keeps the set-up.
-    await page.getByLabel('Enter the code').fill('000000');
-    await page.getByRole('button', { name: 'Turn it on' }).click();
-    await page.getByText('Enter it by hand instead').click();
+    await page.getByLabel('6-digit code from the app').fill('000000');
+    await page.getByRole('button', { name: 'Turn on' }).click();
+    await page.getByText('Enter the secret by hand').click();
     expect(await page.locator('#secret').innerText()).toBe(secret);
-    await page.getByLabel('Enter the code').fill(nextCode(secret));
-    await page.getByRole('button', { name: 'Turn it on' }).click();
+    await page.getByLabel('6-digit code from the app').fill(nextCode(secret));
+    await page.getByRole('button', { name: 'Turn on' }).click();
     const recoveryCodes = (await page.locator('#recovery-codes').innerText()).trim().split(/\s+/);
     expect(recoveryCodes).toHaveLength(10);
     await page.getByRole('link', { name: 'I have saved them' }).click();
@@ -49,7 +49,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await enterCode(page, code);
     await page.waitForURL('**/dashboard');
 
-    // The code that was used is worth nothing; a recovery code opens the account, once.
+    // The used code no longer works; a recovery code opens the account, once.
     await signOut(page);
     await signIn(page, user.email);
     await enterCode(page, code);
@@ -68,10 +68,10 @@ it.each([{ javaScript: true }, { javaScript: false }])(
 
     await page.goto('/dashboard/account/second-factor');
     expect(await readMain(page)).toContain('8 codes left');
-    await page.getByRole('link', { name: 'Turn it off' }).click();
+    await page.getByRole('link', { name: 'Turn off' }).click();
     await page.getByLabel('Your password').fill(PASSWORD);
     await page.getByLabel('Code', { exact: true }).fill(nextCode(secret));
-    await page.getByRole('button', { name: 'Turn it off' }).click();
+    await page.getByRole('button', { name: 'Turn off' }).click();
     expect(await readMain(page)).toMatch(/Authenticator app Off/);
     await signOut(page);
     await signIn(page, user.email);
@@ -104,10 +104,10 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     }
     await page.getByLabel('Your password').fill(PASSWORD);
     await page.getByRole('button', { name: 'Set up' }).click();
-    await page.getByText('Enter it by hand instead').click();
+    await page.getByText('Enter the secret by hand').click();
     const secret = await page.locator('#secret').innerText();
-    await page.getByLabel('Enter the code').fill(nextCode(secret));
-    await page.getByRole('button', { name: 'Turn it on' }).click();
+    await page.getByLabel('6-digit code from the app').fill(nextCode(secret));
+    await page.getByRole('button', { name: 'Turn on' }).click();
     await page.getByRole('link', { name: 'I have saved them' }).click();
     await follow(page, 'API keys');
     await page.getByRole('heading', { name: 'API keys', level: 1 }).waitFor();

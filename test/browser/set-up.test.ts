@@ -9,23 +9,23 @@ import type { TestService } from '../support/service.js';
 import { findAllBarriers } from './barriers.js';
 import { codeOfApp, readMain, signIn } from './steps.js';
 
-// Each page is looked through four times.
+// Each page is checked four times.
 vi.setConfig({ testTimeout: 240_000 });
 
-// Each way begins with a first start, on a service of its own.
+// Each way begins with a first start of its own service.
 const worlds = [
   { javaScript: true, world: browserWorld() },
   { javaScript: false, world: browserWorld() },
 ];
 const password = 'plenty of unrelated harbour words';
 
-/** The app's next code: the one before may have been used. */
+/** The app's next code: the previous one may have been used. */
 function nextCode({ clock }: TestService, secret: string): string {
   clock.advance(30_000);
   return codeOfApp(secret, clock.now());
 }
 
-/** Follows a link that works once: with scripts it opens by itself, without it is pasted. */
+/** Follows a one-time link: with scripts it opens automatically, without them it is pasted. */
 async function follow(page: Page, link: string, button: string, javaScript: boolean): Promise<void> {
   await page.goto(link);
   if (javaScript) return;
@@ -54,7 +54,7 @@ it.each(worlds)(
     const page = await world.visit({ javaScript });
     await page.goto('/set-up');
     await check(page, 'Set up Gauge');
-    await follow(page, service.url + path, 'Open the link', javaScript);
+    await follow(page, service.url + path, 'Open link', javaScript);
     await check(page, 'Set up Gauge');
     expect(page.url()).toBe(`${service.url}/set-up`);
     expect(await readMain(page)).toContain('Step 1 of 4');
@@ -75,11 +75,11 @@ it.each(worlds)(
     await press(page, 'Show the QR code');
     await page.getByRole('img', { name: /QR code/ }).waitFor();
     await check(page, 'Set up the second factor');
-    await page.getByText('Enter it by hand instead').click();
+    await page.getByText('Enter the secret by hand').click();
     const secret = await page.locator('#secret').innerText();
-    await page.getByLabel('Enter the code').fill(nextCode(service, secret));
-    await press(page, 'Turn it on');
-    await check(page, 'Keep these recovery codes');
+    await page.getByLabel('6-digit code from the app').fill(nextCode(service, secret));
+    await press(page, 'Turn on');
+    await check(page, 'Save these recovery codes');
     await page.getByRole('link', { name: 'I have saved them' }).click();
 
     await check(page, 'The first product');
@@ -98,13 +98,13 @@ it.each(worlds)(
 
     service.clock.advance(11 * 60_000);
     await page.goto('/set-up/owner');
-    await check(page, 'Confirm that it is you');
+    await check(page, 'Confirm it’s you');
     await fill(page, { 'Your password': password, Code: nextCode(service, secret) });
     await press(page, 'Continue');
     await check(page, 'The owner of Acme');
     await press(page, 'Continue');
     await check(page, 'The owner of Acme');
-    expect(await readMain(page)).toMatch(/Is required|missing/i);
+    expect(await readMain(page)).toMatch(/Required|missing/i);
     await fill(page, { 'E-mail address of the owner': 'olga@acme.example' });
     await press(page, 'Continue');
     await check(page, 'Invitation created');
@@ -114,13 +114,13 @@ it.each(worlds)(
     expect(await readMain(page)).toContain('olga@acme.example');
 
     const owner = await world.visit({ javaScript });
-    await follow(owner, invitation, 'Open the invitation', javaScript);
+    await follow(owner, invitation, 'Open invitation', javaScript);
     await fill(owner, { 'Your name': 'Olga', Password: password });
-    await press(owner, 'Create the account and join');
+    await press(owner, 'Create account and join');
     await owner.waitForURL('**/dashboard?done=joined');
     await owner.goto('/dashboard/api-keys/new');
     await fill(owner, { Name: 'first key' });
-    await press(owner, 'Create the key');
+    await press(owner, 'Create key');
     const key = /org_live_\w+/.exec(await readMain(owner))![0];
     const event = {
       productSlug: 'forecast-api',
@@ -136,7 +136,7 @@ it.each(worlds)(
     expect(sent.status).toBe(202);
 
     const late = await world.visit({ javaScript });
-    await follow(late, service.url + path, 'Open the link', javaScript);
+    await follow(late, service.url + path, 'Open link', javaScript);
     await check(late, 'This link does not work');
   },
 );
@@ -155,7 +155,7 @@ it.each(worlds)(
     await follow(
       page,
       `${service.url}/reset#${await makeLink(service, 'password_reset', user)}`,
-      'Open the link',
+      'Open link',
       javaScript,
     );
     await check(page, 'Choose a new password');
@@ -173,7 +173,7 @@ it.each(worlds)(
     await follow(
       other,
       `${service.url}/reset#${await makeLink(service, 'second_factor_reset', user)}`,
-      'Open the link',
+      'Open link',
       javaScript,
     );
     await check(other, 'Remove the second factor');

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { PASSWORD } from '../support/accounts.js';
 
-/** What people do on many ways, as they do it: by what they read on the page. */
+/** Steps that people repeat, taken by the words on the page. */
 
 export async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
   await page.goto('/login');
@@ -17,16 +17,16 @@ export async function signOut(page: Page): Promise<void> {
   await page.waitForURL('**/login*');
 }
 
-/** Goes where an entry of the dashboard's navigation leads. */
+/** Follows an entry of the dashboard's navigation. */
 export async function follow(page: Page, entry: string): Promise<void> {
   await page.getByRole('navigation', { name: 'Dashboard' }).getByRole('link', { name: entry }).click();
 }
 
-/** All that the page says outside of its frame. */
+/** The page's text outside of its frame. */
 export const readMain = async (page: Page): Promise<string> =>
   (await page.getByRole('main').innerText()).replace(/\s+/g, ' ');
 
-/** What an authenticator app shows at a moment (RFC 6238) for a secret in base32, spaces or not. */
+/** An authenticator app's code at a moment (RFC 6238) for a secret in base32, with or without spaces. */
 export function codeOfApp(secret: string, ms: number): string {
   const letters = Array.from(secret.replace(/\s/g, ''));
   const bits = letters.map((letter) =>

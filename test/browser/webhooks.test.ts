@@ -35,18 +35,18 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await page.getByRole('link', { name: 'Create the first endpoint' }).click();
     await page.getByLabel('URL').fill('https://10.0.0.1/');
     await page.getByRole('checkbox', { name: /api_key\.created/ }).check();
-    await page.getByRole('button', { name: 'Create the endpoint' }).click();
+    await page.getByRole('button', { name: 'Create endpoint' }).click();
     await page.getByText('Must not be a private or reserved address.').first().waitFor();
     expect(await page.getByRole('checkbox', { name: /api_key\.created/ }).isChecked()).toBe(true);
     await page.getByLabel('URL').fill(receiver.url);
-    await page.getByRole('button', { name: 'Create the endpoint' }).click();
+    await page.getByRole('button', { name: 'Create endpoint' }).click();
     const secret = await page.locator('#secret').innerText();
     expect(secret).toMatch(/^whsec_/);
     await page.getByRole('link', { name: 'I have stored it: view the endpoint' }).click();
     expect(await page.content()).not.toContain(secret);
 
     await page.getByRole('button', { name: 'Send a test message' }).click();
-    await page.getByText('The test message is on its way').waitFor();
+    await page.getByText('Test message sent').waitFor();
     await sweep();
     expect(verifyBySpecification(secret, receiver.received[0]!, Date.now())).toMatchObject({
       type: 'webhook.test',
@@ -68,8 +68,8 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     expect(await readMain(page)).toContain('Delivered');
     await page.getByRole('link', { name: receiver.url }).click();
 
-    await page.getByRole('link', { name: 'Rotate the secret' }).click();
-    await page.getByRole('button', { name: 'Rotate the secret' }).click();
+    await page.getByRole('link', { name: 'Rotate secret' }).click();
+    await page.getByRole('button', { name: 'Rotate secret' }).click();
     expect(await page.locator('#secret').innerText()).not.toBe(secret);
     await page.getByRole('link', { name: 'I have stored it: view the endpoint' }).click();
     expect(await readMain(page)).toContain('Old secret valid until');
@@ -82,13 +82,13 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     expect(await page.getByRole('button', { name: 'Send a test message' }).count()).toBe(0);
 
     await page.getByRole('link', { name: 'Delete' }).click();
-    await page.getByRole('button', { name: 'Delete the endpoint' }).click();
+    await page.getByRole('button', { name: 'Delete endpoint' }).click();
     await page.getByText('The endpoint is deleted.').waitFor();
     await page.getByText('No endpoints yet').waitFor();
   },
 );
 
-it('an endpoint that the service has disabled is told of on the overview, to who manages it', async () => {
+it('the overview shows a disabled endpoint to those who manage endpoints', async () => {
   const receiver = await startReceiver((_req, res) => void res.writeHead(410).end());
   stops.push(receiver.stop);
   const { browser } = await signedIn(world.db, world.service.url);
@@ -98,12 +98,12 @@ it('an endpoint that the service has disabled is told of on the overview, to who
   await sweep();
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard');
-  await page.getByText('no longer receives anything. It answered with 410 Gone').waitFor();
+  await page.getByText('no longer receives messages. It responded with 410 Gone').waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
   await page.getByRole('link', { name: receiver.url }).first().click();
   await page.getByRole('link', { name: 'Edit' }).click();
   await page.getByRole('checkbox', { name: /^Enabled/ }).check();
   await page.getByRole('button', { name: 'Save' }).click();
   await page.goto('/dashboard');
-  expect(await readMain(page)).not.toContain('no longer receives anything');
+  expect(await readMain(page)).not.toContain('no longer receives messages');
 });

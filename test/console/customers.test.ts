@@ -144,7 +144,7 @@ it('creates a customer, and none twice', async () => {
     '/console/customers/initech?done=created',
   ]);
   const again = await post('/console/new-customer', { name: 'Other', slug: 'initech' });
-  expect([again.status, again.text.includes('taken by another customer')]).toEqual([400, true]);
+  expect([again.status, again.text.includes('Taken by another customer')]).toEqual([400, true]);
   expect((await post('/console/new-customer', { name: 'x', slug: 'Ünicode' })).status).toBe(400);
   const [row] = await database.db.orm.select().from(organizations).where(eq(organizations.slug, 'initech'));
   expect(row).toMatchObject({ name: 'Initech', marketAccess: 'trade' });
@@ -240,7 +240,7 @@ describe('a customer', () => {
     const { slug: product } = await createProduct(service.context.db, { unitCap: '7' });
     const path = `/console/customers/${slug}/entitlement`;
     const bad = await post(path, { product, kind: 'live', cap: 'own', unitCap: '' });
-    expect([bad.status, bad.text.includes('required for a custom cap')]).toEqual([400, true]);
+    expect([bad.status, bad.text.includes('Required for a custom cap')]).toEqual([400, true]);
     expect((await post(path, { product, kind: 'live', cap: 'own', unitCap: '-1' })).status).toBe(400);
     expect((await post(path, { product, kind: 'live', cap: 'own', unitCap: '012.50' })).status).toBe(303);
     expect(await open(`/console/customers/${slug}/entitlements`)).toMatch(/of 12\.5\b/);
@@ -257,7 +257,7 @@ describe('a customer', () => {
     const path = `/console/customers/${slug}/entitlement?product=${product.slug}`;
     const sent = await post(path, { product: product.slug, kind: 'live', cap, unitCap: '1000' });
     expect([sent.status, sent.text.includes('href="#field-unitCap"')]).toEqual([400, true]);
-    expect(sent.text).toContain('another choice is made: choose the custom cap, or clear it');
+    expect(sent.text).toContain('another option is selected: choose the custom cap, or clear this field');
     expect(sent.text).toMatch(/name="unitCap"[^>]*value="1000"/);
     expect(await database.db.orm.select().from(entitlements).where(eq(entitlements.orgId, id))).toEqual(
       before,
@@ -272,7 +272,7 @@ describe('a customer', () => {
     expect(page).toContain(`href="${question}"`);
     expect(page).not.toContain(`action="${path}/withdraw`);
     const asked = await open(question);
-    expect([asked.includes(product.name), asked.includes('Withdraw the entitlement')]).toEqual([true, true]);
+    expect([asked.includes(product.name), asked.includes('Withdraw entitlement')]).toEqual([true, true]);
     expect((await post(question, { product: product.slug })).status).toBe(303);
     expect((await post(question, { product: product.slug })).status).toBe(404);
     for (const [query, status] of [

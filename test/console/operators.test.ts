@@ -36,7 +36,7 @@ describe('products', () => {
     const product = { slug: 'maps', name: '<b>Maps', usageMetric: 'tiles', unitCap: '0100.5' };
     expect((await post('/console/new-product', product)).status).toBe(303);
     const again = await post('/console/new-product', product);
-    expect([again.status, again.text.includes('taken by another product')]).toEqual([400, true]);
+    expect([again.status, again.text.includes('Taken by another product')]).toEqual([400, true]);
     for (const bad of [
       { unitCap: '-1' },
       { maxQuantity: '0' },

@@ -52,9 +52,9 @@ it('corrects an event by its key, and reports errors beside their fields', async
     correctionKey: uuid(),
   };
   for (const [field, value, problem] of [
-    ['idempotencyKey', 'of initech', 'not the key of an event of this customer'],
-    ['quantity', '-1', 'Counts'],
-    ['quantity', '1e30', 'Counts'],
+    ['idempotencyKey', 'of initech', 'Not the key of an event of this customer'],
+    ['quantity', '-1', 'Correct quantity'],
+    ['quantity', '1e30', 'Correct quantity'],
     ['why', '', 'Reason'],
   ] as const) {
     const { status, text } = await post('/corrections', { ...correction, [field]: value });
@@ -80,7 +80,7 @@ it('opens a backfill, shows the staged changes, applies and reverts it', async (
   const path = /\/usage(\/backfills\/[^?]+)\?done=opened$/.exec(opened.headers.get('location')!)![1]!;
   const open = await page(path);
   expect(open.text).toContain(`npm run send -- FILE --backfill ${path.split('/').at(-1)}`);
-  expect(open.text).toContain('Nothing is staged.');
+  expect(open.text).toContain('No events are staged.');
 
   const event = { ...usageEvent('calls', 'lost'), quantity: 3, occurredAt: '2026-01-12T08:00:00Z' };
   expect((await api('POST', `/organizations/acme/usage${path}/events`, { events: [event] })).status).toBe(
@@ -96,7 +96,7 @@ it('opens a backfill, shows the staged changes, applies and reverts it', async (
     await run();
     return (await page(path)).text;
   };
-  expect(await step('apply')).toContain('Revert the backfill');
+  expect(await step('apply')).toContain('Revert backfill');
   expect(await totalOf('2026-01')).toEqual(['3']);
   const discarded = await post(`${path}/discard`);
   expect(discarded.status).toBe(409);

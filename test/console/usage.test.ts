@@ -109,15 +109,15 @@ it('pages through all rows, whatever a metric was called', async () => {
 it.each([
   [{ from: 'today' }, 'must be a date'],
   [{ from: '2026-02-30' }, 'must be a date'],
-  [{ from: '1969-01-01' }, 'in the years 1970 to 9999'],
+  [{ from: '1969-01-01' }, 'between the years 1970 and 9999'],
   [{ from: '2026-04-01', to: '2026-04-01' }, 'must be later than from'],
   [{ from: '2020-01-01', to: '2026-01-01' }, 'at most 366 days'],
   [{ from: '2026-01-01', to: '2026-03-01', granularity: 'hour' }, 'at most 31 days'],
   [{ from: '2026-01-02', granularity: 'month' }, 'the start of a month'],
   [{ granularity: 'year' }, 'must be one of the choices'],
   [{ mode: 'x' }, 'must be live or test'],
-  [{ organization: 'nobody' }, 'is of no customer'],
-  [{ product: 'nothing' }, 'is of no product'],
+  [{ organization: 'nobody' }, 'does not belong to a customer'],
+  [{ product: 'nothing' }, 'does not belong to a product'],
   [{ product: "a' or 1=1 --" }, 'id="field-product-error"'],
 ])('reports an error in %j on the page and instead of a file', async (query, problem) => {
   const { status, text } = await ask(query);

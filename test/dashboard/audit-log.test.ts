@@ -205,8 +205,8 @@ describe('an entry', () => {
       'Set 1 total and 2 hours of usage',
     ],
     ['usage.archived', { livemode: true, events: 1200 }, 'Archived live 1,200 events of target'],
-    ['trading_limits.declared', { after: { maxOpenOrders: '5' } }, 'Declared the risk limits'],
-    ['trading_limits.withdrawn', {}, 'Withdrew the risk limits ; the defaults apply'],
+    ['trading_limits.declared', { after: { maxOpenOrders: '5' } }, 'Set the risk limits'],
+    ['trading_limits.withdrawn', {}, 'Removed the risk limits : the defaults apply'],
     [
       'trading_switch.changed',
       { after: { state: 'reduce_only', reason: 'bad fills' } },

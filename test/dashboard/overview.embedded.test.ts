@@ -44,7 +44,7 @@ describe('the overview of a new Organization', () => {
     const { db } = database;
     const { browser, organization } = await signedIn(db, service.url);
     const empty = await openOverview(browser);
-    expect(empty.seen).toContain('No product is available to this Organization yet');
+    expect(empty.seen).toContain('This Organization has no entitlement yet');
     expect(empty.text).toMatch(/id="overview-now"[^>]* data-live="2"/);
 
     const product = await createProduct(db);
@@ -59,7 +59,7 @@ describe('the overview of a new Organization', () => {
     const sent = await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'first')]);
     expect(sent.status).toBe(202);
     const arrived = await openOverview(browser);
-    expect(arrived.seen).toContain('The first events have arrived and are counted.');
+    expect(arrived.seen).toContain('Your first events have arrived and are counted.');
     expect(arrived.seen).not.toContain('Waiting for the first event');
     // The same part of the page, so that it replaces the waiting one.
     expect(arrived.text).toMatch(/id="overview-now"/);

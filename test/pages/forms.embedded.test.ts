@@ -23,7 +23,7 @@ const html = { accept: 'text/html' };
 
 interface Form {
   action: string;
-  /** What it sends as it stands, and which of it people fill in. */
+  /** The values that it sends unchanged, and the names of the fields that people fill in. */
   fields: [name: string, value: string][];
   filled: string[];
 }
@@ -44,7 +44,7 @@ function formsOn(page: string): Form[] {
   });
 }
 
-/** What is in the way of a person who looks for the field that a summary names. */
+/** Obstacles for a person who looks for the field that a summary names. */
 function findLost(page: string): string[] {
   const summary = /<ul class="mistakes">[\s\S]*?<\/ul>/.exec(page)?.[0];
   if (summary === undefined) return [];
@@ -69,7 +69,7 @@ async function walk(browser: Browser, path: string): Promise<{ wrong: string[]; 
       if (answer.status !== 400) continue;
       for (const lost of findLost(answer.text)) say(`no field for ${lost}`);
       if (answer.text.includes('class="mistakes"')) summaries++;
-      // What is put right in it can be sent again.
+      // The corrected form can be sent again.
       const again = formsOn(answer.text).find((each) => each.action === action);
       if (!again) say('the form is gone');
       else if (again.filled.join() !== filled.join()) say(`has other fields: ${again.filled.join()}`);
@@ -80,7 +80,7 @@ async function walk(browser: Browser, path: string): Promise<{ wrong: string[]; 
   return { wrong, summaries };
 }
 
-it('every form that is shown again names its fields with links to them, and can be sent again', async () => {
+it('every rejected form links to its invalid fields, and can be sent again', async () => {
   const wrong: string[] = [];
   let summaries = 0;
   const add = async (browser: Browser, path: string) => {

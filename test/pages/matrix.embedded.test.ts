@@ -42,7 +42,7 @@ afterAll(async () => {
 
 const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
-/** A request of the table, made ready and not sent yet, by a person who belongs to `own`. */
+/** A prepared request of the table, by a person who belongs to `own`. */
 async function prepare(
   address: string,
   row: Row,
@@ -100,7 +100,7 @@ describe.each(Object.entries(matrix))('%s', (address, row) => {
   );
 });
 
-/** What a browser loads once, with the first page it sees. */
+/** Files that a browser loads once, with its first page. */
 async function loadParts(page: string): Promise<string[]> {
   const asset = async (path: string) => (await fetch(service.url + path)).text();
   const paths = [...page.matchAll(/(?:src|href)="(\/dashboard\/assets\/[^"]+)"/g)].map((match) => match[1]!);

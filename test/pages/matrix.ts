@@ -16,31 +16,31 @@ export type Statuses = readonly [
 ];
 
 export interface Row {
-  /** The address for something of an Organization; the route itself where it names nothing. */
+  /** Address of an Organization's object; the route itself if it names no object. */
   path?: (of: Populated, actor: Actor) => string | Promise<string>;
-  /** What is posted. Undefined: an empty form. */
+  /** The posted form. Undefined: an empty form. */
   form?: (of: Populated) => Record<string, string> | Promise<Record<string, string>>;
-  /** What each role gets with ids of its own Organization. */
+  /** Status for each role with ids of its own Organization. */
   own: Statuses;
-  /** And with ids of another one. Undefined where neither address nor form names anything. */
+  /** Status with ids of another Organization. Undefined if neither address nor form names an object. */
   foreign?: Statuses;
-  /** Carried out, it ends the session it came with. */
+  /** A successful request ends its own session. */
   endsSession?: true;
 }
 
 /** A page for all who are signed in; a browser that is not is sent to do so. */
 const page: Statuses = [303, 200, 200, 200, 200];
-/** A page for who may change things. */
+/** A page for roles that may change things. */
 const managersPage: Statuses = [303, 403, 403, 200, 200];
-/** A form of theirs that leads to another page. */
+/** A form of those roles that redirects to another page. */
 const managersForm: Statuses = [401, 403, 403, 303, 303];
-/** One that is answered with a page at once, because it shows a secret. */
+/** A form that responds with a page, because it shows a secret. */
 const managersSecret: Statuses = [401, 403, 403, 201, 201];
 /** A form of each person's own account. */
 const personsForm: Statuses = [401, 303, 303, 303, 303];
 const personsMistake: Statuses = [401, 400, 400, 400, 400];
 const operatorsForm: Statuses = [401, 403, 403, 403, 403];
-/** What does not exist for any of them. */
+/** A route that exists for none of them. */
 const noPage: Statuses = [303, 404, 404, 404, 404];
 const noManagersPage: Statuses = [303, 403, 403, 404, 404];
 const noManagersForm: Statuses = [401, 403, 403, 404, 404];
@@ -105,7 +105,7 @@ const risk = {
     own: managersPage,
   },
   'post /dashboard/portfolio/risk/switch': {
-    // As it is: a closed one would refuse the orders of other rows.
+    // Unchanged: a closed switch would refuse the orders of other rows.
     form: () => ({ state: 'open' }),
     own: managersForm,
   },
@@ -251,7 +251,7 @@ const members = {
   },
   'get /dashboard/members/second-factor': { own: [303, 403, 403, 403, 200] },
   'post /dashboard/members/second-factor': {
-    // As it is: to require one would keep out who has none.
+    // Unchanged: a required factor would lock out people without one.
     form: () => ({ required: 'no' }),
     own: [401, 403, 403, 403, 303],
   },
@@ -345,18 +345,18 @@ const markets = {
   },
 } satisfies Record<string, Row>;
 
-/** As are their scores. */
+/** Scores are the same for every Organization. */
 const scores = {
   'get /dashboard/scores': { path: () => '/dashboard/scores?station=KNYC&lead=24', own: page },
   'get /dashboard/scores/execution': { own: page },
 } satisfies Record<string, Row>;
 
-/** What is a person's own has nothing to do with their Organization: the ids of others are other people's. */
+/** Routes of a person's own account: ids of others belong to other people, not to another Organization. */
 const account = {
   'get /': { own: [200, 200, 200, 200, 200] },
   'get /login': { own: [200, 303, 303, 303, 303] },
   'post /login': { form: wrongPassword, own: [401, 401, 401, 401, 401] },
-  // Without a password that was right before, there is nothing to enter a code for.
+  // Without a correct password first, no code can be entered.
   'get /login/code': { own: [303, 303, 303, 303, 303] },
   'post /login/code': { own: [303, 303, 303, 303, 303] },
   'post /login/code/passkey-options': { own: [303, 303, 303, 303, 303] },
@@ -381,7 +381,7 @@ const account = {
     own: personsMistake,
   },
   'get /dashboard/account/second-factor': { own: page },
-  // Without a set-up that has been begun there is nothing to go on with, and without the factor nothing to turn off.
+  // Without a started set-up there is no next step, and without the factor it cannot be turned off.
   'get /dashboard/account/second-factor/setup': { own: [303, 303, 303, 303, 303] },
   'post /dashboard/account/second-factor/setup': { own: personsForm },
   'get /dashboard/account/second-factor/recovery-codes': { own: [303, 303, 303, 303, 303] },
@@ -396,7 +396,7 @@ const account = {
   'post /dashboard/account/passkeys': { form: () => ({ name: 'Laptop' }), own: personsMistake },
   'post /dashboard/account/passkeys/new-options': { own: [401, 200, 200, 200, 200] },
   'post /dashboard/account/passkeys/options': { own: [401, 200, 200, 200, 200] },
-  // One that is another person's is as unknown as this one.
+  // Another person's id is as unknown as this one.
   'post /dashboard/account/passkeys/remove': {
     form: () => ({ id: 'unknown' }),
     own: [401, 404, 404, 404, 404],
@@ -413,12 +413,12 @@ const account = {
   'post /dashboard/account/sign-out-everywhere': { own: personsForm, endsSession: true },
 } satisfies Record<string, Row>;
 
-/** What is there for operators, and for people with a link that works once: others see that there is something. */
+/** Routes for operators and people with a one-time link: others see that they exist. */
 const operators = {
   'get /confirm': { own: page },
   'post /confirm': { form: () => ({ currentPassword: PASSWORD }), own: personsForm },
   'get /forgot': { own: [200, 200, 200, 200, 200] },
-  // Without mail there is nothing to ask for.
+  // Without mail no link can be requested.
   'post /forgot': { form: () => ({ email: 'a@example.com' }), own: [404, 404, 404, 404, 404] },
   'get /reset': { own: [200, 200, 200, 200, 200] },
   'post /reset': { own: [404, 404, 404, 404, 404] },
@@ -434,7 +434,7 @@ const operators = {
   'post /set-up/owner': { own: operatorsForm },
 } satisfies Record<string, Row>;
 
-/** What only operators know of; see test/console/access.embedded.test.ts for them. */
+/** Routes that exist only for operators; test/console/access.embedded.test.ts tests them. */
 export const consoleRoutes = [
   'get /console',
   'get /console/new-customer',
@@ -514,7 +514,7 @@ export const consoleRoutes = [
   'get /console/audit-log',
 ] as const;
 
-/** Where the console does what a route of the operator API does. */
+/** Console routes that do the same as a route of the operator API. */
 export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   listOrganizations: 'get /console',
   getOrganization: 'get /console/customers/{slug}',
@@ -532,7 +532,7 @@ export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   putProduct: 'post /console/products/{slug}',
   listUsers: 'get /console/people',
   getUser: 'get /console/people/{userId}',
-  // A password is chosen by its person, with a link.
+  // People choose their own password, with a link.
   putUser: 'post /console/people/{userId}',
   deleteUser: 'post /console/people/{userId}/delete',
   deleteUserSessions: 'post /console/people/{userId}/sign-out',
@@ -570,7 +570,7 @@ const operatorsConsole = Object.fromEntries(
 
 /**
  * Every page and every form of the dashboard: who may open or send it. `303` is a form that was carried out, or the way to
- * the sign-in. What is missing here fails the test.
+ * the sign-in. The test fails if a route is missing here.
  */
 export const matrix: Record<string, Row> = {
   'get /dashboard/assets/{version}/{file}': {
@@ -592,7 +592,7 @@ export const matrix: Record<string, Row> = {
 };
 
 let counter = 0;
-/** Another account each time: failed sign-ins of one are slowed down. */
+/** A new account each time, because failed sign-ins of one account are slowed down. */
 function wrongPassword() {
   return { email: `nobody-${++counter}@example.com`, password: 'wrong' };
 }
@@ -602,7 +602,7 @@ async function openSession(url: string, email: string): Promise<string> {
   const browser = new Browser(url);
   await browser.signIn(email);
   const { text } = await browser.get('/dashboard/account/sessions', { accept: 'text/html' });
-  // The session that looks at the page is the one whose button does not say `End`.
+  // The button of the current session does not say `End`.
   const form = text
     .split('<form')
     .find((part) => /<button[^>]*>\s*Sign out\s*<\/button>/.test(part) && part.includes('/end"'));

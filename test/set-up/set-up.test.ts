@@ -58,7 +58,7 @@ it('a first start ends with a person signed in, and an invited owner who creates
   const secret = /secret=([A-Z2-7]{32})/.exec((await browser.get('/set-up', html)).text)![1]!;
   const app = authenticator(secret, service.clock);
   const codes = await post(browser, '/set-up/second-factor/confirm', { code: app() });
-  expect([codes.status, codes.text.includes('Keep these recovery codes')]).toEqual([200, true]);
+  expect([codes.status, codes.text.includes('Save these recovery codes')]).toEqual([200, true]);
   expect(codes.headers.get('cache-control')).toBe('no-store, no-transform');
 
   expect((await browser.get('/set-up', html)).text).toContain('Step 3 of 4');
@@ -145,7 +145,10 @@ it('an owner form applies to the Organization that it shows, however often it is
   expect(shown).toContain(`name="organization" value="${one.slug}"`);
   const form = { organization: one.slug, owner: 'me' };
   const unclear = await post(browser, '/set-up/owner', { ...form, email: 'other@example.com' });
-  expect([unclear.status, unclear.text.includes('choose another person, or clear it')]).toEqual([400, true]);
+  expect([unclear.status, unclear.text.includes('choose another person, or clear this field')]).toEqual([
+    400,
+    true,
+  ]);
   for (let n = 0; n < 2; n++)
     expect((await post(browser, '/set-up/owner', form)).headers.get('location')).toBe('/dashboard');
   const late = await post(browser, '/set-up/owner', { ...form, owner: 'other', email: 'late@example.com' });

@@ -1,4 +1,4 @@
-/** Says what a bar of a chart stands for where the pointer is. The same numbers are in the chart's table. */
+/** Shows the values of the bar under the pointer. The chart's table has the same numbers. */
 export function hoverCharts() {
   document.addEventListener('pointerover', ({ target }) => {
     const bar = target.closest('[data-chart] [data-label]');

@@ -14,7 +14,7 @@ document.addEventListener('click', async ({ target }) => {
   setTimeout(() => (button.textContent = label), 2000);
 });
 
-/** Shows the buttons that copy, where a browser lets a page do so. */
+/** Shows the copy buttons if the browser lets a page write to the clipboard. */
 export function copyButtons(root) {
   if (!navigator.clipboard) return;
   for (const button of root.querySelectorAll('button[data-copy]')) {

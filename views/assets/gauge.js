@@ -1,4 +1,4 @@
-// What pages do beyond their HTML. Each of them works without any of this.
+// Optional behaviour: every page works without it.
 import { hoverCharts } from './chart.js';
 import { choicesFollowFields } from './choices.js';
 import { openLink } from './join.js';

@@ -1,4 +1,4 @@
-/** Where links lead, and the field in which their pages take the secret. */
+/** Path of each link, and the form field for its secret. */
 const fields = { '/dashboard/join': 'invitation', '/set-up': 'link', '/reset': 'link' };
 
 /**

@@ -1,12 +1,12 @@
-// Keeps parts of a page up to date: the page is asked for anew, and what differs changes in place, so that focus and open
-// details stay. Parts have an id and `data-part`, or `data-live="<seconds>"` if they are to be asked for at that pace.
+// Keeps parts of a page up to date: fetches the page again and changes what differs in place, so that focus and open
+// details stay. Parts have an id and `data-part`, or `data-live="<seconds>"` to be fetched at that pace.
 import { copyButtons } from './copy.js';
 import { printButtons } from './print.js';
 import { localTimes } from './times.js';
 
 let round = 0;
 
-/** What scripts do to HTML before it is shown: to the page, and to each answer that its parts are taken from. */
+/** Prepares HTML before it is shown: the page, and each response that replaces parts of it. */
 export function enhance(root) {
   localTimes(root);
   copyButtons(root);
@@ -14,9 +14,9 @@ export function enhance(root) {
 }
 
 /**
- * Asks for the page anew; true if its parts are now what was answered.
- * @param prepare gets the answered page before anything of it is shown; with false nothing is
- * @throws if there is no such answer
+ * Fetches the page again. True if its parts now show the response.
+ * @param prepare receives the response before any part of it is shown; false discards it
+ * @throws if the request fails
  */
 export async function refreshParts({ address = location.href, prepare = () => true } = {}) {
   const mine = ++round;
@@ -40,7 +40,7 @@ export async function refreshParts({ address = location.href, prepare = () => tr
   return true;
 }
 
-/** The session has ended, or the page is no longer open to this person: what it shows must not stay, it says why itself. */
+/** The session has ended or the person has lost access. A reload hides the data and shows the reason. */
 const isGone = ({ type, status }) => type === 'opaqueredirect' || status === 403 || status === 404;
 
 const changed = new WeakSet();
@@ -49,7 +49,7 @@ const changed = new WeakSet();
 const morphing = {
   callbacks: {
     beforeNodeMorphed(from, to) {
-      // What is being typed stays.
+      // Keeps what is being typed.
       if (from === document.activeElement && from.matches('input, select, textarea')) return false;
       if (from.dataset?.flash !== undefined && from.textContent !== to.textContent) changed.add(from);
       return true;
@@ -57,7 +57,7 @@ const morphing = {
     afterNodeMorphed(from) {
       if (changed.delete(from)) flash(from);
     },
-    // What a reader has opened stays open.
+    // Keeps open what the reader has opened.
     beforeAttributeUpdated: (name, node) => !(name === 'open' && node.localName === 'details'),
   },
 };
@@ -70,7 +70,7 @@ function flash(element) {
 
 let failures = 0;
 
-/** Asks for what says `data-live` while the page is looked at; less often while the server cannot be reached. */
+/** Refreshes parts with `data-live` while the page is visible; less often while the server is unreachable. */
 export function pollParts() {
   const paces = [...document.querySelectorAll('[data-live][id]')].map(({ dataset }) => Number(dataset.live));
   if (paces.length === 0) return;

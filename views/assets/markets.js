@@ -1,5 +1,5 @@
-// Keeps prices up to date: the stream says when there are new ones, and the parts of the page are asked for anew. Without
-// the stream they are asked for from time to time.
+// Keeps prices up to date: the stream announces new prices, and the parts of the page are fetched again. Without
+// the stream they are fetched from time to time.
 import { refreshParts } from './live.js';
 
 const STALE_MS = 35_000;
@@ -30,14 +30,14 @@ function tickAges(root) {
   }
 }
 
-/** Says what has become different for good, once. */
+/** Announces a lasting change to screen readers, once. */
 function tellNews(before) {
   const news = document.querySelector('[data-news]')?.dataset.news;
   const out = document.querySelector('[data-news-out]');
   if (out && news !== undefined && before !== undefined && news !== before) out.textContent = news;
 }
 
-/** As `refreshParts` does; false as well if it fails, or while an order is on its way: the form that was sent must stay. */
+/** Like `refreshParts`, but false if it fails. Does nothing while an order is being placed: the sent form must stay. */
 async function refresh(address) {
   if (isPlacing) return false;
   lastRefreshMs = Date.now();
@@ -53,7 +53,7 @@ async function refresh(address) {
   return isFresh;
 }
 
-/** The search: the list follows what is typed, and the address with it. */
+/** Updates the list and the address while the reader types a search. */
 function followSearch() {
   const form = document.querySelector('form#search');
   if (!form) return;
@@ -75,7 +75,7 @@ function followSearch() {
   });
 }
 
-/** The ticket: the quote follows what is typed. */
+/** Updates the quote while the reader edits the ticket. */
 function followTyping() {
   const form = document.querySelector('form#ticket');
   if (!form) return;
@@ -86,7 +86,7 @@ function followTyping() {
   };
   form.addEventListener('input', () => {
     clearTimeout(timer);
-    // What stands beside is no longer what was typed.
+    // The quote no longer matches the form.
     setBusy(true);
     timer = setTimeout(async () => {
       if (!form.checkValidity()) return;
@@ -101,22 +101,22 @@ function followTyping() {
   addEventListener('pageshow', () => (isPlacing = false));
 }
 
-/** Only a page that is looked at listens: a browser has few connections for one server. */
+/** Only a visible page listens: a browser has few connections per server. */
 function listen() {
   const source = document.querySelector('[data-stream]');
   if (!source) return;
   const address = source.dataset.stream;
-  // However often prices change: no more often than this is the page asked for.
+  // Limits how often the page is fetched, however often prices change.
   const paceMs = Number(source.dataset.pace ?? PACE_MS);
   let stream;
   let timer;
   const onNews = ({ type, data }) => {
-    // The question that is due already will see this news too.
+    // The pending refresh covers this change too.
     if (timer !== undefined) return;
-    // A new listener is told what the page shows already.
+    // The first message repeats what the page already shows.
     if (type === 'snapshot' && JSON.parse(data).asOf === document.querySelector('[data-as-of]')?.dataset.asOf) return;
     const dueMs = lastRefreshMs + paceMs - Date.now();
-    // Not all readers at the same moment.
+    // Spreads the requests of all readers.
     timer = setTimeout(
       () => {
         timer = undefined;

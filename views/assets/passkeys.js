@@ -1,6 +1,6 @@
 /**
- * Buttons with `data-passkey` ask there what is to be signed, and send the form around them with the answer as its field
- * `passkey`. Where the browser knows no passkeys they stay hidden, and `data-passkey-missing` says so.
+ * Buttons with `data-passkey` fetch the options from that address, and send the form around them with the result in its field
+ * `passkey`. If the browser does not support passkeys, they stay hidden and `data-passkey-missing` is shown.
  */
 export function passkeyButtons() {
   const isKnown = typeof PublicKeyCredential === 'function';
@@ -15,7 +15,7 @@ export function passkeyButtons() {
 async function sendPasskey(button) {
   const { form } = button;
   const problem = form.querySelector('[data-passkey-problem]');
-  // A passkey stands in for the code.
+  // A passkey replaces the code.
   const code = form.elements.namedItem('code');
   problem.textContent = '';
   if (code) code.disabled = true;
@@ -49,4 +49,4 @@ async function readOptions(address) {
 }
 
 const describe = ({ name, message }) =>
-  name === 'NotAllowedError' ? 'No passkey was used: it was cancelled, or took too long.' : message;
+  name === 'NotAllowedError' ? 'No passkey was used. The request was cancelled or timed out.' : message;

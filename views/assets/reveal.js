@@ -1,10 +1,10 @@
-/** Shows the buttons that show what is typed into a password field. */
+/** Shows the buttons that reveal a typed password. */
 export function revealButtons() {
   for (const button of document.querySelectorAll('button[data-reveal]')) {
     button.hidden = false;
     button.setAttribute('aria-pressed', 'false');
     button.addEventListener('click', () => show(button, button.getAttribute('aria-pressed') === 'false'));
-    // What is sent is a password again: the browser offers to keep it, and remembers nothing that was typed as text.
+    // Sends a password field, so that the browser offers to save it and does not remember it as text.
     button.form.addEventListener('submit', () => show(button, false));
   }
 }

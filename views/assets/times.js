@@ -1,4 +1,4 @@
-/** As the server writes them, whatever the browser's language: the two stand beside each other. */
+/** The server's format, whatever the browser's language: a page shows both. */
 const short = new Intl.DateTimeFormat('en-GB', {
   day: 'numeric',
   month: 'short',
@@ -7,7 +7,7 @@ const short = new Intl.DateTimeFormat('en-GB', {
   minute: '2-digit',
 });
 
-/** Puts times into the reader's zone. What hovers over them stays in UTC. */
+/** Converts times to the reader's time zone. Their tooltips stay in UTC. */
 export function localTimes(root) {
   const times = root.querySelectorAll('time[data-zoned]');
   if (times.length === 0) return;
@@ -15,5 +15,5 @@ export function localTimes(root) {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const hint = matchMedia('(hover: hover)').matches ? ' Hover over a time for UTC.' : '';
   for (const note of root.querySelectorAll('[data-zone-note]'))
-    note.textContent = `Times are in your zone (${zone}), days and months in UTC.${hint}`;
+    note.textContent = `Times are in your time zone (${zone}), days and months in UTC.${hint}`;
 }

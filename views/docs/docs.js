@@ -1,9 +1,9 @@
-// What the documentation does beyond its HTML: copying lines, and sending requests. It can be read without.
+// Copies lines and sends requests. The documentation can be read without it.
 import { copyButtons } from './copy.js';
 
-/** As much of an answer as is shown, in characters; one that does not end is cut off. */
+/** Characters of a response that are shown; a longer one is cut off. */
 const MAX_SHOWN = 65_536;
-/** How long an answer that does not end is followed, in ms. */
+/** How long an endless response is followed, in ms. */
 const PATIENCE_MS = 10_000;
 
 copyButtons(document);
@@ -51,18 +51,18 @@ async function send(form) {
     });
     answer.textContent = await readStart(response, (text) => (answer.textContent = text));
     answer.hidden = false;
-    status.textContent = `Answered ${response.status} ${response.statusText}`;
+    status.textContent = `Returned ${response.status} ${response.statusText}`;
   } catch (error) {
-    status.textContent = stop.signal.aborted ? 'No further answer within 10 seconds.' : String(error.message);
+    status.textContent = stop.signal.aborted ? 'Stopped after 10 seconds.' : String(error.message);
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** Requests go to this service alone. */
+/** Allows requests to this service only. */
 function addressOf(path) {
   const url = new URL(path, location.origin);
-  if (url.origin !== location.origin) throw new Error('The address begins with a slash.');
+  if (url.origin !== location.origin) throw new Error('The path must begin with a slash.');
   return url;
 }
 

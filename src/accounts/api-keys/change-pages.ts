@@ -51,7 +51,7 @@ function makeSnippets(
   if (key.scopes.includes('usage:write') && product) return firstEvent(baseUrl, key, product);
   if (!key.scopes.includes('usage:write') && key.scopes.includes('entitlements:read'))
     return read(`${baseUrl}/api/entitlements`, key, 'Read what your Organization is entitled to:');
-  return read(`${baseUrl}/api/key`, key, 'Ask the service what this key is:');
+  return read(`${baseUrl}/api/key`, key, 'Read what this key may do:');
 }
 
 function firstEvent(
@@ -67,7 +67,7 @@ function firstEvent(
     idempotencyKey,
   });
   return {
-    purpose: `Send a first event: it adds 1 to ${usageMetric} of ${slug}, and is counted once however often you send it.`,
+    purpose: `Send a first event. It adds 1 to ${usageMetric} of ${slug}, and counts only once however often you send it.`,
     // Event keys are unique in the Organization, so the first events of two API keys need different ones.
     curl: sendEventLine(baseUrl, secret, event(`first-event-${id}`)),
     typescript: `// Save as first-event.ts and run: npx tsx first-event.ts

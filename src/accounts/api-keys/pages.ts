@@ -150,7 +150,7 @@ const keyNotices = {
   renamed: 'The key was renamed.',
   revoked: 'The key is revoked. Calls with it fail from now on.',
   exists:
-    'This form has already created this key, and its secret was shown once. If you did not see it, rotate the key. For another key, start with a new form.',
+    'This form already created this key, and its secret was shown once. If you did not see the secret, rotate the key. To create another key, open a new form.',
 };
 
 const cutOverNotices = { finished: 'The old key is revoked. Calls with it fail from now on.' };
@@ -167,10 +167,7 @@ function addKeyPages(router: Router, deps: KeyPageDeps): void {
     const key = await requireKeyDetails(deps, orgId, readId(req));
     if (key.rotatedFromId === null) {
       if (key.successorId === null)
-        throw new AppError(
-          'not_found',
-          'This API key has replaced no other, so there is no cut-over to watch.',
-        );
+        throw new AppError('not_found', 'This API key did not replace another key, so there is no cut-over.');
       res.redirect(303, `${keyAddress(key.successorId)}/cut-over`);
       return;
     }

@@ -85,7 +85,7 @@ function findExpiring({ id, expiresAt }: KeyDetails, nowMs: number): Hint | unde
     kind: 'expiring',
     text: `Expires in ${formatDuration(leftMs)}.`,
     advice:
-      'Its calls fail from then on, and a rotation keeps the same expiry: duplicate it with a later one and move the runtime over.',
+      'Calls fail after that, and a rotation keeps the same expiry. Duplicate the key with a later expiry and switch the runtime to it.',
     action: { label: 'Duplicate', href: `/dashboard/api-keys/new?like=${id}` },
   };
 }
@@ -98,7 +98,7 @@ function findUnused({ id, lastUsedAt, createdAt }: KeyDetails, nowMs: number): H
     kind: 'unused',
     text:
       lastUsedAt === null ? `Never used since it was created ${duration} ago.` : `Not used for ${duration}.`,
-    advice: 'An unused key is only a risk: revoke it.',
+    advice: 'Unused keys are a risk. Revoke it.',
     action: { label: 'Revoke', href: `/dashboard/api-keys/${id}/revoke` },
   };
 }
@@ -115,7 +115,7 @@ function findUnusedScope(
     kind: 'unused_scope',
     text: `Never used ${unused.join(' and ')} in ${formatDuration(ageMs)}.`,
     advice:
-      'A key with fewer scopes does less harm if it leaks: duplicate it without them, and move the runtime to the new one.',
+      'A key with fewer scopes does less harm if it leaks. Duplicate it without them and switch the runtime to the new key.',
     action: { label: 'Duplicate with fewer scopes', href: `/dashboard/api-keys/new?like=${id}` },
   };
 }
@@ -131,7 +131,7 @@ function findStillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
   return {
     kind: 'still_called',
     text: `Expires in ${formatDuration(leftMs)} and was called ${agoMs < MINUTE_MS ? 'just now' : `${formatDuration(agoMs)} ago`}.`,
-    advice: 'Runtimes that still use it will then fail: give them the new key.',
+    advice: 'Runtimes that still use it will fail. Give them the new key.',
     action: { label: 'Watch the cut-over', href: `/dashboard/api-keys/${successorId}/cut-over` },
   };
 }
@@ -140,10 +140,10 @@ export const scopeAllows: Record<Scope, string> = {
   'usage:write': 'Send usage events. For runtimes that report what they used.',
   'usage:read': 'Read what was used: sums by hour, day and month, and single events.',
   'usage:correct':
-    'Correct events that were wrong, or void them. For tools that people run, not for runtimes that report.',
+    'Correct or void wrong events. For tools that people run, not for runtimes that report usage.',
   'entitlements:read': 'Read and check entitlements: what the Organization may use, and how much is left.',
   'trading:read': 'Read the Organization’s portfolio and its trades.',
-  'trading:write': 'Place orders for the Organization. Give it to nothing but a trading client.',
+  'trading:write': 'Place orders for the Organization. Only for trading clients.',
 };
 
 export const guideScopes = (offered: readonly Scope[]) =>

@@ -59,7 +59,7 @@ const sentences: Wording['sentences'] = {
   'webhook.deleted': (entry) =>
     say`Deleted the webhook endpoint ${{ name: textOf(entry.details, 'url') || entry.target }}`,
   'webhook.disabled': (entry) =>
-    say`Disabled the webhook endpoint ${endpoint(entry)}: ${entry.details.reason === 'gone' ? 'it responded with 410' : 'every delivery failed for five days'}`,
+    say`Disabled the webhook endpoint ${endpoint(entry)}: ${entry.details.reason === 'gone' ? 'it answered 410' : 'every delivery failed for five days'}`,
   'webhook.secret_rotated': (entry) =>
     say`Rotated the secret of the webhook endpoint ${endpoint(entry)}${grace(entry)}`,
   'webhook.tested': (entry) => say`Sent a test to the webhook endpoint ${endpoint(entry)}`,
@@ -87,7 +87,7 @@ const endpoint = (entry: LoggedAction) => ({
 function grace({ details: { graceMinutes } }: LoggedAction): string {
   if (typeof graceMinutes !== 'number') return '';
   return graceMinutes === 0
-    ? ', without a grace period'
+    ? ', with no grace period'
     : `, with a grace period of ${formatCount(graceMinutes, 'minute')}`;
 }
 

@@ -158,7 +158,7 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const endpoint = await endpointViewOf(deps, req, res);
-    const page = { view: 'accounts/webhooks/rotate', title: 'Rotate the secret', section };
+    const page = { view: 'accounts/webhooks/rotate', title: 'Rotate secret', section };
     await renderPage(deps, req, res, page, { endpoint, form, graceChoices });
   }
 }
@@ -194,10 +194,10 @@ function addDeletePages(router: Router, deps: EndpointDeps): void {
 const endpointNotices = {
   saved: 'The endpoint is saved.',
   exists:
-    'This form has already created this endpoint, and its secret was shown once. If you did not see it, rotate the secret.',
-  tested: 'The test message is on its way: reload this page to see the result.',
-  resent: 'The deliveries that failed since then are being resent, oldest first, at most 1,000.',
-  none: 'Nothing has failed since then.',
+    'This form already created this endpoint, and its secret was shown once. If you did not see the secret, rotate it.',
+  tested: 'Test message sent. Reload this page to see the result.',
+  resent: 'Failed deliveries from that period are being resent, oldest first, at most 1,000.',
+  none: 'No deliveries failed in that period.',
 };
 
 const typeFilters = Object.keys(allTypes).map((type) => ({ value: type, label: type }));
@@ -273,7 +273,7 @@ function addDeliveryPage(router: Router, deps: EndpointDeps): void {
     const key = { orgId, endpointId: endpoint.id, messageId: readMessageId(req) };
     const { body, attemptLog, ...row } = await readDeliveryDetails(deps.db.orm, key);
     const notices = {
-      resent: 'The delivery is being resent: reload this page to see the result.',
+      resent: 'The delivery is being resent. Reload this page to see the result.',
     };
     const page = { view: 'accounts/webhooks/delivery', title: 'Delivery', section, notices };
     await renderPage(deps, req, res, page, {

@@ -12,7 +12,7 @@ const badges = {
 export const deliveryStates = Object.entries(badges).map(([value, { label }]) => ({ value, label }));
 
 const reasons = {
-  gone: 'It answered with 410 Gone, so it was disabled.',
+  gone: 'It responded with 410 Gone, so it was disabled.',
   failing: 'Every delivery failed for five days, so it was disabled.',
 };
 
@@ -52,10 +52,10 @@ export const toDeliveryView = (
 });
 
 export const graceChoices = [
-  { value: '1440', label: '1 day', note: 'Enough to deploy the new secret.' },
+  { value: '1440', label: '1 day', note: 'Enough time to deploy the new secret.' },
   { value: '60', label: '1 hour', note: undefined },
   { value: '10080', label: '7 days', note: 'The maximum.' },
-  { value: '0', label: 'None: end the old secret at once', note: 'For a secret that has leaked.' },
+  { value: '0', label: 'None: revoke the old secret now', note: 'If the secret has leaked.' },
 ];
 
 /** Values in hours. */

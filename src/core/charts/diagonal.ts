@@ -97,10 +97,10 @@ type FullBin = ReliabilityBin & { meanProbability: number; frequency: number };
 export function toReliabilityChart(sides: readonly ReliabilitySide[]) {
   const full = sides.map(({ bins, ...side }) => ({ ...side, bins: bins.filter(isFull) }));
   return toDiagonalChart({
-    title: 'How often it came true',
-    summary: `Found where a reliable forecast is nine times of ten: ${full.map(describeBins).join(', ')}.`,
-    xLabel: 'Probability given',
-    yLabel: 'Came true',
+    title: 'Observed frequency',
+    summary: `Within the 90% range of a reliable forecast:  ${full.map(describeBins).join(', ')}.`,
+    xLabel: 'Forecast probability',
+    yLabel: 'Observed frequency',
     sides: full.map(({ name, label, bins }) => ({
       name,
       label,
@@ -109,7 +109,7 @@ export function toReliabilityChart(sides: readonly ReliabilitySide[]) {
         found: bin.frequency,
         n: bin.n,
         expected: bin.expected,
-        label: `${label}: given ${formatPercent(bin.meanProbability)} on average, came true ${formatPercent(bin.frequency)} of ${formatDecimal(bin.n)} times`,
+        label: `${label}: forecast ${formatPercent(bin.meanProbability)} on average, observed ${formatPercent(bin.frequency)} of ${formatDecimal(bin.n)} times`,
       })),
     })),
     tables: full.map(toBinTable),
@@ -121,7 +121,7 @@ const isFull = (bin: ReliabilityBin): bin is FullBin =>
 
 function describeBins({ label, bins }: { label: string; bins: readonly FullBin[] }): string {
   const name = label.toLowerCase();
-  if (bins.length === 0) return `${name} nothing to count yet`;
+  if (bins.length === 0) return `${name} no data yet`;
   const inside = bins.filter(({ frequency, expected }) => !isOutside({ found: frequency, expected })).length;
   const total = bins.reduce((sum, { n }) => sum + n, 0);
   return `${name} ${inside} of ${formatCount(bins.length, 'group')} (${formatDecimal(total)} probabilities)`;
@@ -129,7 +129,7 @@ function describeBins({ label, bins }: { label: string; bins: readonly FullBin[]
 
 const toBinTable = ({ label, bins }: { label: string; bins: readonly FullBin[] }): ChartTable => ({
   caption: label,
-  columns: ['Probability', 'Count', 'Given on average', 'Came true', 'Expected if reliable'],
+  columns: ['Probability', 'Count', 'Mean forecast', 'Observed', 'Expected if reliable'],
   rows: bins.map(({ from, to, n, meanProbability, frequency, expected }) => [
     `${formatPercent(from, 0).replace(/\D+$/, '')}–${formatPercent(to, 0)}`,
     formatDecimal(n),
@@ -163,7 +163,7 @@ export function toCoverageChart(sides: readonly CoverageSide[]) {
         found: actual,
         n,
         expected: binomialRange(n, nominal, CHANCE),
-        label: `${label}: the ${formatPercent(nominal, 0)} interval held ${formatPercent(actual)} of the observations`,
+        label: `${label}: the ${formatPercent(nominal, 0)} interval covered ${formatPercent(actual)} of the observations`,
       })),
     })),
     tables: sides.filter(({ levels }) => levels.length > 0).map(toLevelTable),
@@ -172,8 +172,8 @@ export function toCoverageChart(sides: readonly CoverageSide[]) {
 
 function describeLevels({ label, n, levels }: CoverageSide): string {
   const widest = levels.at(-1);
-  if (!widest || n === 0) return `${label}: no interval to look at.`;
-  return `${label}: the central ${formatPercent(widest.nominal, 0)} interval held ${formatPercent(widest.actual)} of ${formatCount(n, 'observation')}.`;
+  if (!widest || n === 0) return `${label}: no intervals yet.`;
+  return `${label}: the central ${formatPercent(widest.nominal, 0)} interval covered ${formatPercent(widest.actual)} of ${formatCount(n, 'observation')}.`;
 }
 
 const toLevelTable = ({ label, n, levels }: CoverageSide): ChartTable => ({

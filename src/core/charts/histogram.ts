@@ -40,7 +40,7 @@ export function toPitChart(pit: PitHistogram, days = pit.n) {
     unitWords(
       pit.shares.length,
       'Where the outcomes fell in the forecast distributions',
-      'Probability given to anything lower',
+      'Forecast probability of a lower outcome',
     ),
   );
 }
@@ -51,7 +51,7 @@ export function toRankChart(ranks: PitHistogram, days = ranks.n) {
   const title = 'Where the observation fell among the members of the raw ensemble';
   if (count > MAX_BARS) {
     const merged = { ...ranks, shares: mergeShares(ranks.shares, FEWER_BARS) };
-    return toHistogram(merged, days, unitWords(FEWER_BARS, title, 'Share of the members that lie below'));
+    return toHistogram(merged, days, unitWords(FEWER_BARS, title, 'Share of members below the observation'));
   }
   const every = Math.ceil(count / 12);
   return toHistogram(ranks, days, {
@@ -124,7 +124,7 @@ function toHistogram(histogram: PitHistogram, independent: number, words: Words)
       label: `${words.bin(i)}: ${formatPercent(share)}`,
     })),
     flat: toPixels(toY(level)),
-    note: independent < n ? 'each day counting once, since errors of one day are alike' : null,
+    note: independent < n ? 'counting each day once, because errors of one day are alike' : null,
     /** Range of nine bars in ten for a calibrated forecast. */
     band: { y: toPixels(toY(band.high)), height: toPixels(toY(band.low) - toY(band.high)) },
     ticks: ticks.map((tick) => ({ y: toPixels(toY(tick)), label: `${formatTick(tick * 100)}%` })),
@@ -144,11 +144,11 @@ function toHistogram(histogram: PitHistogram, independent: number, words: Words)
 
 /** States the test result first. The shape is interpreted only if the test finds a deviation. */
 function describeShape({ shares, pFlat }: PitHistogram, independent: number): string {
-  if (pFlat === null) return 'These are too few to say whether they are level.';
+  if (pFlat === null) return 'These are too few to tell whether the bars are level.';
   const chance = formatChance(pFlat);
   if (pFlat >= SMALL)
-    return `Chance alone explains the unevenness (${chance}): nothing speaks against the forecast.`;
-  return `Chance alone hardly explains the unevenness (${chance}): ${shapeOf(independent, shares)}.`;
+    return `Chance alone explains the unevenness (${chance}): there is no sign of miscalibration.`;
+  return `Chance alone is unlikely to explain the unevenness (${chance}): ${shapeOf(independent, shares)}.`;
 }
 
 /**
@@ -167,6 +167,6 @@ function shapeOf(n: number, shares: readonly number[]): string {
   if (Math.abs(shift) > Math.abs(spread))
     return shift > 0 ? 'the outcomes are higher than forecast' : 'the outcomes are lower than forecast';
   return spread > 0
-    ? 'the forecast is too sure of itself, its distributions are too narrow'
-    : 'the forecast is not sure enough, its distributions are too wide';
+    ? 'the forecast is overconfident, its distributions are too narrow'
+    : 'the forecast is underconfident, its distributions are too wide';
 }

@@ -48,7 +48,7 @@ export function toIntervalChart(rows: readonly IntervalRow[]) {
     };
   });
   return {
-    title: 'Log score, model less what the outcome cost',
+    title: 'Log score, model minus price of the outcome',
     summary: describe(rows),
     height: y + 6,
     zero: toX(0),
@@ -84,14 +84,14 @@ function noteOf({ group, label, n, difference }: IntervalRow): string {
 
 function describe(rows: readonly IntervalRow[]): string {
   const compared = rows.filter(({ difference }) => difference !== null);
-  if (compared.length === 0) return 'Nowhere have enough days come out to compare the model with prices.';
+  if (compared.length === 0) return 'Too few days have settled to compare the model with prices.';
   const ahead = compared.filter(({ difference }) => difference!.high < 0).length;
   const behind = compared.filter(({ difference }) => difference!.low > 0).length;
-  return `Of ${compared.length} ${compared.length === 1 ? 'comparison' : 'comparisons'} the whole interval lies on the model’s side in ${ahead}, on the other in ${behind}; the others could go either way.`;
+  return `Of ${compared.length} ${compared.length === 1 ? 'comparison' : 'comparisons'} the whole interval favours the model in ${ahead} and the market in ${behind}; the others are inconclusive.`;
 }
 
 const toTable = (rows: readonly IntervalRow[]): ChartTable => ({
-  caption: 'Mean log score of the model less that of what each outcome cost, fee included',
+  caption: 'Mean log score of the model minus that of the price of each outcome, fee included',
   columns: ['Station and lead', 'Days', 'Difference', 'Interval', 'Gate'],
   rows: rows.map(({ group, label, n, difference, isOpen }) => [
     `${group}, ${label}`,

@@ -96,7 +96,7 @@ export function textField(fields: FormFields, name: string): string | undefined 
  */
 export function refuseIgnored(fields: FormFields, name: string, isChosen: boolean, choice: string): void {
   if (!isChosen && textField(fields, name)?.trim())
-    throw fieldError(name, `is filled in, but another choice is made: ${choice}, or clear it`);
+    throw fieldError(name, `is filled in, but another option is selected: ${choice}, or clear this field`);
 }
 
 export const listField = (fields: FormFields, name: string): string[] => [fields[name] ?? []].flat();
@@ -118,8 +118,10 @@ export function toFormState(fields: FormFields, error: AppError): FormState {
   return { values, errors, problem: isExplained ? undefined : error.message };
 }
 
+/** `is required` becomes `Required.`, because the sentence stands beside its field's label. */
 const toSentence = (detail: string): string => {
-  const text = detail.charAt(0).toUpperCase() + detail.slice(1);
+  const predicate = detail.replace(/^is /, '');
+  const text = predicate.charAt(0).toUpperCase() + predicate.slice(1);
   return /[.!?]$/.test(text) ? text : `${text}.`;
 };
 
@@ -130,8 +132,7 @@ export function renewForm(form: FormState, id: string): FormState {
   return {
     values: { ...form.values, id },
     errors,
-    problem:
-      'This form was open for too long and has been renewed. Nothing was created: please send it again.',
+    problem: 'This form expired and was renewed. Nothing was created. Please submit it again.',
   };
 }
 

@@ -87,7 +87,7 @@ export async function renderPage(
     ...(await readFrame?.(res, page.section)),
     noticeTone: kept ? 'info' : 'good',
     notice: kept
-      ? 'Nothing has been changed yet. The form is as you had filled it in: check it, and send it again.'
+      ? 'Nothing has been changed yet. Check the form below and submit it again.'
       : noticeOf(req, page.notices),
   });
 }

@@ -22,7 +22,7 @@ const acceptSchema = z.strictObject({ accept: z.literal('yes', 'must be yes') })
 
 const notices = {
   switch: 'The switch is set. It takes effect on the next order of every customer.',
-  accepted: 'The venue’s figures were accepted where they differed.',
+  accepted: 'The venue’s figures were accepted.',
 };
 
 /** `/console/trading`: limits and switch for all customers' orders, and the account at the venue. */
@@ -70,7 +70,11 @@ function addReconciliation(router: Router, deps: MarketConsoleDeps): void {
 
   const show = async (req: Request, res: Response, form: FormState) => {
     const { report } = requireLive();
-    const page = { view: 'markets/console/reconciliation', title: 'Accept what differs', section: 'trading' };
+    const page = {
+      view: 'markets/console/reconciliation',
+      title: 'Accept the venue’s figures',
+      section: 'trading',
+    };
     await renderPage(deps, req, res, page, { form, report });
   };
 

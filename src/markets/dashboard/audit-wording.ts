@@ -7,8 +7,8 @@ const switchOf: Record<string, string> = { own: "Organization's own", service: "
 
 export const auditWording: Wording = {
   sentences: {
-    'trading_limits.declared': () => say`Declared the ${limits}`,
-    'trading_limits.withdrawn': () => say`Withdrew the ${limits}: the defaults apply`,
+    'trading_limits.declared': () => say`Set the ${limits}`,
+    'trading_limits.withdrawn': () => say`Removed the ${limits}: the defaults apply`,
     'trading_switch.changed': (entry) => {
       const { after } = entry.details;
       const own = switchOf[entry.target] ?? "operator's";
@@ -20,8 +20,8 @@ export const auditWording: Wording = {
     },
   },
   titles: {
-    'trading_limits.declared': 'Risk limits declared',
-    'trading_limits.withdrawn': 'Risk limits withdrawn',
+    'trading_limits.declared': 'Risk limits set',
+    'trading_limits.withdrawn': 'Risk limits removed',
   },
   pages: { trading_limits: () => RISK, trading_switch: () => RISK },
 };

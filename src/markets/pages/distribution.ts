@@ -32,7 +32,7 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
       : formatDegrees(temperature);
   const bracketOf = ({ ticker }: Degree) => (ticker === null ? 'none' : (labels.get(ticker) ?? ''));
   const describe = (degree: Degree) =>
-    `${nameOf(degree)}: ${formatExactProbability(degree.probability)}, ${isHour ? 'the highest threshold that it passes is' : 'in the bracket'} ${bracketOf(degree)}`;
+    `${nameOf(degree)}: ${formatExactProbability(degree.probability)}, ${isHour ? 'highest threshold passed:' : 'in the bracket'} ${bracketOf(degree)}`;
   return {
     summary: `The forecast’s probability of each ${isHour ? 'degree' : 'whole degree'}. The likeliest ${kindLabels[event.kind].value.toLowerCase()} is ${nameOf(likeliest)} with ${formatExactProbability(likeliest.probability)}. The numbers are in the table below.`,
     height: CHART_HEIGHT,
@@ -74,7 +74,7 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
       bar: isHour
         ? 'Each bar is the step from one degree to the next'
         : 'Each bar is a whole degree, as the report gives it',
-      lines: isHour ? 'are the thresholds' : 'part the brackets',
+      lines: isHour ? 'mark the thresholds' : 'separate the brackets',
       bracket: isHour ? 'Highest threshold passed' : 'Bracket',
       passed: kindLabels[event.kind].passed,
     },

@@ -111,7 +111,9 @@ function describeDifference({
     const dearer = perContract(live.value, live.contracts) - perContract(paper.value, paper.contracts);
     const worse = action === 'buy' ? dearer : -dearer;
     if (worse !== 0n)
-      parts.push(`${formatPrice(worse < 0n ? -worse : worse)} a contract ${worse > 0n ? 'worse' : 'better'}`);
+      parts.push(
+        `${formatPrice(worse < 0n ? -worse : worse)} per contract ${worse > 0n ? 'worse' : 'better'}`,
+      );
   }
   if (parts.length === 0) parts.push(`fees ${formatChange(live.fees - paper.fees)}`);
   return parts.join(', ');

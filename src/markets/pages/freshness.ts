@@ -21,11 +21,11 @@ export function toFreshness(snapshot: Snapshot, sources: readonly SourceState[],
   const ageMs = ageOf(snapshot, now.getTime());
   const isUnexpected = sources.some(({ part, state }) => part === 'markets' && state === 'unexpected');
   const closedBecause = isUnexpected
-    ? 'The venue answers with something that cannot be trusted. Orders are taken again as soon as its answers make sense.'
+    ? 'The venue’s data cannot be trusted at the moment. Trading resumes once it can be trusted again.'
     : ageMs > MAX_TRADING_AGE_MS
-      ? `The prices are ${formatAge(ageMs)} old. They are too old to trade on: trading resumes with the next prices.`
+      ? `The prices are ${formatAge(ageMs)} old, too old to trade on. Trading resumes with the next prices.`
       : !snapshot.data.isTrading
-        ? 'The exchange has paused trading. Orders are taken again when it resumes.'
+        ? 'The exchange has paused trading. Orders are accepted again when it resumes.'
         : null;
   return {
     state: closedBecause !== null ? 'closed' : ageMs > TIME_TO_LIVE_MS ? 'stale' : 'current',
@@ -42,11 +42,11 @@ const nameOf = { markets: 'Prices', forecasts: 'Forecasts' };
 function noteOf({ part, name, state, failingSince }: SourceState): string[] {
   const since = failingSince ? ` since ${failingSince.toISOString().slice(11, 16)} UTC` : '';
   if (state === 'failing')
-    return [`${nameOf[part]}: the source “${name}” has not answered${since}. Its last answer is shown.`];
+    return [`${nameOf[part]}: the source “${name}” has not responded${since}. Its last data is shown.`];
   if (state === 'unexpected')
     return [
-      `${nameOf[part]}: the source “${name}” answers with something unexpected${since}. Its last answer is shown.`,
+      `${nameOf[part]}: the source “${name}” returns unexpected data${since}. Its last valid data is shown.`,
     ];
-  if (state === 'waiting') return [`${nameOf[part]}: the source “${name}” has not answered yet.`];
+  if (state === 'waiting') return [`${nameOf[part]}: the source “${name}” has not responded yet.`];
   return [];
 }

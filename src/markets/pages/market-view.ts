@@ -22,7 +22,7 @@ import { sentence, signalsOf, toSignalsView } from './signals-view.js';
 export const sourceNames: Record<SettlementSource, string> = {
   'National Weather Service': 'National Weather Service: the daily climate report of the station',
   'The Weather Company': 'The Weather Company, as the venue reads it',
-  'Kalshi Weather Index': 'The venue’s own temperature index, made of several stations',
+  'Kalshi Weather Index': 'The venue’s own temperature index, built from several stations',
   AccuWeather: 'AccuWeather',
 };
 
@@ -42,7 +42,7 @@ function toSettlementView(
     offset: `UTC−${-station.standardOffsetHours}`,
     clock: station.timeZone,
     place: { id: station.id, name: station.name, city: station.city },
-    source: source === null ? 'The rules do not say it in a way that is understood' : sourceNames[source],
+    source: source === null ? 'The rules do not say it clearly' : sourceNames[source],
     report: isStation(station) && source === 'National Weather Service' ? station.report : null,
     value: kind === 'hourly' ? 'hundredths of °F' : `the ${kindLabels[kind].temperature} in whole °F`,
     rules: rulesText === '' ? null : { label: labelOf(first), text: rulesText },

@@ -37,12 +37,12 @@ const MAX_FILLS = 500;
 const section = 'portfolio';
 
 const changed = {
-  cancelled: 'Cancelled: what was not filled is out of the book.',
-  cancelling: 'The order is being taken out of the book. Fills until then are still being read.',
-  decreased: 'The order is for fewer contracts now, at the same place in the queue.',
+  cancelled: 'Order cancelled. The unfilled part is no longer in the book.',
+  cancelling: 'The order is being cancelled. Fills up to then are still being read.',
+  decreased: 'Order decreased. It keeps its place in the queue.',
 };
 
-const repeated = 'This order was already sent, and was carried out once. Nothing was ordered again.';
+const repeated = 'This order was already placed. It was not placed again.';
 
 type OrderPagesDeps = Pick<TradingServices, 'snapshots' | 'orders'>;
 

@@ -18,7 +18,7 @@ const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   pending: { label: 'Pending', tone: 'warn' },
   resting: { label: 'Open', tone: 'info' },
   filled: { label: 'Filled', tone: 'good' },
-  partially_filled: { label: 'Partly filled', tone: 'info' },
+  partially_filled: { label: 'Partially filled', tone: 'info' },
   cancelled: { label: 'Cancelled', tone: '' },
   rejected: { label: 'Rejected', tone: 'bad' },
 };
@@ -36,12 +36,16 @@ export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) 
 export function describePlaced(order: ListedOrder): string {
   const { status, action, side, contracts, filledContracts, balanceChange } = order;
   if (status === 'pending') return 'Order placed. Its outcome is not known yet.';
-  if (status === 'resting' && filledContracts === 0) return 'Order placed. It waits in the book.';
+  if (status === 'resting' && filledContracts === 0) return 'Order placed. It is resting in the book.';
   if (filledContracts === 0) return 'Order placed. Nothing was filled, and no money moved.';
   const part = filledContracts < contracts ? `${formatDecimal(filledContracts)} of ` : '';
   const count = `${part}${formatDecimal(contracts)} ${side.toUpperCase()}`;
   const rest =
-    part === '' ? '' : status === 'resting' ? ' The rest waits in the book.' : ' The rest was cancelled.';
+    part === ''
+      ? ''
+      : status === 'resting'
+        ? '  The remainder is resting in the book.'
+        : ' The rest was cancelled.';
   return action === 'buy'
     ? `Bought ${count} for ${formatMoney(-balanceChange)}, fee included.${rest}`
     : `Sold ${count} for ${formatMoney(balanceChange)} after the fee.${rest}`;
@@ -78,14 +82,14 @@ const kinds: Record<LedgerKind, string> = {
 
 const timesInForce: Record<TimeInForce, string> = {
   immediate_or_cancel: 'Immediate or cancel',
-  fill_or_kill: 'All at once or nothing',
-  good_till_cancelled: 'What can be filled, the rest waits',
-  good_till_time: 'What can be filled, the rest waits until a time',
+  fill_or_kill: 'Fill or kill',
+  good_till_cancelled: 'Good till cancelled',
+  good_till_time: 'Good till time',
 };
 
 const causeNames: Record<CancelCause, string> = {
   observation: 'a weather report',
-  stale: 'prices that cannot be trusted',
+  stale: 'unreliable prices',
   gate_closed: 'a closed gate',
 };
 
@@ -99,7 +103,7 @@ export const toOrderPage = (
   mayChange,
   order: {
     ...toOrderView(order, snapshot),
-    timeInForce: `${timesInForce[order.timeInForce]}${order.postOnly ? ', only waiting' : ''}`,
+    timeInForce: `${timesInForce[order.timeInForce]}${order.postOnly ? ', post only' : ''}`,
     isPending: order.status === 'pending',
     isResting: order.status === 'resting',
     remaining: subtractCounts(order.contracts, order.filledContracts),
@@ -144,13 +148,12 @@ function whyOf(
   valueOfYes: Micros | null,
   { label, source }: MarketName,
 ): string {
-  if (state === 'void')
-    return 'The venue has declared the market void: it gives back what the contracts cost.';
+  if (state === 'void') return 'The venue voided the market and refunds the cost of the contracts.';
   if (valueOfYes !== null && isFairPrice(valueOfYes))
-    return `${state === 'finalized' ? 'Settled' : 'To be settled'} at a last fair price of ${formatPrice(valueOfYes)}: YES of ${label} pays that, NO the rest of the dollar.`;
+    return `${state === 'finalized' ? 'Settled' : 'To be settled'} at the last fair price of ${formatPrice(valueOfYes)}: YES of ${label} pays that, and NO pays the rest of the dollar.`;
   const reported =
     temperature === null
-      ? 'No temperature is reported'
+      ? 'No temperature was reported'
       : `${reporters[source ?? 'null']} says ${temperature}°F`;
   if (valueOfYes === null) return `${reported}; the payout of ${label} is not known yet.`;
   return `${reported}: YES of ${label} pays ${formatMoney(valueOfYes)}.`;

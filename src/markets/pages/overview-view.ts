@@ -179,11 +179,10 @@ export function toBest(snapshot: Snapshot, report: SignalReport, now: Date) {
 /** Why there are no signals at all, if one reason applies to all events. */
 function noneBecause(snapshot: Snapshot, now: Date): string {
   if (ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS)
-    return 'None: the prices have expired. Signals return with the next prices.';
-  if (snapshot.events.length === 0)
-    return 'None: the venue lists no market that there could be a forecast for.';
-  if (snapshot.forecasts.size === 0) return 'None: there is no forecast yet.';
+    return 'No signals: the prices have expired. Signals return with the next prices.';
+  if (snapshot.events.length === 0) return 'No signals: the venue lists no markets that Gauge can forecast.';
+  if (snapshot.forecasts.size === 0) return 'No signals: there is no forecast yet.';
   const { gates } = snapshot.gates;
   if (!gates.some(({ isOpen }) => isOpen)) return signalsOff(gates.length);
-  return 'None at these prices: after fees, no purchase is worth its cost by the forecasts.';
+  return 'No signals: at these prices and after fees, no purchase is worth its cost.';
 }

@@ -35,19 +35,19 @@ function toFreshness({ snapshot, sources, now }: Marks, isHolding: boolean) {
   if (!snapshot) {
     const failing = sources.find(({ part, state }) => part === 'markets' && state !== 'waiting');
     const why = failing
-      ? `The source of market data (${failing.name}) does not answer.`
-      : 'The market data is on its way.';
+      ? `The market data source (${failing.name}) is not responding.`
+      : 'Market data is loading.';
     return {
       asOf: null,
-      warning: isHolding ? `${why} Until it arrives, what the positions are worth is not known.` : undefined,
+      warning: isHolding ? `${why} Positions cannot be valued until it arrives.` : undefined,
     };
   }
   const ageMs = ageOf(snapshot, now.getTime());
   if (ageMs <= TIME_TO_LIVE_MS || !isHolding) return { asOf: snapshot.asOf, warning: undefined };
-  const trading = ageMs > MAX_TRADING_AGE_MS ? ' Nothing can be traded until there is newer data.' : '';
+  const trading = ageMs > MAX_TRADING_AGE_MS ? '  Trading resumes with newer data.' : '';
   return {
     asOf: snapshot.asOf,
-    warning: `Values are from market data of ${formatAgo(snapshot.asOf, now)}.${trading}`,
+    warning: `Values use market data from ${formatAgo(snapshot.asOf, now)}.${trading}`,
   };
 }
 
@@ -72,7 +72,7 @@ function toPositionView(position: ValuedPosition, canSell: boolean) {
 function noteOf({ mark, contracts, settlement }: ValuedPosition): string | undefined {
   const { valuation, unsellableContracts } = mark;
   const value = settlement?.value ?? null;
-  if (valuation === 'expected' && value !== null && isFairPrice(value)) return 'a last fair price, not final';
+  if (valuation === 'expected' && value !== null && isFairPrice(value)) return 'last fair price, not final';
   if (valuation !== 'book') return notes[valuation];
   if (unsellableContracts === 0) return undefined;
   return unsellableContracts === contracts
@@ -99,10 +99,10 @@ function toEventView(
   const isRange = outcomes.length === 2 && outcomes.every(({ ticker }) => ticker === null);
   const nameOf = (ticker: string | null, i: number) =>
     isRange
-      ? ['At the worst', 'At the best'][i]!
+      ? ['Worst case', 'Best case'][i]!
       : ticker === null
         ? isHour
-          ? 'Below all of them'
+          ? 'Below every threshold'
           : 'Any other bracket'
         : nameMarket(ticker, snapshot?.markets.get(ticker)).label;
   return {

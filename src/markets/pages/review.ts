@@ -79,13 +79,13 @@ function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quot
   const ahead = shownAt(whole, bidOf(order));
   const queue = ahead === 0 ? 'first at its price' : `behind ${ahead} at the same price`;
   const now = filledContracts === 0 ? 'Nothing fills now' : `${filledContracts} fill now`;
-  return { tone: 'warn', text: `${now}: ${rest} wait in the book, ${queue}. They may never fill.` };
+  return { tone: 'warn', text: `${now}: ${rest} rest in the book, ${queue}. They may never fill.` };
 }
 
 /** A resting purchase reserves its cost. */
 const reserveOf = ({ order, feeRule }: ReviewInput): Review['facts'] =>
   order.rest && order.action === 'buy'
-    ? [{ label: 'Reserved', money: worstCost(feeRule, order), note: 'at most, while it waits' }]
+    ? [{ label: 'Reserved', money: worstCost(feeRule, order), note: 'at most, while it rests' }]
     : [];
 
 function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Review['outcome'] {
@@ -104,13 +104,13 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Revie
   if (!best)
     return {
       tone: 'bad',
-      text: `Nothing fills: there are no ${action === 'buy' ? 'asks' : 'bids'} for ${name} at present.`,
+      text: `Nothing fills: there are no ${action === 'buy' ? 'asks' : 'bids'} for ${name} at the moment.`,
     };
   const isBeyond = action === 'buy' ? best.price > order.limitPrice : best.price < order.limitPrice;
   if (!isBeyond && timeInForce === 'fill_or_kill')
     return {
       tone: 'bad',
-      text: `Nothing fills: fewer than ${contracts} are offered within your limit, and you ask for all or nothing.`,
+      text: `Nothing fills: fewer than ${contracts} are offered within your limit, and the order is fill or kill.`,
     };
   return {
     tone: 'bad',
@@ -131,7 +131,7 @@ function costs({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Revie
           {
             label: 'Pairs closed',
             change: valueOf(DOLLAR, closed),
-            note: `${closed} YES and NO together pay a dollar each, at once`,
+            note: `${closed} pairs of YES and NO pay $1 each at once`,
           },
           { label: 'Realised', change: realised, note: 'before fees' },
         ]
@@ -146,7 +146,7 @@ function costs({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Revie
         ]
       : []),
     { label: 'Maximum payout', money: quote.maximumPayout },
-    { label: 'Cash afterwards', money: cash + cashChange, note: `${formatMoney(cash)} now` },
+    { label: 'Cash after', money: cash + cashChange, note: `${formatMoney(cash)} now` },
   ];
 }
 
@@ -167,14 +167,14 @@ function proceeds({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Re
           {
             label: 'At least',
             money: least,
-            note: 'if the book moves before the order arrives, for as many',
+            note: 'for the same number, if the book moves before the order arrives',
           },
         ]
       : []),
     { label: 'Realised', change: realised, note: 'against the average cost, before fees' },
     { label: 'After the fee', change: realised - quote.fees },
-    { label: 'Left', contracts: left },
-    { label: 'Cash afterwards', money: cash + cashChange, note: `${formatMoney(cash)} now` },
+    { label: 'Remaining', contracts: left },
+    { label: 'Cash after', money: cash + cashChange, note: `${formatMoney(cash)} now` },
   ];
 }
 

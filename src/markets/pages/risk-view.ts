@@ -15,21 +15,25 @@ const guides: { name: keyof RiskLimits; label: string; note: string }[] = [
   {
     name: 'maxDailyLoss',
     label: 'Daily loss',
-    note: 'Since midnight UTC: realised, fees, and what positions have lost at the prices they can be sold for now. Once it is reached, only orders that reduce positions are accepted.',
+    note: 'Since midnight UTC: realised losses, fees, and unrealised losses at the prices that positions can be sold for now. At the limit, only orders that reduce positions are accepted.',
   },
   {
     name: 'maxEventLoss',
     label: 'Worst case per event',
-    note: 'What one day at one station, or one hour, may lose at its worst. Its markets are netted.',
+    note: 'The most that one day at one station, or one hour, may lose. Its markets are netted.',
   },
   {
     name: 'maxPositionContracts',
     label: 'Contracts per market',
-    note: 'Held after the order, on either side.',
+    note: 'Position after the order, on either side.',
   },
-  { name: 'maxOrderContracts', label: 'Contracts per order', note: 'Purchases and sales alike.' },
-  { name: 'maxOrderCost', label: 'Cost per purchase', note: 'At its limit price, with the fee.' },
-  { name: 'maxOpenOrders', label: 'Open orders', note: 'In the book, or sent and not answered yet.' },
+  { name: 'maxOrderContracts', label: 'Contracts per order', note: 'Applies to buying and selling.' },
+  { name: 'maxOrderCost', label: 'Cost per purchase', note: 'At the limit price, including the fee.' },
+  {
+    name: 'maxOpenOrders',
+    label: 'Open orders',
+    note: 'Resting in the book, or waiting for the venue’s response.',
+  },
   {
     name: 'priceCollar',
     label: 'Price collar',
@@ -85,19 +89,19 @@ function textOf(name: keyof RiskLimits, used: Micros | number): string {
 }
 
 function aboutOf(name: keyof RiskLimits, use: LimitUse, snapshot: Snapshot | undefined): string | undefined {
-  if (name === 'maxOrderContracts' && use.largestOrder > 0) return 'The largest order of today.';
+  if (name === 'maxOrderContracts' && use.largestOrder > 0) return 'Largest order today.';
   if (name === 'maxOrderCost' && use.dearestOrder > 0n)
-    return 'The most expensive purchase of today, before its fee.';
+    return 'Most expensive purchase today, before the fee.';
   if (name === 'maxPositionContracts' && use.largestPosition) {
     const { ticker, side } = use.largestPosition;
     const { day, label } = findMarketView(ticker, snapshot);
-    return `The largest position: ${side.toUpperCase()} of ${day}, ${label}.`;
+    return `Largest position:  ${side.toUpperCase()} of ${day}, ${label}.`;
   }
   if (name === 'maxEventLoss' && use.worstEvent && use.worstEvent.loss > 0n) {
     const { eventTicker } = use.worstEvent;
     const listed = snapshot?.data.markets.find((market) => market.eventTicker === eventTicker);
     const { day } = toMarketView(nameMarket(listed?.ticker ?? `${eventTicker}-T0`, listed));
-    return `The worst: ${day}.`;
+    return `Worst event: ${day}.`;
   }
   return undefined;
 }
@@ -108,7 +112,7 @@ function unusedText(
   snapshot: Snapshot | undefined,
 ): string {
   if (name === 'priceCollar') return 'Applies to every order.';
-  if (use) return snapshot ? 'Cannot be computed at the moment.' : 'Not known before the first market data.';
+  if (use) return snapshot ? 'Cannot be computed at the moment.' : 'Unknown until market data arrives.';
   return 'Nothing yet.';
 }
 
@@ -134,20 +138,20 @@ export const switchActions: Record<
     tone: 'danger',
     done: 'Trading is halted. It takes effect on the next order.',
     consequences: [
-      'Every order is refused from the next one on, paper and live, of every API key and of every person.',
-      'Sales are refused as well: positions stay open until they settle or trading is opened again.',
-      'Orders that wait in the book are cancelled. Fills are not reversed.',
+      'From the next order on, every order is refused, paper and live, from every API key and person.',
+      'Sales are refused too. Positions stay open until they settle or trading reopens.',
+      'Resting orders are cancelled. Fills are not reversed.',
     ],
   },
   reduce_only: {
     button: 'Reduce only',
     title: 'Allow only orders that reduce positions?',
     tone: undefined,
-    done: 'Only orders that reduce positions are accepted now. It takes effect on the next order.',
+    done: 'Only orders that reduce positions are accepted, from the next order on.',
     consequences: [
-      'From the next order on, sales of what is held pass, and purchases of the other side that close pairs.',
-      'Every other order is refused, paper and live, of every API key and of every person.',
-      'Orders that wait in the book are cancelled, except those that reduce positions. Fills are not reversed.',
+      'From the next order on, you can sell what you hold and buy the other side to close pairs.',
+      'Every other order is refused, paper and live, from every API key and person.',
+      'Resting orders are cancelled, except those that reduce positions. Fills are not reversed.',
     ],
   },
   open: {
@@ -156,8 +160,8 @@ export const switchActions: Record<
     tone: 'primary',
     done: 'Your Organization’s switch is set to Trading. It takes effect on the next order.',
     consequences: [
-      'From the next order on, orders pass again within the limits.',
-      'What the operator has closed stays closed.',
+      'From the next order on, orders within the limits are accepted again.',
+      'Switches that the operator has closed stay closed.',
     ],
   },
 };

@@ -41,10 +41,10 @@ export const filterOptions = (kind: TemperatureKind) => ({
 function describeErrorRates({ errorRates }: ScoresAnswer['gateRule']): string[] {
   const { gates, boundary, equal, costs, better, betterBy, betterAfterDays, small, smallBy } = errorRates;
   return [
-    `If no day’s expected advantage over the prices that could be paid is above zero: at most ${boundary} of ${gates} gates open within a year, on average.`,
-    `With models that are only as good as mid prices and pay ${costs} a day in spread and fees: at most ${equal} of ${gates} within a year, on average. Without these costs, more would open.`,
-    `With models that are better than mid prices by ${betterBy} in log score and pay the same costs: at least ${better} of ${gates} within a year, and half of these within ${betterAfterDays} days.`,
-    `With models that are ahead of the prices that could be paid by ${smallBy} a day: at least ${small} of ${gates} within two years.`,
+    `If models never have an expected advantage over the available prices: on average, at most ${boundary} of ${gates} gates open within a year.`,
+    `If models are only as good as mid prices and pay ${costs} a day in spread and fees: on average, at most ${equal} of ${gates} within a year. Without these costs, more would open.`,
+    `If models beat mid prices by ${betterBy} in log score and pay the same costs: at least ${better} of ${gates} within a year, half of these within ${betterAfterDays} days.`,
+    `If models are ahead of the available prices by ${smallBy} a day: at least ${small} of ${gates} within two years.`,
   ];
 }
 
@@ -62,11 +62,11 @@ function describeFirstScores({
     kind === 'hourly' ? ['each hour', 'its hour'] : ['the end of each climate day', 'the end of its day'];
   return [
     waiting === 0
-      ? `Forecasts and prices are recorded ${hours} hours before ${each}; none has been so far.`
+      ? `Forecasts and prices are recorded ${hours} hours before ${each}. None have been recorded yet.`
       : `${formatCount(waiting, 'forecast')} ${waiting === 1 ? `has been recorded and waits for ${its}` : `have been recorded and wait for ${kind === 'hourly' ? 'their hour' : 'the end of their day'}`}.`,
     kind === 'hourly'
-      ? `An hour’s scores come with the venue’s index. A gate can open once ${gateRule.minimumDays} days of its area and lead have settled; until then signals are withheld.`
-      : `A day’s scores come with its climate report, in the morning after it. A gate can open once ${gateRule.minimumDays} days of its station and lead have settled; until then signals are withheld.`,
+      ? `Scores for an hour arrive with the venue’s index. A gate can open once ${gateRule.minimumDays} days of its area and lead have settled; until then signals are withheld.`
+      : `Scores for a day arrive with its climate report, the next morning. A gate can open once ${gateRule.minimumDays} days of its station and lead have settled; until then signals are withheld.`,
   ];
 }
 
@@ -133,7 +133,7 @@ function toGates({ stations }: ScoresAnswer) {
           formatCount(gate.n, 'day') + (gate.dropped > 0 ? `, ${formatDecimal(gate.dropped)} dropped` : ''),
         difference: gate.difference && formatSigned(gate.difference.mean, 2),
         evidence:
-          gate.difference && `evidence ${formatOdds(gate.evidence)}, needs ${formatOdds(gate.needed)}`,
+          gate.difference && `evidence ${formatOdds(gate.evidence)} of ${formatOdds(gate.needed)} needed`,
         reason: gate.reason,
       })),
     })),
@@ -185,9 +185,9 @@ const toModels = ({ forecastSource, models }: ScoresAnswer) =>
 function toCounts({ n, waiting, withoutMarket, since, crps }: ScoreSummary): string {
   return [
     `${formatCount(n, 'calibrated forecast')} compared with the market${since === null ? '' : ` since ${formatDate(since)}`}`,
-    ...(crps && crps.n !== n ? [`CRPS over the ${formatDecimal(crps.n)} that all four have one for`] : []),
-    ...(waiting > 0 ? [`${formatDecimal(waiting)} wait for their day to settle`] : []),
-    ...(withoutMarket > 0 ? [`${formatDecimal(withoutMarket)} left out because there was no price`] : []),
+    ...(crps && crps.n !== n ? [`CRPS over the ${formatDecimal(crps.n)} that have all four`] : []),
+    ...(waiting > 0 ? [`${formatDecimal(waiting)} waiting for settlement`] : []),
+    ...(withoutMarket > 0 ? [`${formatDecimal(withoutMarket)} left out for lack of a price`] : []),
   ].join('; ');
 }
 
@@ -196,7 +196,7 @@ function describeUncalibrated({ n, model, market }: ScoreSummary): string {
     model && market
       ? `: log score ${formatFixed(model.logScore, 3)} against the market’s ${formatFixed(market.logScore, 3)}`
       : '';
-  return `${formatCount(n, 'forecast')} from before the model could be calibrated ${n === 1 ? 'is' : 'are'} not among these${scores}.`;
+  return `${formatCount(n, 'forecast')} made before the model could be calibrated ${n === 1 ? 'is' : 'are'} left out${scores}.`;
 }
 
 /** Days of a city with the probability given to the outcome at each lead, newest first like the records. */

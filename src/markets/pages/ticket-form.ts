@@ -104,13 +104,12 @@ export function readTicket(
   }
   const order = { ...words, contracts: Number(contracts), limitPrice: price };
   const isTimed = order.timeInForce === 'good_till_time';
-  refuseIgnored(fields, 'expiresAt', isTimed, 'choose to wait until a time');
+  refuseIgnored(fields, 'expiresAt', isTimed, 'choose good till time');
   if (!mayRest(order.timeInForce)) {
-    if (postOnly === 'yes') throw fieldError('postOnly', 'is for an order whose rest stays in the book');
+    if (postOnly === 'yes') throw fieldError('postOnly', 'is only for orders that rest in the book');
     return order;
   }
-  if (isTimed && expiresAt === '')
-    throw fieldError('expiresAt', 'is required for an order that waits until a time');
+  if (isTimed && expiresAt === '') throw fieldError('expiresAt', 'is required for good till time');
   const rest = {
     expiresAt: isTimed ? new Date(`${expiresAt}Z`) : null,
     postOnly: postOnly === 'yes',

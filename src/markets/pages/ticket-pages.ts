@@ -183,7 +183,7 @@ async function readFacts(
 /** @throws AppError not_found */
 function findMarket({ markets }: Snapshot, req: Request): ListedMarket {
   const market = markets.get(String(req.params.ticker));
-  if (!market) throw new AppError('not_found', 'There is no such market, or it is no longer offered.');
+  if (!market) throw new AppError('not_found', 'There is no such market, or it is no longer listed.');
   return market;
 }
 
@@ -192,6 +192,6 @@ function renewed(form: FormState): FormState {
   const { id, ...errors } = form.errors;
   if (id === undefined) return form;
   const problem =
-    'This form was open for too long and has been renewed. Nothing was ordered: check the fresh quote and place it again.';
+    'This form expired and was renewed. No order was placed. Check the new quote and place the order again.';
   return { ...form, errors, problem };
 }

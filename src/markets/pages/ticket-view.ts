@@ -101,7 +101,7 @@ function toSubject(market: ListedMarket) {
   return {
     heading: nameOf(market),
     about: `${[kindNames[market.kind], city, date && formatClimateDay(date)].filter(Boolean).join(', ')}.`,
-    unplaced: `There is neither forecast nor signal: ${problem}. The venue decides how it settles.`,
+    unplaced: `No forecast or signal: ${problem}. The venue decides how it settles.`,
     back: { href: overviewAddress('others'), text: 'All other markets' },
   };
 }
@@ -169,49 +169,48 @@ function blockedBecause({
   market,
   now,
 }: TicketInput): string | null {
-  if (market.status !== 'active' || now >= market.closeTime)
-    return 'This market is not open, so there is nothing to order here.';
+  if (market.status !== 'active' || now >= market.closeTime) return 'This market is not open for orders.';
   if (market.untradable !== undefined) return `This market takes no orders: ${market.untradable}.`;
   if (freshness.closedBecause !== null) return freshness.closedBecause;
   if (tradingSwitch.state === 'halt')
     return 'Trading is halted: every order is refused until it is opened again.';
   if (!mayOrder)
-    return `You are ${role} of this Organization. You can view every quote; orders are placed by its owners and admins.`;
+    return `Your role is ${role}. You can view quotes, but only owners and admins can place orders.`;
   return null;
 }
 
 const problems: Partial<Record<ErrorCode, [title: string, advice: string]>> = {
   price_moved: [
     'The price has moved',
-    'The quote is fresh: check it, adjust the limit if you still want the trade, and place it again.',
+    'Check the new quote, adjust your limit if needed, and place the order again.',
   ],
   risk_limit: [
     'A limit stops this order',
-    'Order less, or ask the operator of this service to change the limit.',
+    'Reduce the order, or ask the operator of this service to change the limit.',
   ],
   entitlement_read_only: [
     'Your Organization may not open positions',
-    'Sell what is held, or ask the operator of this service to let your Organization trade.',
+    'Sell what you hold, or ask the operator of this service to let your Organization trade.',
   ],
   insufficient_funds: [
     'The cash does not cover this order',
     'Buy fewer contracts, lower the limit, or sell something first.',
   ],
-  insufficient_position: ['You do not hold that many', 'Sell no more than you hold.'],
-  market_closed: ['This market takes no orders now', 'See the other markets of the day.'],
+  insufficient_position: ['You do not hold that many contracts', 'Sell no more than you hold.'],
+  market_closed: ['This market is not taking orders', 'See the other markets of the day.'],
   market_data_stale: [
     'The prices are too old to trade on',
-    'Wait for the next ones: this page updates by itself.',
+    'Wait for new prices. This page updates automatically.',
   ],
   market_data_unavailable: [
     'There are no prices yet',
-    'Wait for the first ones: this page updates by itself.',
+    'Wait for the first prices. This page updates automatically.',
   ],
   idempotency_conflict: [
     'This form was already used for another order',
-    'Nothing was ordered now. Check the quote again and place it if you want it.',
+    'No order was placed. Check the quote and place the order again if you want it.',
   ],
-  live_trading_disabled: ['Live trading is not available here', 'Orders of this page are paper orders.'],
+  live_trading_disabled: ['Live trading is not available here', 'Orders on this page are paper orders.'],
 };
 
 function problemOf({

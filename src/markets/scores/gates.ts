@@ -55,10 +55,10 @@ export const gateErrorRates = Object.freeze({
 });
 
 export const gateRuleText =
-  `A gate opens on evidence that the forecast is ahead of the prices that could be paid, spread and fees included. The evidence is what one dollar has become that was bet on each day's difference in log score (an e-process). ` +
-  `The promise is about each day's expected advantage over those prices, given all that is known before the day: where it is never above zero, the evidence is 1 or less on average at any time. ` +
-  `All gates are decided together (closed e-BH), so that at any one time at most ${gateRule.falseShare * 100}% of the open gates are expected to be without such an advantage; each needs evidence of at least ${MIN_EVIDENCE} to 1. ` +
-  `It is no promise about models that are equally good on average: one of them can be expected to be ahead on days that are recognizable beforehand, and without spread and fees its gate can open. ` +
+  `A gate opens on evidence that the forecast is ahead of the prices that could be paid, including spread and fees. The evidence is the value of one dollar that was bet on each day's difference in log score (an e-process). ` +
+  `The guarantee is about each day's expected advantage over those prices, given everything known before the day: if it is never above zero, the evidence averages at most 1 at any time. ` +
+  `All gates are decided together (closed e-BH), so that at any time at most ${gateRule.falseShare * 100}% of the open gates are expected to lack such an advantage; each needs evidence of at least ${MIN_EVIDENCE} to 1. ` +
+  `It guarantees nothing about models that are only equally good on average: such a model can have an expected advantage on days that are recognisable beforehand, and without spread and fees its gate can open. ` +
   `At least ${gateRule.minimumDays} days must have settled, and a forecast that has been behind over the last ${gateRule.windowDays} closes its gate. While a gate is closed, its signals are withheld.`;
 
 export const judgedSince = (at: Date): string => dateOf(at.getTime() - gateRule.windowDays * DAY_MS);

@@ -113,24 +113,23 @@ function describeProgress({ distribution: { atLeast, atMost = null }, running }:
   return `; ${reached}${running ? `, and it stays there with ${percent(running.stays)}${describeDays(running)}` : ''}`;
 }
 
-const describeDays = ({ fit }: RunningDay): string =>
-  fit ? ` by ${fit.n} days that had come to the same hour` : '';
+const describeDays = ({ fit }: RunningDay): string => (fit ? `, from ${fit.n} days at the same hour` : '');
 
 function describeCorrection({ fit, seasonalFit, meanF, deviationF }: DayForecast): string {
-  if (fit === null) return 'corrected by nothing';
+  if (fit === null) return 'not corrected';
   const whose = fit.stationId === null ? ' of all stations' : '';
   return `corrected by ${fit.n} ${fit.kind === 'hourly' ? 'hours' : 'days'}${whose}${describeSeasons(seasonalFit)} to ${spread(meanF, deviationF)}`;
 }
 
 const describeSeasons = (fit: DayForecast['seasonalFit']): string =>
-  fit ? `, and half by ${fit.n} days of this one with its seasons,` : '';
+  fit ? `, and for half of the weight ${fit.n} days of this station with its seasons,` : '';
 
 function describePrice({ side, price, depth, probability, breakEven, isHedge }: Purchase): string {
   const edge = probability - breakEven;
   const asked = `${side.toUpperCase()} is asked at ${formatPrice(price)} (${depth} contracts); with the exact fee`;
   return isHedge
-    ? `${asked} it costs ${points(edge)} more than it is worth by itself; it pays where the others lose.`
-    : `${asked} it is worth buying from ${percent(breakEven)} on: an edge of ${points(edge)}.`;
+    ? `${asked} it costs ${points(edge)} more than it is worth on its own; it pays when the others lose.`
+    : `${asked} it is worth buying above ${percent(breakEven)}: an edge of ${points(edge)}.`;
 }
 
 function describeSize(purchase: Purchase, limitedBy: Signal['limitedBy'], parts: SignalParts): string {
@@ -138,7 +137,7 @@ function describeSize(purchase: Purchase, limitedBy: Signal['limitedBy'], parts:
   const { sizes, money, one } = parts;
   const isHeld = one.event.markets.some(({ ticker }) => money.holdings.has(ticker));
   const held = isHeld ? ', given what is held of it,' : '';
-  const limit = limitedBy === null ? '' : `, held down by ${limitNames[limitedBy]}`;
+  const limit = limitedBy === null ? '' : `, limited by ${limitNames[limitedBy]}`;
   return (
     `The best joint purchase of the event's brackets${held} puts ${percent(fullKelly)} of the bankroll here, of which a quarter ` +
     `is used${limit}: ${contracts} contracts up to ${formatPrice(limitPrice)} for ${dollars(stake)}. At worst the event's purchases ` +

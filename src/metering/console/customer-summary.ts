@@ -25,7 +25,7 @@ export const customerSummary: CustomerSummary = {
   label: 'Used (live)',
   view: 'metering/console/use',
   columnHint: 'this month’s live usage (UTC)',
-  flagHint: '80% or more of a cap used',
+  flagHint: 'at least 80% of a cap used',
   signals: [
     { id: 'near', label: 'Near or over a cap', condition: (nowMs) => usesAbove(nowMs, sql.raw('0.8')) },
     { id: 'over', label: 'Over a cap', condition: (nowMs) => usesAbove(nowMs, sql.raw('1')) },

@@ -183,7 +183,7 @@ function parseLimits(list: string): UsageLimit[] {
       if (!isRead || !found.success)
         throw fieldError(
           'limits',
-          `entry ${i + 1} must be like “1000 PT5H block”: a quantity; calendar_month, calendar_week, calendar_day or a duration from PT1M to P31D; block or warn`,
+          `entry ${i + 1} must be like “1000 PT5H block”: a quantity, then calendar_month, calendar_week, calendar_day or a duration from PT1M to P31D, then block or warn`,
         );
       return { ...found.data[0]!, quantity: toPlainDecimal(quantity, 0) };
     });

@@ -36,9 +36,9 @@ const productSchema = z.strictObject({
 const newSchema = productSchema.extend({ slug: slugSchema });
 
 const notices = {
-  created: 'The product was created. Grant customers entitlements to it.',
+  created: 'Product created. Grant entitlements to it next.',
   saved: 'Saved. It takes effect on the next request.',
-  archived: 'Archived. No entitlement to it is in effect, from the next request on.',
+  archived: 'Archived. Its entitlements no longer apply from the next request on.',
   restored: 'Restored. Everything is as it was.',
 };
 

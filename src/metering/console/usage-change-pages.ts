@@ -53,10 +53,10 @@ const backfillSchema = z
 
 const notices = {
   corrected: 'The event is corrected.',
-  opened: 'The backfill is open: stage its events.',
-  apply: 'It is being applied, in the background.',
-  revert: 'It is being reverted, in the background.',
-  discard: 'It is being discarded, in the background.',
+  opened: 'Backfill opened. Now stage its events.',
+  apply: 'The backfill is being applied in the background.',
+  revert: 'The backfill is being reverted in the background.',
+  discard: 'The backfill is being discarded in the background.',
 };
 
 const given = (fields: FormFields, names: string[]) =>

@@ -27,7 +27,7 @@ const USAGE = `${CONSOLE}/usage`;
 
 const day = z.iso
   .date('must be a date like 2026-01-31')
-  .refine((date) => date >= '1970', 'must be of the years 1970 to 9999');
+  .refine((date) => date >= '1970', 'must be between the years 1970 and 9999');
 
 const querySchema = z.object({
   from: day,
@@ -92,8 +92,9 @@ async function findFilters(
 ) {
   const customer =
     organization === undefined ? undefined : await findOrganization(orm, { slug: organization });
-  if (organization !== undefined && !customer) throw fieldError('organization', 'is of no customer');
+  if (organization !== undefined && !customer)
+    throw fieldError('organization', 'does not belong to a customer');
   const found = product === undefined ? undefined : await findProduct(orm, product);
-  if (product !== undefined && !found) throw fieldError('product', 'is of no product');
+  if (product !== undefined && !found) throw fieldError('product', 'does not belong to a product');
   return { orgId: customer?.id, productId: found?.id };
 }

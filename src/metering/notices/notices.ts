@@ -171,7 +171,7 @@ function mailKeyNotice(
       text: (origin) => [
         `API keys of ${organization} expiring soon:`,
         lines.join('\n'),
-        `Calls with an expired key fail. Rotate the keys before they expire: ${origin}/dashboard/api-keys`,
+        `Calls with these keys fail after that. Replace them in time:  ${origin}/dashboard/api-keys`,
       ],
       at,
     });
@@ -200,7 +200,7 @@ async function mailManagers(
     .limit(MAX_RECIPIENTS);
   const text = (origin: string) => [
     ...mail.text(origin),
-    `You receive this as an owner or admin. Turn it off at ${origin}/dashboard/account`,
+    `You receive this e-mail as an owner or admin. Turn it off at ${origin}/dashboard/account`,
   ];
   for (const { email } of recipients) await queueMail(tx, config.mail, { ...mail, to: email, text });
 }

@@ -53,7 +53,7 @@ export async function requireProduct(
 ): Promise<UsageProduct> {
   const products = slug === undefined ? await readProducts(deps, orgId, mode) : [];
   const product = await chooseProduct(deps.orm, orgId, products, slug);
-  if (!product) throw new AppError('not_found', 'Your Organization has no product yet.');
+  if (!product) throw new AppError('not_found', 'Your Organization has no products yet.');
   return product;
 }
 

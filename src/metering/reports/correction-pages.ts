@@ -112,5 +112,5 @@ export const toFieldError =
     if (!(error instanceof AppError)) throw error;
     if (error.code === 'event_not_found') throw noEvent;
     const [place] = (error.code === 'quantity_out_of_range' && error.errors) || [];
-    throw place ? fieldError('quantity', `is too much. ${place.detail}`) : error;
+    throw place ? fieldError('quantity', `is too large. ${place.detail}`) : error;
   };

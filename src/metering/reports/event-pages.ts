@@ -36,7 +36,7 @@ import {
 import type { UsageProduct } from '../events/page-queries.js';
 import { CORRECTION_PATH, EVENTS_PATH, toArchivedView, USAGE_PATH } from './report-view.js';
 
-const notices = { corrected: 'Corrected. Totals and limits count it from now on.' };
+const notices = { corrected: 'Corrected. Totals and limits now include the correction.' };
 
 /** An event may be dated at most this long after its receipt. */
 const AHEAD_MS = 5 * MINUTE_MS;

@@ -62,11 +62,11 @@ async function declareFirst(
   if (earlier && findDifference(toFields(earlier), toFields(product)))
     throw fieldError(
       'productSlug',
-      "belongs to another product. Enter that product's values, or choose another slug",
+      'is taken by another product. Enter that product exactly as it is, or choose another slug',
     );
   const customer = await findOrganization(tx, { slug: orgSlug });
   if (customer && customer.name !== orgName)
-    throw fieldError('orgSlug', 'belongs to another Organization. Enter its name, or choose another slug');
+    throw fieldError('orgSlug', 'is taken by another Organization. Enter its name, or choose another slug');
   if (!earlier) await putProduct(tx, productSlug, product, source);
   if (!customer) await putOrganization(tx, orgSlug, { name: orgName, marketAccess }, source);
   if (earlier && customer && (await findGrant(tx, customer.id, earlier.id))) return;

@@ -112,7 +112,7 @@ describe('the form for a new key', () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const answer = await create(browser, { id: makeId(), name: 'kept name' });
     expect(answer.status).toBe(400);
-    expect(textOf(answer)).toContain('has been renewed');
+    expect(textOf(answer)).toContain('was renewed');
     expect(fieldOf(answer, 'name')).toEqual(['kept name']);
     expect(await keysOf(organization.id)).toEqual([]);
     expect((await create(browser, { id: fieldOf(answer, 'id')[0]! })).status).toBe(201);
@@ -130,8 +130,8 @@ describe('the form for a new key', () => {
     ['expiry', { expiry: '31' }, 'Must be one of the choices'],
     ['expiresAt', { expiry: 'at' }, 'Must be a date and time'],
     ['expiresAt', { expiry: 'at', expiresAt: '2031-02-30T10:00' }, 'Must be a date and time'],
-    ['expiresAt', { expiry: 'at', expiresAt: '2020-01-01T10:00' }, 'Must be in the future'],
-    ['expiresAt', { expiry: 'never', expiresAt: '2031-01-01T10:00' }, 'another choice is made'],
+    ['expiresAt', { expiry: 'at', expiresAt: '2020-01-01T10:00' }, 'Must lie in the future'],
+    ['expiresAt', { expiry: 'never', expiresAt: '2031-01-01T10:00' }, 'another option is selected'],
   ])('shows the error for %s next to the field: %j', async (field, values, words) => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const form = { id: newId(), name: 'kept', ...values };
@@ -260,7 +260,7 @@ describe('the page with a new secret', () => {
     ] as const)
       await grant(database.db, organization.id, (await createProduct(database.db, { slug })).id, values);
     const without = await create(browser);
-    expect(textOf(without)).toContain('not entitled to any product at the moment');
+    expect(textOf(without)).toContain('has no entitlement yet');
     expect(await shell(copiedOf(without, 'snippet-curl'))).toMatchObject({ apiKey: { name: 'edge proxy' } });
     const slug = `z-${newId()}`;
     await grant(database.db, organization.id, (await createProduct(database.db, { slug })).id);

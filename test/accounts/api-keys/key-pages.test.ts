@@ -143,7 +143,7 @@ describe('the cut-over page', () => {
     const single = await createKey(database.db, organization.id);
     const none = await getPage(browser, `${PATH}/${single.id}/cut-over`);
     expect(none.status).toBe(404);
-    expect(textOf(none)).toContain('replaced no other');
+    expect(textOf(none)).toContain('did not replace another key');
   });
 
   it('draws few bars however long the cut-over takes, and counts every call', async () => {
@@ -167,7 +167,7 @@ describe('the cut-over page', () => {
       .set({ createdAt: new Date(service.clock.now() - 9 * 24 * HOUR) })
       .where(eq(apiKeys.id, next.id));
     const page = await getPage(browser, `${PATH}/${next.id}/cut-over`);
-    expect(textOf(page)).toContain('those of this cut-over are no longer available');
+    expect(textOf(page)).toContain('no longer available for this cut-over');
     expect(linksOf(page)).toContain(`${PATH}/${old.id}`);
   });
 

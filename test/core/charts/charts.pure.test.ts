@@ -63,7 +63,7 @@ describe('the reliability diagram', () => {
       { name: 'model', label: 'Model', bins: model },
       { name: 'market', label: 'Market', bins: [] },
     ])!;
-    expect(chart.summary).toContain('model 1 of 2 groups (125 probabilities), market nothing to count yet');
+    expect(chart.summary).toContain('model 1 of 2 groups (125 probabilities), market no data yet');
     expect(chart.tables[0]!.rows).toEqual([
       ['20–30%', '100', '25.0%', '30.0%', '12.5% to 37.5%'],
       ['70–80%', '25', '75.0%', '50.0%', '62.5% to 87.5%'],
@@ -90,7 +90,7 @@ describe('coverage', () => {
   it('is compared with the range of chance for a calibrated forecast', () => {
     const levels = [{ nominal: 0.5, actual: 0.9 }];
     const chart = toCoverageChart([{ name: 'model', label: 'EMOS', n: 10, levels }])!;
-    expect(chart.summary).toBe('EMOS: the central 50% interval held 90.0% of 10 observations.');
+    expect(chart.summary).toBe('EMOS: the central 50% interval covered 90.0% of 10 observations.');
     expect(chart.tables[0]!.rows).toEqual([['50.0%', '90.0%', '20.0% to 80.0%']]);
     expect(chart.sides[0]!.points[0]).toMatchObject({ x: '50%', y: '32' });
   });
@@ -115,8 +115,8 @@ describe('the PIT histogram', () => {
     low: [0.4, 0.3, 0.15, 0.1, 0.05],
   };
   it.each([
-    ['bowl', 'too sure of itself'],
-    ['hill', 'not sure enough'],
+    ['bowl', 'overconfident'],
+    ['hill', 'underconfident'],
     ['high', 'higher than forecast'],
     ['low', 'lower than forecast'],
   ] as const)('interprets the shape %s as %s', (shape, words) => {
@@ -130,7 +130,7 @@ describe('the PIT histogram', () => {
     expect(toPitChart({ n: 40, shares: shares.bowl, pFlat: 0.31 })!.summary).toContain(
       'Chance alone explains the unevenness (p\u00a0=\u00a00.31)',
     );
-    expect(toPitChart({ n: 3, shares: shares.bowl, pFlat: null })!.summary).toContain('too few to say');
+    expect(toPitChart({ n: 3, shares: shares.bowl, pFlat: null })!.summary).toContain('too few to tell');
     expect(toPitChart({ n: 0, shares: [0, 0], pFlat: null })).toBeNull();
   });
 
@@ -258,7 +258,7 @@ describe('the forest plot', () => {
     // A line for the group's name, then 22 pixels per lane.
     expect(chart.lanes.map(({ y }) => y)).toEqual(['37', '59']);
     expect(chart.groups).toEqual([{ label: 'New York', y: '18' }]);
-    expect(chart.summary).toContain('on the model’s side in 1, on the other in 0');
+    expect(chart.summary).toContain('favours the model in 1 and the market in 0');
   });
 
   it('cuts off an interval that would squeeze the others', () => {
@@ -280,7 +280,7 @@ describe('the forest plot', () => {
       interval: null,
       note: 'New York, 36 h: too few days to compare (4)',
     });
-    expect(chart.summary).toContain('Nowhere have enough days come out');
+    expect(chart.summary).toContain('Too few days have settled');
     expect(toIntervalChart([])).toBeNull();
   });
 });

@@ -247,7 +247,7 @@ describe('a difference', () => {
     expect(await read()).toMatchObject({ state: 'open', differences: [] });
     const log = (await call('GET', `/organizations/${account.organization.slug}/audit-log`)).body.auditLog;
     expect(log[0]).toMatchObject({ action: 'live_account.accepted', actor: `operator:${email}` });
-    expect((await browser.get('/console/trading', headers)).text).toContain('Nothing differs.');
+    expect((await browser.get('/console/trading', headers)).text).toContain('No differences.');
   });
 
   it('of up to $0.0001 per fill is rounding by the venue and booked as a fee', async () => {

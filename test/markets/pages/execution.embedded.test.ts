@@ -34,7 +34,7 @@ describe('the execution page', () => {
     const { status, main, words } = await see();
     expect(status).toBe(200);
     expect(main).toContain(`<a href="${PAGE}" aria-current="true">Execution</a>`);
-    expect(words).toContain('Nothing to compare on these days Each fill is checked again');
+    expect(words).toContain('Nothing to compare on these days Each fill is checked a minute later');
   });
 
   it('shows fills, those that would have missed, and live orders beside paper', async () => {
@@ -50,7 +50,7 @@ describe('the execution page', () => {
     expect(words).toContain('Live 14 $0.2436');
     expect(words).toContain('Paper 30 $0.5220');
     expect(words).toMatch(/10 at 45¢ 10 at 45¢ The same 47¢/);
-    expect(words).toMatch(/4 at 46¢ 10 at 45¢ 6 contracts fewer live, 1¢ a contract worse 47¢/);
+    expect(words).toMatch(/4 at 46¢ 10 at 45¢ 6 contracts fewer live, 1¢ per contract worse 47¢/);
     expect(words).toMatch(/Nothing 10 at 45¢ 10 contracts fewer live 47¢/);
     expect(words).toContain('40° to 41°');
   });

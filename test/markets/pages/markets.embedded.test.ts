@@ -128,7 +128,7 @@ it('the page of a city shows its current day', async () => {
   }
   expect(text).toMatch(/The 31 members .* expect .*: the raw ensemble, not calibrated/);
   expect(text).toMatch(
-    /Peak [\d.]+% that the day has peaked and its report says \d+°F\. By the forecast from before the day alone\. Nothing has been learned of days at this hour yet/,
+    /Peak [\d.]+% that the day has peaked and its report says \d+°F\. Based only on the forecast from before the day\. Nothing has been learned of days at this hour yet/,
   );
   expect(text).toContain('CLINYC');
 });
@@ -150,10 +150,10 @@ it('a day in progress shows the probability that it has peaked, and the evidence
   try {
     const high = textOf(await getPage(owner.browser, `${PATH}?station=KNYC`));
     expect(high).toMatch(
-      /Peak 88\.3% that the day has peaked and its report says \d+°F\. By what was known at 12:00 local standard time, and how 1,403 days at all stations went on from that hour, Tue 5 May to Thu 2 Jul\./,
+      /Peak 88\.3% that the day has peaked and its report says \d+°F\. Based on what was known at 12:00 local standard time and on how 1,403 days at all stations continued from that hour, Tue 5 May to Thu 2 Jul\./,
     );
     const low = textOf(await getPage(owner.browser, `${PATH}?station=KNYC&kind=daily_minimum`));
-    expect(low).toMatch(/Low 88\.3% that the day has been as cold as it gets and its report says \d+°F\./);
+    expect(low).toMatch(/Low 88\.3% that the day has passed its low and its report says \d+°F\./);
   } finally {
     service.trading.snapshots.replace(current);
   }
@@ -170,13 +170,11 @@ it('every kind has a tab with its number of cities and its own wording', async (
 
   const minimum = await getPage(owner.browser, `${PATH}?station=KMIA&kind=daily_minimum&date=2026-07-15`);
   const words = textOf(minimum);
-  expect(words).toContain('What the lowest temperature of a day will be.');
+  expect(words).toContain('The lowest temperature of a day.');
   expect(words).toContain('Low of Wed 15 Jul');
   expect(words).not.toContain('Expected high');
   expect(words).toContain('the lowest temperature in whole °F');
-  expect(words).toMatch(
-    /The rules in the venue’s own words .* minimum temperature recorded at Miami \(CLIMIA\)/,
-  );
+  expect(words).toMatch(/The venue’s rules .* minimum temperature recorded at Miami \(CLIMIA\)/);
 });
 
 it('an hour is a ladder of thresholds, each with its own probability', async () => {
@@ -195,7 +193,7 @@ it('an hour is a ladder of thresholds, each with its own probability', async () 
     expect(linksOf(page)).toContain(`${PATH}/${ticker}`);
   }
   expect(text).not.toContain('Likeliest');
-  expect(text).toContain('Each threshold pays by itself');
+  expect(text).toContain('Each threshold settles on its own');
   expect(text).toContain('The venue’s own temperature index');
   expect(text).toMatch(/Expected temperature \d+\.\d°F/);
   // The hourly page links to the same city's days, and they link back.
@@ -213,7 +211,7 @@ it('an hour that is not listed says so', async () => {
   );
   expect([missing.status, textOf(missing)]).toEqual([
     404,
-    expect.stringContaining('No markets of 03:00 on Wed 1 Jul'),
+    expect.stringContaining('No markets for 03:00 on Wed 1 Jul'),
   ]);
 });
 
@@ -328,9 +326,9 @@ describe('a market without a place', () => {
     const market = rain();
     const path = `${PATH}/${market.ticker}`;
     const text = textOf(await getPage(browser, `${path}?contracts=2.5`));
-    expect(text).toContain('There is neither forecast nor signal: rain is not forecast here.');
+    expect(text).toContain('No forecast or signal: rain is not forecast here.');
     expect(text).toContain('Buy 2.5 YES at');
-    expect(text).toContain('There is no forecast to compare it with.');
+    expect(text).toContain('There is no forecast to compare with.');
     const placed = await postForm(browser, path, {
       ...form(openMarket(), { contracts: '2.5' }),
       limitPrice: formatDollars(market.yesAsk!).replace(/0+$/, ''),
@@ -473,7 +471,7 @@ it.each([
 it('a day that is no longer listed says so and links to the listed ones', async () => {
   const page = await getPage(owner.browser, `${PATH}?station=KNYC&date=2026-07-01`);
   expect(page.status).toBe(404);
-  expect(textOf(page)).toContain('No markets of Wed 1 Jul');
+  expect(textOf(page)).toContain('No markets for Wed 1 Jul');
   expect(linksOf(page)).toContain(`${PATH}?station=KNYC&date=2026-07-15`);
 });
 
@@ -502,7 +500,7 @@ it('stale prices are labelled, and close the ticket once too old to trade on', a
   service.clock.advance(30_000);
   expect(textOf(await getPage(owner.browser, PATH))).toContain('Closed to orders');
   const closed = textOf(await getPage(owner.browser, ticket));
-  expect(closed).toContain('They are too old to trade on');
+  expect(closed).toContain('too old to trade on');
   expect(closed).not.toContain('Place paper order');
 });
 
@@ -574,7 +572,7 @@ it.each(['member', 'billing'] as const)('%s sees every quote and cannot order', 
   const page = await getPage(browser, `${PATH}/${market.ticker}`);
   expect(page.status).toBe(200);
   expect(textOf(page)).toContain('Maximum payout');
-  expect(textOf(page)).toContain(`You are ${role} of this Organization.`);
+  expect(textOf(page)).toContain(`Your role is ${role}.`);
   expect(textOf(page)).not.toContain('Place paper order');
   expect((await postForm(browser, `${PATH}/${market.ticker}`, form(market))).status).toBe(403);
 });
@@ -634,7 +632,7 @@ it('a form sent twice places one order and redirects to it both times', async ()
   expect(textOf(await getPage(browser, `${order}?done=placed`))).toContain(
     `Bought 2 YES for ${formatMoney(-balanceChange)}, fee included.`,
   );
-  expect(textOf(await getPage(browser, `${order}?done=repeated`))).toContain('Nothing was ordered again.');
+  expect(textOf(await getPage(browser, `${order}?done=repeated`))).toContain('It was not placed again.');
 });
 
 it('a resting order can be placed, decreased and cancelled without scripts', async () => {
@@ -644,13 +642,13 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   const waits = { limitPrice: '0.01', timeInForce: 'good_till_cancelled', postOnly: 'yes', contracts: '8' };
   const query = new URLSearchParams({ side: 'yes', action: 'buy', ...waits });
   const reviewed = await getPage(browser, `${path}?${query.toString()}`);
-  expect(textOf(reviewed)).toMatch(/Nothing fills now: 8 wait in the book/);
+  expect(textOf(reviewed)).toMatch(/Nothing fills now: 8 rest in the book/);
   expect(fieldOf(reviewed, 'postOnly').at(-1)).toBe('yes');
   const placed = await postForm(browser, path, form(market, waits));
   expect(placed.status).toBe(303);
   const [order] = placed.headers.get('location')!.split('?');
   expect(textOf(await getPage(browser, `${order!}?done=placed`))).toContain(
-    'Order placed. It waits in the book.',
+    'Order placed. It is resting in the book.',
   );
   expect(textOf(await getPage(browser, '/dashboard/portfolio'))).toContain('Open orders');
 
@@ -687,23 +685,19 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
 });
 
 it.each([
-  [
-    'expiresAt',
-    { timeInForce: 'good_till_time' },
-    /Expires at: Is required for an order that waits until a time/,
-  ],
+  ['expiresAt', { timeInForce: 'good_till_time' }, /Expires at: Required for good till time/],
   ['expiresAt', { timeInForce: 'good_till_time', expiresAt: 'soon' }, /Expires at: Must be a time/],
   ...['immediate_or_cancel', 'fill_or_kill', 'good_till_cancelled'].map(
     (timeInForce): [string, Record<string, string>, RegExp] => [
       'expiresAt',
       { timeInForce, expiresAt: '2130-01-01T12:00' },
-      /Expires at: Is filled in, but another choice is made/,
+      /Expires at: Filled in, but another option is selected/,
     ],
   ),
   ...['immediate_or_cancel', 'fill_or_kill'].map((timeInForce): [string, Record<string, string>, RegExp] => [
     'postOnly',
     { timeInForce, postOnly: 'yes' },
-    /Post only: Is for an order whose rest stays in the book/,
+    /Post only: Only for orders that rest in the book/,
   ]),
   [
     'postOnly',
@@ -722,7 +716,7 @@ it('a placed order matches its quote to the last digit', async () => {
   const { browser, organization } = await signedIn(database.db, service.url);
   const path = `${PATH}/${market.ticker}`;
   const page = await getPage(browser, `${path}?side=yes&action=buy&contracts=3`);
-  const [cost, after] = [/Cost \$([\d.]+)/, /Cash afterwards \$1,000\.00 now \$([\d.]+)/].map(
+  const [cost, after] = [/Cost \$([\d.]+)/, /Cash after \$1,000\.00 now \$([\d.]+)/].map(
     (pattern) => pattern.exec(textOf(page))![1],
   );
   const names = ['side', 'action', 'contracts', 'limitPrice'];
@@ -807,7 +801,7 @@ it.each<{ code: ErrorCode; status: number; says: string }>([
   { code: 'risk_limit', status: 422, says: 'A limit stops this order' },
   { code: 'insufficient_funds', status: 422, says: 'The cash does not cover this order' },
   { code: 'insufficient_position', status: 422, says: 'You do not hold that many' },
-  { code: 'market_closed', status: 409, says: 'This market takes no orders now' },
+  { code: 'market_closed', status: 409, says: 'This market is not taking orders' },
   { code: 'idempotency_conflict', status: 409, says: 'This form was already used for another order' },
   { code: 'market_data_stale', status: 503, says: 'The prices are too old to trade on' },
 ])('$code is explained with the reason and a fresh quote', async ({ code, status, says }) => {
@@ -827,7 +821,7 @@ it.each<{ code: ErrorCode; status: number; says: string }>([
 
 it.each([
   { changes: { contracts: '1e9' }, says: 'Must be a number of contracts' },
-  { changes: { contracts: '' }, says: 'Is required' },
+  { changes: { contracts: '' }, says: 'Required' },
   { changes: { limitPrice: '0.4\u0000' }, says: 'Must be between 0 and 1, like 0.42 for 42¢.' },
   { changes: { side: 'both' }, says: 'Nothing was changed. Please correct this field' },
 ])('a posted form with $changes orders nothing and keeps the typed values', async ({ changes, says }) => {
@@ -844,7 +838,7 @@ it('a form that was open for more than a day orders nothing and is renewed', asy
   const page = await postForm(owner.browser, `${PATH}/${market.ticker}`, form(market, { id: old }));
   expect([page.status, textOf(page)]).toEqual([
     400,
-    expect.stringContaining('has been renewed. Nothing was ordered'),
+    expect.stringContaining('expired and was renewed. No order was placed'),
   ]);
 });
 
@@ -996,7 +990,7 @@ describe('with calibrated forecasts and open gates', () => {
     await database.db.orm.insert(tradingAccounts).values({ ...account, cash: 40_000_000n, openedAt });
     const text = await signalsOn(browser, event);
     expect(text).toContain('For your paper account: $40.00 in cash.');
-    const stakes = [...text.matchAll(/stake \$([\d.]+)/g)].map(([, dollars]) => Number(dollars));
+    const stakes = [...text.matchAll(/: stake \$([\d.]+)/g)].map(([, dollars]) => Number(dollars));
     // 5% of $40 per market, 10% for the event.
     expect(stakes.every((stake) => stake <= 2)).toBe(true);
     expect(stakes.reduce((sum, stake) => sum + stake, 0)).toBeLessThanOrEqual(4);
@@ -1049,9 +1043,11 @@ describe('with calibrated forecasts and open gates', () => {
     expect(text).toContain(
       `For your paper account: ${formatMoney(1_000_000_000n - order!.reserved)} in cash and `,
     );
-    expect(text).toContain(' in positions, counting orders that rest as filled.');
+    expect(text).toContain(' in positions, counting resting orders as filled.');
     // The order is cheaper than the book was, so a little is left to buy.
-    const more = new RegExp(`${title} .*? (\\d+) at `).exec(text.slice(0, text.indexOf('Why not')))?.[1];
+    const more = new RegExp(`${title} .*? (\\d+) at `).exec(
+      text.slice(0, text.indexOf('Why no signal for')),
+    )?.[1];
     expect(Number(more ?? 0)).toBeLessThan(contracts / 20);
   });
 
@@ -1060,7 +1056,7 @@ describe('with calibrated forecasts and open gates', () => {
     open.clock.advance(31_000);
     const text = await signalsOn(browser, opened());
     open.clock.set(NOON);
-    expect(text).toContain('the prices have expired');
+    expect(text).toContain('The prices have expired');
     expect(text).not.toContain('Open the ticket');
   });
 });

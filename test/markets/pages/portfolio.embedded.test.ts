@@ -100,7 +100,7 @@ describe('the portfolio', () => {
     const { status, text, words } = await read(newcomer.browser, PATH);
     expect(status).toBe(200);
     expect(words).toContain('$1,000.00');
-    expect(words).toContain('No paper trade yet');
+    expect(words).toContain('No paper trades yet');
     expect(text).toContain('href="/dashboard/markets"');
     expect(words).toContain(`curl ${service.url}/trade`);
     // The shown order fills unchanged.
@@ -117,7 +117,7 @@ describe('the portfolio', () => {
       body: JSON.stringify(order),
     });
     expect(await answer.json()).toMatchObject({ trade: { status: 'filled', filledContracts: 5 } });
-    expect((await read(stranger.browser, `${PATH}?mode=live`)).words).toContain('No live trade yet');
+    expect((await read(stranger.browser, `${PATH}?mode=live`)).words).toContain('No live trades yet');
   });
 
   it('shows holdings and their current sale value', async () => {
@@ -140,7 +140,7 @@ describe('the portfolio', () => {
     expect(status).toBe(200);
     expect(text).not.toContain('action=sell');
     const ticket = await read(member, sellPath(COLD));
-    expect(ticket.words).toContain('orders are placed by its owners and admins');
+    expect(ticket.words).toContain('only owners and admins can place orders');
     expect(ticket.text).not.toContain('name="id"');
     const form = { id: uuid(), ...sale({ contracts: '1' }) };
     expect((await member.send('POST', ticketPath(COLD), { form, headers: html })).status).toBe(403);
@@ -160,7 +160,7 @@ describe('orders', () => {
     expect(words).toContain('by my <b>bot</b>');
     expect(words).toContain(`by ${trader.user.name}`);
     expect(text).not.toContain('<b>bot</b>');
-    expect((await read(stranger.browser, `${PATH}/orders`)).words).toContain('No paper order yet');
+    expect((await read(stranger.browser, `${PATH}/orders`)).words).toContain('No paper orders yet');
   });
 
   it('have a page each, with fills, balanced postings and their author', async () => {
@@ -170,9 +170,7 @@ describe('orders', () => {
     expect(words).toContain('API key my <b>bot</b>');
     expect(words).toContain('1 60¢ 100 $60.00 $1.68 −$61.68');
     expect(words).toContain('Fill 2 −$12.53 $12.20 $0.33 – –');
-    expect((await read(trader.browser, `${PATH}/orders/${cancelled}`)).words).toContain(
-      'Nothing was filled.',
-    );
+    expect((await read(trader.browser, `${PATH}/orders/${cancelled}`)).words).toContain('No fills.');
   });
 
   it('of another Organization do not exist', async () => {
@@ -231,7 +229,7 @@ describe('settlements', () => {
     const word = { orgId, ticker: MILD, temperature: 61, cost: '3.00', contracts: 10 };
     await writeWord(database.db, { ...word, at: at(1), n: 1, state: 'determined', value: 1_000_000n });
     expect((await read(browser, `${PATH}/settlements`)).words).toContain(
-      'Determined The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 nothing yet –',
+      'Determined The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 not yet –',
     );
     const final = { orgId, ticker: MILD, temperature: 61, at: at(2), n: 2, value: 1_000_000n };
     await bookSettlement(database.db, { ...final, state: 'finalized' }, (held) =>
@@ -264,7 +262,7 @@ describe('a sale', () => {
     expect(words).toContain('120 × 55.83¢ on average');
     expect(words).toContain('You receive $64.9287');
     expect(words).toContain('Realised against the average cost, before fees −$5.20');
-    expect(words).toContain('Left 0 contracts');
+    expect(words).toContain('Remaining 0 contracts');
     expect(text).toMatch(/name="contracts"[^>]*value="120"/);
     expect(text).toMatch(/name="limitPrice"[^>]*value="0\.55"/);
     const typed = await read(trader.browser, `${sellPath(COLD)}&contracts=110&limitPrice=0.56`);
@@ -311,7 +309,7 @@ describe('a sale', () => {
     expect((await send({ contracts: '5', limitPrice: '0.555' })).status).toBe(400);
     expect((await send({ contracts: '5\0' })).status).toBe(400);
     const old = await send({ id: uuid({ msecs: now().getTime() - 2 * 86_400_000 }), contracts: '5' });
-    expect([old.status, old.text.includes('has been renewed')]).toEqual([400, true]);
+    expect([old.status, old.text.includes('was renewed')]).toEqual([400, true]);
   });
 
   it('is made once, however often its form is sent, and matches its quote', async () => {

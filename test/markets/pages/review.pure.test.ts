@@ -82,7 +82,7 @@ it('a purchase over two levels is quoted exactly as charged', () => {
     // All ten at 43: 4.30 plus 0.1716 of fees.
     'Maximum cost': '$4.4716',
     'Maximum payout': '$10.00',
-    'Cash afterwards': '$995.5890',
+    'Cash after': '$995.5890',
   });
   expect(quoted.results).toEqual([
     { label: 'If it is 84° to 85°', change: 5_589_000n },
@@ -108,7 +108,7 @@ it('an unfilled part is shown with its reason', () => {
   expect(low.outcome.text).toBe('Nothing fills at your limit: the best ask is 42¢.');
   expect([low.facts, low.results, low.chance]).toEqual([[], [], null]);
   expect(review({ book: { yes: [], no: [] } }).outcome.text).toBe(
-    'Nothing fills: there are no asks for YES at present.',
+    'Nothing fills: there are no asks for YES at the moment.',
   );
 });
 
@@ -118,7 +118,7 @@ it('a purchase of the other side closes pairs at a dollar each', () => {
   expect(valuesOf(quoted)).toMatchObject({
     'Pairs closed': '+$4.00',
     Realised: '+$0.72',
-    'Cash afterwards': '$999.5890',
+    'Cash after': '$999.5890',
   });
 });
 
@@ -133,8 +133,8 @@ it('a sale shows its proceeds, realised result and when holding is better', () =
     'You receive': '$3.0360',
     Realised: '−$0.03',
     'After the fee': '−$0.1640',
-    Left: '2 contracts',
-    'Cash afterwards': '$1,003.0360',
+    Remaining: '2 contracts',
+    'Cash after': '$1,003.0360',
   });
   expect(quoted.results.map(({ change }) => change)).toEqual([-4_964_000n, 3_036_000n]);
   expect(quoted.chance!.breakEven).toBeCloseTo(0.3795, 6);
@@ -148,12 +148,12 @@ it('a sale of a whole position is quoted to the last digit, with the remaining p
     'You receive': '$64.9287',
     Realised: '−$5.00',
     'After the fee': '−$7.0713',
-    Left: '0 contracts',
+    Remaining: '0 contracts',
   });
   // The limit excludes the second level, so 20 of the 120 remain.
   const some = review({ book: deep, order: { ...sale, limitPrice: cents(56) }, held: position });
   expect(some.outcome.text).toContain('100 of 120 fill now.');
-  expect(valuesOf(some)).toMatchObject({ Realised: '−$4.00', Left: '20 contracts' });
+  expect(valuesOf(some)).toMatchObject({ Realised: '−$4.00', Remaining: '20 contracts' });
 });
 
 it('a ticket starts with the best price of its side, and a sale with the holding', () => {
@@ -246,12 +246,12 @@ const terms = { expiresAt: null, postOnly: false, cancelOn: [] };
 
 it.each([
   ['that fits now', {}, 'good', 'All 10 fill now.'],
-  ['that fits in part', { contracts: 1_000 }, 'warn', /fill now: \d+ wait in the book, first at its price/],
+  ['that fits in part', { contracts: 1_000 }, 'warn', /fill now: \d+ rest in the book, first at its price/],
   [
     'that queues behind others',
     { limitPrice: cents(40) },
     'warn',
-    /^Nothing fills now: 10 wait in the book, behind \d+ at the same price/,
+    /^Nothing fills now: 10 rest in the book, behind \d+ at the same price/,
   ],
 ])('an order that may rest, %s, shows its place in the queue', (_what, change, tone, text) => {
   const reviewed = review({ order: { ...waiting, ...change, rest: terms } });

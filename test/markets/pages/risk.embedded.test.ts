@@ -142,10 +142,10 @@ describe('the limits', () => {
     for (const text of [
       // 920 at midnight, 910 now.
       /Daily loss .* \$50\.00 \$10\.00 lost/,
-      /Worst case per event .* \$120\.00 \$100\.00 The worst: New York high, 10 Nov 2026\./,
-      /400 contracts 100 The largest position: YES of New York high, 10 Nov 2026, 50° to 51°\./,
-      /1,000 contracts default 250 The largest order of today\./,
-      /\$250\.00 default \$50\.00 The most expensive purchase of today/,
+      /Worst case per event .* \$120\.00 \$100\.00 Worst event: New York high, 10 Nov 2026\./,
+      /400 contracts 100 Largest position: YES of New York high, 10 Nov 2026, 50° to 51°\./,
+      /1,000 contracts default 250 Largest order today\./,
+      /\$250\.00 default \$50\.00 Most expensive purchase today/,
       /20 default 1 /,
     ])
       expect(words).toMatch(text);
@@ -159,7 +159,7 @@ describe('the Organization’s own switch', () => {
     const { see, set, audit, user, path } = await enter('admin');
     expect((await see()).main).toContain(`${SWITCH}?state=halt`);
     expect((await see(`${SWITCH}?state=halt`)).words).toContain(
-      'Every order is refused from the next one on',
+      'From the next order on, every order is refused',
     );
     const answer = await set('halt', '  a look at the fills ');
     expect([answer.status, answer.headers.get('location')]).toEqual([303, `${PAGE}?done=halt`]);
@@ -189,7 +189,7 @@ describe('the Organization’s own switch', () => {
     const { set, audit } = await enter();
     for (const reason of [undefined, '', '   ']) {
       const { status, text } = await set('reduce_only', reason);
-      expect([status, /is required/i.test(toWords(text))]).toEqual([400, true]);
+      expect([status, /Required[.,]/.test(toWords(text))]).toEqual([400, true]);
     }
     const long = await set('halt', `${'r'.repeat(300)}!`);
     expect([long.status, long.text.includes('rrr!')]).toEqual([400, true]);

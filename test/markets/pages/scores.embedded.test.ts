@@ -41,8 +41,8 @@ describe('the scores page', () => {
     expect(status).toBe(200);
     expect(words).toContain('Signals are off: none of 96 gates is open.');
     expect(words).toContain('Not evaluated yet');
-    expect(words).toContain('none has been so far');
-    expect(words).toContain('in the morning after it. A gate can open once 30 days');
+    expect(words).toContain('None have been recorded yet');
+    expect(words).toContain('the next morning. A gate can open once 30 days');
     expect(main).not.toContain('class="plot"');
   });
 
@@ -95,7 +95,7 @@ describe('the scores page', () => {
     });
     const { main, words } = await see();
     expect(words).toContain('No calibrated forecast has been scored yet');
-    expect(words).toContain('8 forecasts from before the model could be calibrated are not among these');
+    expect(words).toContain('8 forecasts made before the model could be calibrated are left out');
     expect(words).toContain('Philadelphia 20 Nov 2026 Not calibrated');
     expect(main).not.toContain('class="plot"');
   });
@@ -106,17 +106,17 @@ describe('the scores page', () => {
     expect(words).toMatch(/Signals are on for \d of 96 gates: New York \([\d h,]+\)/);
     const gates = words.slice(words.indexOf('Signals are on'), words.indexOf('Why each gate'));
     const [, newYork] = /New York (Open.*?|Closed.*?) Chicago/.exec(gates)!;
-    const cells = newYork!.match(/(Open|Closed) 45 days [+−]\d\.\d\d evidence [\w, ]+?, needs \d+/g)!;
+    const cells = newYork!.match(/(Open|Closed) 45 days [+−]\d\.\d\d evidence [\w, ]+? of [\d,]+ needed/g)!;
     expect(cells).toHaveLength(4);
     for (const cell of cells.filter((text) => text.startsWith('Open'))) expect(cell).toMatch(/days −/);
     expect(cells.join()).toContain('Open');
     expect(gates).toContain('Chicago Closed 0 days Closed 0 days Closed 0 days Closed 0 days');
-    expect(gates).toContain('ahead of the prices that could be paid, spread and fees included');
+    expect(gates).toContain('ahead of the prices that could be paid, including spread and fees');
     expect(gates).toContain(
-      'If no day’s expected advantage over the prices that could be paid is above zero: at most 0.2 of 28',
+      'If models never have an expected advantage over the available prices: on average, at most 0.2 of 28',
     );
     expect(gates).toContain(
-      'only as good as mid prices and pay 0.15 a day in spread and fees: at most 0.2 of 28',
+      'only as good as mid prices and pay 0.15 a day in spread and fees: on average, at most 0.2 of 28',
     );
     expect(words.indexOf('Signals are on')).toBeLessThan(words.indexOf('CRPS over time'));
   });

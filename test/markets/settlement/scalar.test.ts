@@ -63,7 +63,7 @@ it('without data, YES is paid the last fair price and NO the rest of the dollar'
   await say({ ticker, status: 'determined', settlementValue: fair });
   expect(await cashOf(database.db, yes.id)).toBe(before[0]);
   expect(await whyOf(yes.id)).toEqual([
-    'To be settled at a last fair price of 37¢: YES of 84° to 85° pays that, NO the rest of the dollar.',
+    'To be settled at the last fair price of 37¢: YES of 84° to 85° pays that, and NO pays the rest of the dollar.',
   ]);
   // Nothing moves while the result is disputed.
   await say({ ticker, status: 'disputed', settlementValue: fair });
@@ -76,7 +76,7 @@ it('without data, YES is paid the last fair price and NO the rest of the dollar'
     'finalized',
   ]);
   expect((await whyOf(no.id))[0]).toBe(
-    'Settled at a last fair price of 37¢: YES of 84° to 85° pays that, NO the rest of the dollar.',
+    'Settled at the last fair price of 37¢: YES of 84° to 85° pays that, and NO pays the rest of the dollar.',
   );
   // Data arrived after all.
   await say({ ticker, status: 'finalized', settlementValue: DOLLAR, settledTemperature: 85 });

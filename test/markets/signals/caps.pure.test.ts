@@ -109,7 +109,7 @@ describe('the caps of a market and of an event', () => {
     for (const { stake: one } of signals) expect(one).toBeLessThanOrEqual(50n * DOLLAR);
     expect(signals.some(({ limitedBy }) => limitedBy === 'event')).toBe(true);
     const limited = signals.find(({ limitedBy }) => limitedBy === 'event')!;
-    expect(limited.reasons[2]).toContain('held down by the cap of 10% of the bankroll for an event');
+    expect(limited.reasons[2]).toContain('limited by the cap of 10% of the bankroll for an event');
     const single = forBankroll([
       { stationId: 'KNYC', books: wide, probabilities: [0.9, 0.02, 0.02, 0.02, 0.02, 0.02] },
     ]).events[0]!.signals;

@@ -206,7 +206,7 @@ describe('the signals of an event', () => {
     const hedge = only(four).signals[3]!;
     expect(hedge.edge).toBeCloseTo(0.28 - 0.3147, 3);
     expect(hedge.reasons[1]).toBe(
-      'YES is asked at 30¢ (1000000 contracts); with the exact fee it costs 3.5 points more than it is worth by itself; it pays where the others lose.',
+      'YES is asked at 30¢ (1000000 contracts); with the exact fee it costs 3.5 points more than it is worth on its own; it pays when the others lose.',
     );
   });
 
@@ -239,7 +239,7 @@ describe('the signals of an event', () => {
     const [signal] = only().signals;
     expect(signal!.reasons).toEqual([
       '60.0% for 70° to 71°: 31 members of the run of 2026-07-04T00:00Z expect 71.3 ± 2.4 °F, corrected by 58 days to 69.9 ± 2.8 °F.',
-      'YES is asked at 50¢ (1000 contracts); with the exact fee it is worth buying from 51.7% on: an edge of 8.3 points.',
+      'YES is asked at 50¢ (1000 contracts); with the exact fee it is worth buying above 51.7%: an edge of 8.3 points.',
       "The best joint purchase of the event's brackets puts 17.1% of the bankroll here, of which a quarter is used: 80 contracts up to 50¢ for $41.40. At worst the event's purchases lose $41.40 together.",
       'Over 62 days at this lead the forecast was ahead of the market: −0.083 [−0.151, −0.012].',
     ]);

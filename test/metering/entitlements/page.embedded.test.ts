@@ -77,7 +77,7 @@ it('distinguishes live, read-only, future, ended, capped and uncapped entitlemen
   );
   expect(rowOf(page, own)).toContain('0 of 7.5');
   expect(rowOf(page, ownNone)).toContain('No cap');
-  expect(rowOf(page, upcoming)).toMatch(/Not yet .*Starts 15 Mar 2031, 12:00 UTC/);
+  expect(rowOf(page, upcoming)).toMatch(/Upcoming .*Starts 15 Mar 2031, 12:00 UTC/);
   expect(rowOf(page, ended)).toMatch(/Ended .*Ended 15 Mar 2031, 12:00 UTC/);
   expect(rowOf(page, ending)).toMatch(/Live .*Until 16 Mar 2031, 00:00 UTC/);
   expect(page).toContain(`href="/dashboard/usage?product=${live}"`);
@@ -110,7 +110,7 @@ it('shows nothing of another Organization, and names who grants entitlements', a
   const page = await open();
   expect(page.status).toBe(200);
   expect(page.text).not.toContain(product.slug);
-  expect(textOf(page.text)).toContain('No entitlement yet');
+  expect(textOf(page.text)).toContain('No entitlements yet');
 });
 
 it('shows hostile names as text', async () => {

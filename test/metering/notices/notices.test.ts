@@ -192,7 +192,7 @@ describe('the choice on the account page', () => {
     const { organization, browser, user } = await signedIn(database.db, service.url);
     const other = await signedIn(database.db, service.url);
     const { text } = await browser.get('/dashboard/account', html);
-    expect(text).toContain('Mail me about caps and expiring keys');
+    expect(text).toContain('E-mails about caps and expiring keys');
     const choose = (slug: string, notices: string) =>
       browser.send('POST', '/dashboard/account/notices', {
         form: { organization: slug, notices },
@@ -216,6 +216,6 @@ describe('the choice on the account page', () => {
 
   it('is not shown to members who get no mail', async () => {
     const { browser } = await signedIn(database.db, service.url, 'member');
-    expect((await browser.get('/dashboard/account', html)).text).not.toContain('Mail me about');
+    expect((await browser.get('/dashboard/account', html)).text).not.toContain('E-mails about');
   });
 });

@@ -111,7 +111,7 @@ describe('an event', () => {
     const { open, fill } = await arrive();
     await fill(1, { prefix: 'live ' });
     await fill(1, { prefix: 'test ', livemode: false });
-    const warning = 'A live event with the same key is a repeat of it';
+    const warning = 'A live event with the same key is treated as a repeat';
     expect(textOf((await open({ idempotencyKey: 'test 00000000' })).text)).toContain(warning);
     expect(textOf((await open({ idempotencyKey: 'live 00000000' })).text)).not.toContain(warning);
   });
@@ -175,7 +175,7 @@ describe('the list', () => {
     const { open } = await arrive();
     expect(textOf((await open()).text)).toContain('No live events yet');
     const { browser } = await signedIn(database.db, service.url);
-    expect(textOf((await browser.get(PATH, html)).text)).toContain('No product yet');
+    expect(textOf((await browser.get(PATH, html)).text)).toContain('No products yet');
   });
 
   it.each([
@@ -185,10 +185,10 @@ describe('the list', () => {
     [{ from: '2031-03-02T00:00', to: '2031-03-02T00:00' }, 'Must be later than the time it starts from.'],
     [{ idempotencyKey: 'a\u0000' }, 'Must be 1 to 255 characters without control characters.'],
     [{ idempotencyKey: 'x'.repeat(300) }, 'Must be 1 to 255 characters'],
-    [{ cursor: 'AAAA' }, 'Is not a cursor from this list.'],
+    [{ cursor: 'AAAA' }, 'Not a cursor that this list returned.'],
     [
       { cursor: Buffer.from('2031-02-30T00:00:00.000000Z x').toString('base64url') },
-      'Is not a cursor from this list.',
+      'Not a cursor that this list returned.',
     ],
     [{ product: "' or 1=1" }, 'Must be 1 to 64 of a-z'],
   ])('%j is refused beside its field', async (query, message) => {
@@ -429,10 +429,7 @@ describe('the filters', () => {
       expect([page.status, textOf(page.text)]).toEqual([400, expect.stringContaining(says)]);
     }
     const foreign = await open({ key: stranger.key.id });
-    expect([foreign.status, textOf(foreign.text)]).toEqual([
-      404,
-      expect.stringContaining('Is not an API key'),
-    ]);
+    expect([foreign.status, textOf(foreign.text)]).toEqual([404, expect.stringContaining('Not an API key')]);
     expect(foreign.text).not.toContain('the runtime (');
   });
 

@@ -117,7 +117,7 @@ describe('the numbers', () => {
     expect(total(await csv(`?metric=calls&key=${other.id}`))).toBe('4');
     expect(total(await csv('?mode=test'))).toBe('99');
     const page = await open('?metric=calls');
-    expect(textOf(page.text)).toMatch(/tokens: 1,000 .*calls: 5 \(counted formerly\)/);
+    expect(textOf(page.text)).toMatch(/tokens: 1,000 .*calls: 5 \(former metric\)/);
     // A metric that is no longer counted has no cap.
     expect(textOf(page.text)).not.toContain('Remaining');
     expect(page.text).toContain(`key=${other.id}`);
@@ -196,7 +196,7 @@ describe('the page', () => {
     const { browser } = await signedIn(database.db, service.url);
     const empty = await browser.get('/dashboard/usage', html);
     expect(empty.status).toBe(200);
-    expect(textOf(empty.text)).toContain('No product yet');
+    expect(textOf(empty.text)).toContain('No products yet');
     expect((await browser.get('/dashboard/usage.csv', html)).status).toBe(404);
     const { open, product } = await arrive();
     const first = await open();
@@ -235,7 +235,7 @@ describe('the page', () => {
     ['?range=day&date=2031-02-30', 'Must be a date like 2026-01-31'],
     ['?range=day&date=%00', 'Must be a date'],
     ['?range=month&month=March', 'Must be a month like 2026-01'],
-    ['?range=custom&from=2031-01-01', 'Is required.'],
+    ['?range=custom&from=2031-01-01', 'Required.'],
     ['?range=custom&from=2031-01-02&to=2031-01-01', 'Must not be before the first day.'],
     ['?range=custom&from=2029-01-01&to=2031-01-01', 'at most 366 days, not 731'],
     ['?key=1', 'Must be an API key'],
@@ -299,7 +299,7 @@ describe('the page', () => {
       await fillUsage(db, { ...event, apiKeyId: id, prefix: `${i}-`, quantity: String(i) });
     }
     const page = textOf((await open()).text);
-    expect(page).toContain('The 50 with the most usage, of 53.');
+    expect(page).toContain('The top 50 of 53 by usage.');
     expect(page).toContain('Used 1,431 calls');
     expect(page).toContain('key number 4.');
     expect(page).not.toContain('key number 3.');

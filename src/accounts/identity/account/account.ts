@@ -67,7 +67,7 @@ export async function requireCode(
   const kind = await acceptCode(tx, secrets, { userId: author.userId, code, now: author.at });
   if (kind === undefined)
     throw 'passkey' in code
-      ? new WrongGuess('code', 'the passkey was not accepted. Try again, or enter a code', code)
+      ? new WrongGuess('code', 'the passkey was not accepted: try again, or enter a code', code)
       : new WrongGuess('code', 'is wrong or was already used. Wait for the next code', code);
   if (kind === 'recovery_code') await auditRecoveryCode(tx, author, author);
 }

@@ -131,7 +131,7 @@ function passwordPages(deps: AccountDeps): Router {
         const problem = await passwordProblem(newPassword, personOf(res).email);
         if (problem !== undefined) throw fieldError('newPassword', problem);
         if (newPassword !== newPasswordAgain)
-          throw fieldError('newPasswordAgain', 'is not the same as the new password');
+          throw fieldError('newPasswordAgain', 'does not match the new password');
         const token = await confirmed(deps, req, res, proof, async (author, person, given) => {
           if (newPassword === proof.currentPassword)
             throw fieldError('newPassword', 'is already your password');
@@ -231,7 +231,7 @@ export function confirmPages(deps: AccountDeps, readSession: ReadSession): Route
     const { hasSecondFactor: hasFactor, userId } = personOf(res);
     const page = {
       view: 'accounts/account/confirm',
-      title: 'Confirm that it is you',
+      title: 'Confirm it’s you',
       frame: 'card',
     } as const;
     await renderPage(deps, req, res, page, {

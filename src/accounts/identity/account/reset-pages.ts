@@ -48,9 +48,9 @@ export function resetPages(deps: ResetDeps): Router {
     base: RESET,
     name: 'reset',
     title: 'Open your link',
-    origin: 'You got it by mail, or from the operator of this service.',
+    origin: 'You got it by e-mail or from the operator of this service.',
     advice:
-      'Ask for a new one: with “Forgot your password?” where you sign in, or from the operator of this service.',
+      'Request a new one with “Forgot your password?” on the sign-in page, or ask the operator of this service.',
   });
   const findOpened = (req: Request) => findResetLink(db.orm, opened.read(req), new Date(clock.now()));
 
@@ -86,7 +86,7 @@ export function resetPages(deps: ResetDeps): Router {
             filledIn(fields),
           );
           if (newPassword !== newPasswordAgain)
-            throw fieldError('newPasswordAgain', 'is not the same as the new password');
+            throw fieldError('newPasswordAgain', 'does not match the new password');
           const given = {
             code: undefined,
             ...factor,
@@ -154,7 +154,7 @@ function addForgotPages(router: Router, deps: ResetDeps): void {
     FORGOT,
     formRoute({
       async act(req, res, fields) {
-        if (!hasMail) throw new AppError('not_found', 'This service sends no mail.');
+        if (!hasMail) throw new AppError('not_found', 'This service does not send e-mail.');
         const typed = normalizeEmail(textField(fields, 'email') ?? '');
         const { email } = parseInput(forgotSchema, filledIn({ ...fields, email: typed }));
         res.locals.forgotBy = createHash('sha256').update(email).digest('hex');

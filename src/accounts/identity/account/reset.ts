@@ -86,7 +86,7 @@ const answerOldestRequest = (deps: ChangeDeps & MailDeps): Promise<boolean> =>
       text: (origin) => [
         'A new password was requested for your account. Open this link to choose one:',
         `${origin}${path}`,
-        `It works once, until ${formatTime(expiresAt)}. If you did not request it, ignore this message. Your password will not change.`,
+        `It works once, until ${formatTime(expiresAt)}. If you did not request it, ignore this e-mail: your password does not change.`,
       ],
       at,
       uselessAt: expiresAt,
@@ -145,7 +145,7 @@ export async function resetPassword(
         throw new WrongProof(
           'code',
           given.passkey
-            ? 'is required, because this passkey was not accepted'
+            ? 'is needed: this passkey was not accepted'
             : 'is wrong or was already used. Wait for the next code',
           code,
         );

@@ -171,7 +171,7 @@ function addConfirmedPages(router: Router, deps: AccountDeps): void {
 
   const showTurnOff = showConfirmation(
     'second-factor-off',
-    'Turn the authenticator app off',
+    'Turn off the authenticator app',
     ({ hasApp }) => hasApp,
   );
   router.get('/account/second-factor/off', (req, res) => showTurnOff(req, res, newForm()));
@@ -247,7 +247,7 @@ export function passkeyPages(deps: AccountDeps): Router {
           if (made) return addPasskey(deps, author, made, name.trim());
           markGuess(res, false);
           await change(deps, byProof, (tx) => audit(tx, author, 'user.passkey_refused', { at: 'adding' }));
-          throw new AppError('invalid_request', 'This passkey could not be verified. Try to add it again.');
+          throw new AppError('invalid_request', 'This passkey could not be verified. Try adding it again.');
         });
         if (added.token !== undefined) sendToken(req, added.token);
         if (added.recoveryCodes) await showRecoveryCodes(deps, req, res, added.recoveryCodes, true);

@@ -81,7 +81,7 @@ export async function finishSetup(deps: AccountChangeDeps, author: Author, typed
   if (step === undefined)
     throw fieldError(
       'code',
-      'is not the current code. Enter the code that the app shows now, and check the clock of its device',
+      'is wrong. Enter the newest code from the app, and check that the clock of its device is right',
     );
   // Ten hashes are expensive, so only compute them once the code was right.
   const { recoveryCodes, hashedCodes } = await makeRecoveryCodes(author);

@@ -142,7 +142,7 @@ async function mailInvitation(
     text: (origin) => [
       `You are invited to join ${name} on Gauge with the role ${role}. Open this link to accept:`,
       toInvitationLink(origin, token),
-      `It works once, until ${formatTime(expiresAt)}. If you do not know ${name}, ignore this message. Nothing happens unless you accept.`,
+      `It works once, until ${formatTime(expiresAt)}. If you do not know ${name}, ignore this e-mail.`,
     ],
     at: createdAt,
     uselessAt: expiresAt,

@@ -102,10 +102,10 @@ const managersOnly = () =>
   new AppError('forbidden_role', 'Only an owner or admin can change members and invitations.');
 
 export const roleDescriptions: Record<Role, string> = {
-  owner: 'Can do everything, including adding and removing owners.',
+  owner: 'Can do everything. Only owners can add or remove owners.',
   admin: 'Manages API keys, members and invitations, but not owners.',
-  member: 'Sees keys, usage, entitlements and members. Changes nothing.',
-  billing: 'Sees the same as a member. For people who handle billing.',
+  member: 'Can view keys, usage, entitlements and members, but not change them.',
+  billing: 'Has the same access as a member. For people who look after billing.',
 };
 
 export function manageableRoles(role: Role): readonly Role[] {

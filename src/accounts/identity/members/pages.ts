@@ -40,11 +40,11 @@ const MEMBERS = '/dashboard/members';
 
 const notices = {
   removed: 'The person was removed. Their access has ended.',
-  'factor-required': 'Every member needs a second factor now. Those without one are asked to set it up.',
-  'factor-optional': 'Members no longer need a second factor. Those who have one keep it.',
+  'factor-required': 'Every member needs a second factor now. Members without one must set it up.',
+  'factor-optional': 'Members no longer need a second factor. Members who have one keep it.',
   revoked: 'The invitation was revoked. Its link no longer works.',
   'invited-before':
-    'This invitation was created before, and its link was shown once. Invite the address again for a new link; the old one stops working.',
+    'This invitation was already created, and its link was shown once. To get a new link, invite the address again. The old link stops working.',
 };
 
 type PageDeps = Pick<Context, 'db' | 'clock' | 'config'>;
@@ -143,7 +143,7 @@ function addMemberPages(router: Router, deps: PageDeps): void {
         const userId = readId(req, 'userId');
         const { role, confirmed } = parseInput(roleSchema, fields);
         if (userId === me.userId && role !== me.role && confirmed === undefined)
-          throw fieldError('confirmed', 'must be ticked, because you cannot undo this yourself');
+          throw fieldError('confirmed', 'must be selected, because you may not be able to undo this');
         await changeAsMember(deps, req, res, (tx, orgId, source) =>
           changeRole(tx, orgId, userId, role, source),
         );
@@ -194,7 +194,7 @@ function addMemberPages(router: Router, deps: PageDeps): void {
     const { mayRemove, isLastOwner } = await readPermissions(db.orm, me.orgId, me, member);
     const isMe = member.userId === me.userId;
     if (!mayRemove && !isLastOwner)
-      throw new AppError('forbidden_role', `As ${me.role} you cannot remove this member.`);
+      throw new AppError('forbidden_role', `Your role is ${me.role}. You cannot remove this member.`);
     const title = isMe ? 'Leave the Organization' : 'Remove a member';
     const page = { view: 'accounts/members/remove', title, section: 'members' };
     await renderPage(deps, req, res, page, { member, isMe, isLastOwner, form });

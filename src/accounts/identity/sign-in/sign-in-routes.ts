@@ -17,9 +17,9 @@ import { markGuess, setSignIn, type limitSignIns, type Devices } from './sign-in
 import { countWrongPassword, endFormer, normalizeEmail, signIn } from './sign-in.js';
 
 const reasons: Record<string, string> = {
-  expired: 'This sign-in has expired or was ended. Start again.',
-  kept: 'You are no longer signed in, and nothing was changed. Sign in again to return to the form with your input.',
-  exhausted: 'Too many wrong codes. Start again with your password.',
+  expired: 'That sign-in has expired or was ended. Please start again.',
+  kept: 'You are no longer signed in, and nothing was changed. Sign in again: the form comes back with what you typed.',
+  exhausted: 'Too many codes were wrong. Please start again with your password.',
 };
 
 export type RenderForm = (

@@ -29,8 +29,8 @@ export async function mailAccountNotice(
     subject: changes[change],
     text: (service) => [
       `${changes[change]} on ${formatTime(at)}, ${origin}.`,
-      'If you made or requested this change, you need not do anything.',
-      `Otherwise, choose a new password at ${service}/forgot and inform the operator of this service.`,
+      'If this was you, or you asked for it, you don’t need to do anything.',
+      `If not, choose a new password at ${service}/forgot and contact the operator of this service.`,
     ],
     at,
   });

@@ -163,7 +163,7 @@ describe('a forgotten password', () => {
     const browser = new Browser(silent.url);
     const { status, text } = await browser.get('/forgot', html);
     expect([status, text.includes('name="email"')]).toEqual([200, false]);
-    expect(text).toContain('This service sends no mail.');
+    expect(text).toContain('This service does not send e-mail.');
     expect((await post(browser, '/forgot', { email: 'a@example.com' })).status).toBe(404);
     await silent.stop();
   });

@@ -109,7 +109,7 @@ describe('adding a passkey', () => {
   });
 
   const turnsOn = 'Your first passkey turns on the second factor';
-  const turnsOff = 'Removing your last passkey turns the second factor off';
+  const turnsOff = 'Removing your last passkey turns off the second factor';
 
   it('explains beforehand what the first passkey changes and what removing the last one does', async () => {
     const { browser, user } = await signedIn(database.db, localUrl());

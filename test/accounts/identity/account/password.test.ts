@@ -71,7 +71,7 @@ describe('a changed password', () => {
     const page = await open(browser, '/password');
     expect(page.text).toContain('name="code"');
     const without = await post(browser, '/password', form());
-    expect([without.status, without.text.includes('Is required.')]).toEqual([400, true]);
+    expect([without.status, without.text.includes('Required.')]).toEqual([400, true]);
     expect((await post(browser, '/password', { ...form(), code: '000000' })).status).toBe(400);
     expect((await new Browser(service.url).signIn(user.email, NEW)).status).toBe(401);
     expect((await post(browser, '/password', { ...form(), code: app.code(-1) })).status).toBe(303);

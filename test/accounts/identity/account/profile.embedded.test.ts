@@ -38,7 +38,7 @@ describe('account pages', () => {
     const browser = new Browser(service.url);
     await browser.signIn(user.email);
     for (const path of pages) expect((await open(browser, path)).status, path).toBe(200);
-    expect((await open(browser, '')).text).toContain('You belong to no Organization yet');
+    expect((await open(browser, '')).text).toContain('You are not a member of an Organization yet');
     expect((await post(browser, '', { name: 'Without' })).status).toBe(303);
     expect(await nameOf(user.id)).toBe('Without');
     // The sign-in page redirects to an allowed page and otherwise links to the account.

@@ -236,7 +236,7 @@ describe('new recovery codes', () => {
       .where(eq(recoveryCodes.userId, user.id));
     const page = await open(browser, FACTOR);
     expect(page.text).toContain('0 codes left');
-    expect(page.text).toContain('You have used all of your recovery codes');
+    expect(page.text).toContain('You have no recovery codes left');
   });
 });
 

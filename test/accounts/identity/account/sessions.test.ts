@@ -97,7 +97,7 @@ describe('the list of sessions', () => {
     expect(page.text.match(/\/end"/g)).toHaveLength(100);
     expect(page.text).toContain('This browser');
     expect(page.text).toContain('151 sessions');
-    expect(page.text).toContain('used most recently');
+    expect(page.text).toContain('most recently used');
   });
 });
 

@@ -56,7 +56,7 @@ describe('POST /dashboard/members/invite', () => {
     expect(answer.headers.get('cache-control')).toBe('no-store, no-transform');
     expect(answer.headers.get('content-encoding')).toBeNull();
     expect(answer.text).toContain(`${service.url}/dashboard/join#${tokenIn(answer)}`);
-    expect(answer.text).toContain('no mail was sent');
+    expect(answer.text).toContain('no e-mail was sent');
     expect(answer.text).toContain('data-copy="invitation-link"');
     const token = tokenIn(answer);
     expect(Buffer.from(token, 'base64url')).toHaveLength(48);
@@ -107,7 +107,7 @@ describe('POST /dashboard/members/invite', () => {
     expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([201, 303, 303, 303]);
     expect(answers[3]!.headers.get('location')).toBe('/dashboard/members?done=invited-before');
     const told = await team.owner.browser.get('/dashboard/members?done=invited-before', html);
-    expect(told.text).toContain('was created before');
+    expect(told.text).toContain('was already created');
     expect(await rowsOf(team.organization.id)).toHaveLength(1);
     expect(await auditOf(database.db, team.organization.id)).toHaveLength(1);
     expect(await works(tokenIn(answers.find(({ status }) => status === 201)!))).toBe(true);

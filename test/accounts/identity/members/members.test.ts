@@ -245,7 +245,7 @@ describe('changing a role', () => {
     expect((await setRole(owner.browser, admin.id, 'owner')).status).toBe(303);
     const unconfirmed = await setRole(owner.browser, owner.id, 'member');
     expect(unconfirmed.status).toBe(400);
-    expect(unconfirmed.text).toContain('Tick this to change your own role');
+    expect(unconfirmed.text).toContain('Select this to change your own role');
     expect(await roleNow(orgId, owner.id)).toBe('owner');
     expect((await setRole(owner.browser, owner.id, 'member', confirmed)).status).toBe(303);
     expect(await roleNow(orgId, owner.id)).toBe('member');
@@ -279,7 +279,9 @@ describe('removing a member', () => {
       expect(page.text).toContain('Leave');
       const left = await remove(actors[role].browser, actors[role].id);
       expect(left.headers.get('location')).toBe('/dashboard/left');
-      expect((await actors[role].browser.get('/dashboard/left', html)).text).toContain('no Organization now');
+      expect((await actors[role].browser.get('/dashboard/left', html)).text).toContain(
+        'no longer a member of an Organization',
+      );
       expect(await roleNow(id, actors[role].id)).toBeUndefined();
     }
   });
@@ -289,7 +291,7 @@ describe('removing a member', () => {
     const key = await createKey(database.db, organization.id);
     const page = await owner.browser.get(`/dashboard/members/${member.id}/remove`, html);
     expect(page.text).toContain(`Remove <bdi>${member.name}</bdi>?`);
-    expect(page.text).toContain('API keys stay');
+    expect(page.text).toContain('API keys keep working');
     // Viewing the page changes nothing.
     expect(await roleNow(organization.id, member.id)).toBe('member');
     const answer = await remove(owner.browser, member.id);

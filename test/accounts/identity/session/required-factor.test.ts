@@ -81,7 +81,7 @@ describe('the members page', () => {
     const { browser, organization, user } = await signedIn(database.db, service.url);
     const other = await createUser(database.db);
     await addMember(database.db, organization.id, other.id, 'member');
-    expect((await browser.get(path, html)).text).toContain('set up your own first');
+    expect((await browser.get(path, html)).text).toContain('Set up yours first');
     const refused = await send(browser, 'yes');
     expect([refused.status, refused.text]).toEqual([
       400,

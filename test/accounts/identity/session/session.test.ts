@@ -324,7 +324,7 @@ describe('a form sent after its session ended', () => {
     expect(back.headers.get('location')).toBe(path);
     expect((await browser.get('/dashboard/account', html)).text).not.toContain('guest@example.com');
     const again = (await browser.get(path, html)).text;
-    expect(again).toContain('The form is as you had filled it in');
+    expect(again).toContain('Check the form below');
     expect(again).toMatch(/name="email"[^>]*value="guest@example.com"/);
     expect(again).toMatch(/value="billing"[^>]* checked/);
     expect(browser.cookies.has('gauge_form')).toBe(false);

@@ -110,7 +110,7 @@ describe('the report of an evaluation', () => {
   it('works with a single case and a single member', async () => {
     const html = await written(newEvaluation({ cases: [newCase({ rawRank: 1 })], n: 1, memberCount: 1 }));
     expect(html).not.toMatch(/NaN|Infinity/);
-    expect(readText(html)).toContain('too few to say');
+    expect(readText(html)).toContain('too few to tell');
   });
 });
 
