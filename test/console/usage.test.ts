@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { usageTotals } from '../../src/tables.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { operatorToken } from '../support/operator.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
-import { startTestService, type TestService } from '../support/service.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
+import { useService } from '../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let operator: TestOperator;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   service.clock.set('2026-03-04T00:00:00.000Z');
   operator = await signedInOperator(service);
   const { db } = database;
@@ -31,10 +27,6 @@ beforeAll(async () => {
     const { secret } = await createKey(db, id);
     expect((await sendUsage(service.url, secret, events)).status).toBe(202);
   }
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 const html = { accept: 'text/html' };

@@ -1,29 +1,19 @@
 import { parse } from 'csv-parse/sync';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { recordAudit, type AuditEntry } from '../../src/accounts/audit/audit.js';
 import { genesisHash, hashRow } from '../../src/accounts/audit/chain.js';
 import { memberships, users } from '../../src/tables.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { inChange } from '../support/change.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { startTestService, type TestService } from '../support/service.js';
 import { readLog, writeRows, writeRowsAtOnce } from '../accounts/audit/support.js';
+import { useService } from '../support/use.js';
 
 const PAGE = '/dashboard/audit-log';
 const CSV = '/dashboard/audit-log.csv';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let owner: Awaited<ReturnType<typeof signedIn>>;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
 beforeEach(async () => {
   owner = await signedIn(database.db, service.url);
 });

@@ -1,24 +1,14 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { isAnyKeyWatched } from '../../../src/accounts/api-keys/queries.js';
 import { apiKeyCalls, apiKeys, auditLog } from '../../../src/tables.js';
 import { addMember, signedIn, type Browser } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createProduct, grant } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
 import { sendUsage, usageEvent } from '../../support/usage.js';
 import { fieldOf, formsOf, getPage, linksOf, postForm, textOf } from './html.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 const PATH = '/dashboard/api-keys';
 const MINUTE = 60_000;

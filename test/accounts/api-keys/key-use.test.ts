@@ -1,26 +1,17 @@
 import { and, asc, eq } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { deleteOldKeyCalls } from '../../../src/accounts/api-keys/key-use-queries.js';
 import { createKeyUse } from '../../../src/accounts/api-keys/key-use.js';
 import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../../src/tables.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { databaseError, makeFaulty } from '../../support/faulty-database.js';
 import { createKey, createOrganization, type TestKey } from '../../support/fixtures.js';
-import { startTestService, TestClock, type TestService } from '../../support/service.js';
+import { TestClock } from '../../support/service.js';
 import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 const MINUTE = 60_000;
 const log = pino({ level: 'silent' });

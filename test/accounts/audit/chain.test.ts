@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { recordAudit } from '../../../src/accounts/audit/audit.js';
 import { canonicalJson, genesisHash, hashRow } from '../../../src/accounts/audit/chain.js';
 import { seedDemo } from '../../../src/demo/seed.js';
@@ -11,25 +11,16 @@ import { exampleWorld } from '../../../src/core/reference/example-world.js';
 import { auditChains, auditLog, organizations } from '../../../src/tables.js';
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
 import { inChange } from '../../support/change.js';
-import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
+import { createTestDatabase, isEmbedded } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
 import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
 import { operatorClient, unique, uniqueEmail } from '../../support/operator.js';
 import { at, readLog, verify, writeRows } from './support.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService({ env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' } });
+
 const call = operatorClient(() => service);
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, { env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' } });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
-
 /** Asserts that rows are numbered without a gap and that each hash matches its row. */
 async function expectChain(orgId: string, length: number): Promise<void> {
   const rows = await readLog(database.db, orgId);

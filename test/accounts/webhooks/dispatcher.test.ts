@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { Webhook } from 'standardwebhooks';
 import { byService, change } from '../../../src/accounts/audit/audit.js';
 import { auditLog, webhookDeliveries, webhookEndpoints, webhookMessages } from '../../../src/tables.js';
@@ -13,9 +13,8 @@ import {
 import { queueWebhook } from '../../../src/accounts/webhooks/outbox.js';
 import { findEndpoint } from '../../../src/accounts/webhooks/queries.js';
 import { webhookTypes } from '../../../src/accounts/webhooks/types.js';
-import { createTestDatabase, isCitus, isEmbedded, type TestDatabase } from '../../support/database.js';
+import { isCitus, isEmbedded } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
 import { until } from '../../support/usage.js';
 import {
   actorOf,
@@ -25,23 +24,18 @@ import {
   startReceiver,
   verifyBySpecification,
 } from '../../support/webhooks.js';
+import { useService } from '../../support/use.js';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
+
 const closing: (() => Promise<void>)[] = [];
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
 afterAll(async () => {
   await Promise.all(closing.map((close) => close()));
-  await service.stop();
-  await database.remove();
 });
 beforeEach(async () => {
   const { orm } = database.db;

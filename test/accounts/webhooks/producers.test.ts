@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { createApiKey, revokeApiKey, rotateApiKey } from '../../../src/accounts/api-keys/api-keys.js';
 import { byService } from '../../../src/accounts/audit/audit.js';
 import { createEndingMessages } from '../../../src/metering/notices/endings.js';
@@ -7,26 +7,16 @@ import { apiKeys, entitlements, organizations } from '../../../src/tables.js';
 import { recordGates } from '../../../src/markets/scores/keeper.js';
 import { unjudged, type Gate } from '../../../src/markets/signals/signal.js';
 import type { AnyType } from '../../../src/accounts/webhooks/types.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { operatorClient, unique } from '../../support/operator.js';
-import { startTestService, type TestService } from '../../support/service.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';
+import { useService } from '../../support/use.js';
 
 const START = '2026-05-14T10:00:00.000Z';
 const at = (time: string) => new Date(time);
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
+const { database, service } = useService();
 beforeEach(() => service.clock.set(START));
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
 const operator = operatorClient(() => service);
 
 const dataOf = async (orgId: string, type: AnyType) =>

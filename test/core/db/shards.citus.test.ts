@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import pg from 'pg';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest';
+import { beforeAll, expect, inject, it, vi } from 'vitest';
 import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import { systemClock } from '../../../src/core/time.js';
 import { SEQUENTIAL, type Database } from '../../../src/core/db/client.js';
@@ -17,17 +17,16 @@ import { toBatch } from '../../../src/metering/ingestion/batch.js';
 import { createIngestion } from '../../../src/metering/ingestion/ingestion.js';
 import { compare, repair } from '../../../src/metering/reconciliation/reconcile.js';
 import { query } from '../../support/citus-cluster.js';
-import { asMaintained, createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { asMaintained } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { createSenders, startLoad, type Load, type Sender } from '../../support/sharded-load.js';
+import { useDatabase } from '../../support/use.js';
 
-let database: TestDatabase;
+const database = useDatabase();
 let db: Database;
 beforeAll(async () => {
-  database = await createTestDatabase();
   db = database.db;
 });
-afterAll(() => database.remove());
 
 const sumOf = (load: Load) => [...load.acknowledged.values()].reduce((sum, count) => sum + count, 0);
 const ingestionOf = (of: Database) =>

@@ -1,23 +1,15 @@
 import { request } from 'node:http';
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { apiKeys } from '../../../src/tables.js';
 import { MAX_BODY_BYTES, MAX_EVENTS } from '../../../src/metering/ingestion/schema.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let secret: string;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   secret = (await createKey(database.db, (await createOrganization(database.db)).id)).secret;
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 async function post(path: string, body: string, key = secret) {

@@ -18,17 +18,15 @@ import {
   tooLate,
   type LiveAccount,
 } from '../../fixtures/live-account.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { useDatabase } from '../../support/use.js';
 
-let database: TestDatabase;
+const database = useDatabase();
 let account: LiveAccount;
 beforeAll(async () => {
-  database = await createTestDatabase();
   account = await openLiveAccount(database.db);
 });
 afterAll(async () => {
   await account.stop();
-  await database.remove();
   removeKeys();
 });
 

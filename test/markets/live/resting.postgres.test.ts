@@ -4,7 +4,6 @@ import { tradingSwitches } from '../../../src/tables.js';
 import { findLiveAccount } from '../../../src/markets/live/queries.js';
 import type { Trade } from '../../../src/markets/orders/order.js';
 import { toTradeJson } from '../../../src/markets/orders/trade.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import {
   answering,
   cut,
@@ -20,12 +19,12 @@ import {
   type LiveAccount,
 } from '../../fixtures/live-account.js';
 import type { FakeOrder } from '../fake-exchange.js';
+import { useDatabase } from '../../support/use.js';
 
-let database: TestDatabase;
+const database = useDatabase();
 let account: LiveAccount;
 let before: { cash: bigint; orders: number };
 beforeAll(async () => {
-  database = await createTestDatabase();
   account = await openLiveAccount(database.db);
   const hasGroup = async () => {
     await account.live.reconcile();
@@ -35,7 +34,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await account.stop();
-  await database.remove();
   removeKeys();
 });
 beforeEach(async () => {

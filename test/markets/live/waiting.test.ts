@@ -24,12 +24,12 @@ import {
   type LiveAccount,
 } from '../../fixtures/live-account.js';
 import { addMember, createUser, openSession, sessionIdOf } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
 import { signedInOperator } from '../../support/operators.js';
 import { keyAuthority } from '../../../src/accounts/api-keys/authority.js';
 import { plentyOfTokens } from '../venue-tokens.js';
+import { useDatabase } from '../../support/use.js';
 
 const budget = plentyOfTokens();
 const plenty = { refillPerSecond: 1_000_000, capacity: 1_000_000 };
@@ -42,18 +42,17 @@ const setWrites = (write: { refillPerSecond: number; capacity: number }) =>
 const stopTheLine = () => setWrites({ refillPerSecond: 0.001, capacity: oneOrder });
 const letTheLineGo = () => setWrites(plenty);
 
-let database: TestDatabase;
+const database = useDatabase();
 let account: LiveAccount;
 beforeAll(async () => {
-  database = await createTestDatabase();
   account = await openLiveAccount(database.db, { budget });
   await account.live.reconcile();
 });
 afterAll(async () => {
   await account.stop();
-  await database.remove();
   removeKeys();
 });
+
 const call = operatorClient(() => account.service);
 const orm = () => database.db.orm;
 

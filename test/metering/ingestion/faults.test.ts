@@ -1,11 +1,9 @@
 import { request } from 'node:http';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import type { ShardGroup } from '../../../src/core/db/client.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { databaseError, makeFaulty, type FaultyDatabase } from '../../support/faulty-database.js';
 import { createKey, createProduct } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
 import {
   createTenant,
   readUsage,
@@ -14,23 +12,16 @@ import {
   usageEvent,
   type SendOptions,
 } from '../../support/usage.js';
+import { useDatabase, useServiceOn } from '../../support/use.js';
 
-let database: TestDatabase;
+const database = useDatabase();
 let faulty: FaultyDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  faulty = makeFaulty(database.db);
-  service = await startTestService(faulty.db);
-});
+beforeAll(() => void (faulty = makeFaulty(database.db)));
+const service = useServiceOn(() => faulty.db);
 afterEach(() => {
   faulty.release();
   faulty.before = () => undefined;
   faulty.after = () => undefined;
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 const send = (secret: string, events: unknown[], options?: SendOptions) =>

@@ -5,35 +5,27 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { parse } from 'csv-parse/sync';
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { Database, Orm } from '../../../src/core/db/client.js';
 import { apiKeys, products } from '../../../src/tables.js';
 import { archiveMonth, eachOpenMonth } from '../../../src/metering/archive/archive.js';
 import { roles } from '../../../src/accounts/organizations/table.js';
 import { Browser, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createProduct, grant } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
 import { fillUsage } from '../../support/usage-events.js';
 import { sendUsage, until, usageEvent } from '../../support/usage.js';
+import { useDatabase, useServiceOn } from '../../support/use.js';
 
 const NOW = '2031-03-15T12:00:00Z';
 const PATH = '/dashboard/usage/events';
 const html = { accept: 'text/html' };
 
-let database: TestDatabase;
-let service: TestService;
+const database = useDatabase();
+const service = useServiceOn(() => watched(database.db));
+
 /** How often events were read for a file, and a hook that runs before each read. */
 const reads = { count: 0, before: () => undefined as void };
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(watched(database.db));
-  service.clock.set(NOW);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+beforeAll(() => service.clock.set(NOW));
 
 /** The real database, with reads of events counted and optionally failing. */
 function watched(db: Database): Database {

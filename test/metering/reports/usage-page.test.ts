@@ -1,28 +1,20 @@
 import { parse } from 'csv-parse/sync';
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { entitlements, products, usageTotals } from '../../../src/tables.js';
 import { roles } from '../../../src/accounts/organizations/table.js';
 import { Browser, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { ANY_QUANTITY, createKey, createProduct, grant } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
 import { fillUsage } from '../../support/usage-events.js';
 import { sendUsage, usageEvent } from '../../support/usage.js';
+import { useService } from '../../support/use.js';
 
 const NOW = '2031-03-15T12:00:00Z';
 const html = { accept: 'text/html' };
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   service.clock.set(NOW);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 /** A person whose Organization has a product and a live key. */

@@ -4,26 +4,23 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../../../src/core/db/client.js';
 import { listMountedRoutes, listPageRoutes } from '../../../openapi/support/mounted-routes.js';
 import { countChanges } from '../../../support/counted-changes.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
 import { ordinaryNames, populate } from '../../../support/populated.js';
-import { startTestService, type TestService } from '../../../support/service.js';
 import { changes, others, type Prepared, type World, type Prepare } from './changes.js';
 import { openLiveAccount, removeKeys } from '../../../fixtures/live-account.js';
 import { createApp } from '../../../../src/app.js';
+import { useDatabase, useServiceOn } from '../../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const database = useDatabase();
+const service = useServiceOn(() => interrupted(database.db), {
+  env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' },
+  app: { signInLimits: { perAddress: 10_000 }, joinLimits: { newAccounts: 1000, wrongLinks: 1000 } },
+});
 let world: World;
 let countedChanges: () => Promise<string>;
 /** Runs once, just before the next transaction begins. */
 let meanwhile: (() => Promise<unknown>) | undefined;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(interrupted(database.db), {
-    env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' },
-    app: { signInLimits: { perAddress: 10_000 }, joinLimits: { newAccounts: 1000, wrongLinks: 1000 } },
-  });
   const own = await populate(service, ordinaryNames);
   world = { db: database.db, service, own, live: await openLiveAccount(interrupted(database.db)) };
   countedChanges = await countChanges(database.db);
@@ -31,8 +28,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await world.live.stop();
   removeKeys();
-  await service.stop();
-  await database.remove();
 });
 
 /** The database with `meanwhile` between a request's checks and the transaction of its change. */

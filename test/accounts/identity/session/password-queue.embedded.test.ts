@@ -1,27 +1,17 @@
 import { setMaxListeners } from 'node:events';
 import { request } from 'node:http';
 import { eq, like } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { hashPassword } from '../../../../src/accounts/identity/password.js';
 import { sessions } from '../../../../src/accounts/identity/table.js';
 import { users } from '../../../../src/accounts/organizations/table.js';
 import { AppError } from '../../../../src/core/errors.js';
 import { operatorClient, operatorToken, unique } from '../../../support/operator.js';
 import { Browser, createUser, PASSWORD } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
-import { startTestService, type TestService } from '../../../support/service.js';
+import { useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, {
-    app: { signInLimits: { perAccount: 100, quickFailures: 100 } },
-  });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
+const { database, service } = useService({
+  app: { signInLimits: { perAccount: 100, quickFailures: 100 } },
 });
 
 const CALLERS = 10;
