@@ -5,10 +5,10 @@ import { findChromium } from './test/support/chromium.js';
 import { findPostgresBinaries } from './test/support/postgres-server.js';
 
 /**
- * The same tests run on the embedded database, which needs no installation, and on a real Postgres where one is installed
- * (or named by TEST_POSTGRES_BIN). TEST_DATABASE=embedded or postgres runs one of them; with REQUIRE_POSTGRES=1 a
- * missing Postgres is a failure. TEST_DATABASE=citus runs them on a sharded database, by its coordinator; that asks for the
- * Citus extension. TEST_REPORT names a file for the results as JSON.
+ * `npm test` sets TEST_DATABASE=embedded: the embedded database needs no installation. `npm run test:all` adds a real Postgres
+ * if one is installed (or named by TEST_POSTGRES_BIN); with REQUIRE_POSTGRES=1 a missing Postgres is a failure.
+ * TEST_DATABASE=postgres runs these tests alone, and TEST_DATABASE=citus runs the tests on a sharded database, by its
+ * coordinator, which needs the Citus extension. TEST_REPORT names a file for the results as JSON.
  *
  * What a person sees is tested in Chromium, on the embedded database, where Chromium is installed (or named by
  * TEST_CHROMIUM) and TEST_DATABASE asks for nothing else; with REQUIRE_BROWSER=1 a missing one is a failure.
