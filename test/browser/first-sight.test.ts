@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { PASSWORD, signedIn, type Browser } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
 import { createProduct, grant } from '../support/fixtures.js';
-import { hostileNames, ordinaryNames, populate, type Populated } from '../support/populated.js';
+import { hostileNames, ordinaryNames, populate, type Populated } from '../pages/populated.js';
 import { countInjected, findAllBarriers, pages, toPath } from './barriers.js';
 import { codeOfApp, signIn } from './steps.js';
 

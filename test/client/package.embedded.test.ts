@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/time.js';
-import { createTenant, readUsage } from '../support/usage.js';
+import { createTenant, readUsage } from '../metering/support/usage.js';
 import { useService } from '../support/use.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));

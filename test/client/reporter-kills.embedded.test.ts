@@ -9,7 +9,7 @@ import { createUsageReporter } from '../../src/client/reporter.js';
 import { systemClock } from '../../src/core/time.js';
 import { createRandom } from '../crash/random.js';
 import { ownScript } from '../support/own-build.js';
-import { createTenant, readUsage } from '../support/usage.js';
+import { createTenant, readUsage } from '../metering/support/usage.js';
 import { useService } from '../support/use.js';
 
 const kills = Number(process.env.REPORTER_KILLS ?? 15);

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createGaugeClient, RefusedError, withReservation } from '../../src/client/client.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
-import { readUsage } from '../support/usage.js';
+import { readUsage } from '../metering/support/usage.js';
 import { useService } from '../support/use.js';
 
 const { database, service } = useService();

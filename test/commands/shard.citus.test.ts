@@ -5,7 +5,7 @@ import { compare } from '../../src/metering/reconciliation/reconcile.js';
 import { createCitusDatabase, dropCitusDatabase, query } from '../support/citus-cluster.js';
 import { createOrganization } from '../support/fixtures.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
-import { createSenders, startLoad } from '../support/sharded-load.js';
+import { createSenders, startLoad } from '../metering/support/sharded-load.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 

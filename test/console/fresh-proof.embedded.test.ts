@@ -5,7 +5,7 @@ import { auditLog, operatorLog } from '../../src/tables.js';
 import { addMember, createUser, PASSWORD } from '../support/accounts.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { forgetConfirmation, signedInOperator, type TestOperator } from '../support/operators.js';
-import { sendUsage, usageEvent } from '../support/usage.js';
+import { sendUsage, usageEvent } from '../metering/support/usage.js';
 import { useService } from '../support/use.js';
 
 const { database, service } = useService();

@@ -4,7 +4,7 @@ import { createBackfillRunner } from '../../src/metering/backfills/runner.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { operatorClient } from '../support/operator.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
-import { sendUsage, usageEvent } from '../support/usage.js';
+import { sendUsage, usageEvent } from '../metering/support/usage.js';
 import { useService } from '../support/use.js';
 
 const { database, service } = useService();

@@ -3,7 +3,7 @@ import { usageTotals } from '../../src/tables.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { operatorToken } from '../support/operator.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
-import { sendUsage, usageEvent } from '../support/usage.js';
+import { sendUsage, usageEvent } from '../metering/support/usage.js';
 import { useService } from '../support/use.js';
 
 const { database, service } = useService();

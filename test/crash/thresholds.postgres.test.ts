@@ -10,7 +10,7 @@ import { webhookDeliveries } from '../../src/tables.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { findFreePort } from '../support/free-port.js';
 import { createPostgresServer } from '../support/postgres-server.js';
-import { sendUsage, usageEvent } from '../support/usage.js';
+import { sendUsage, usageEvent } from '../metering/support/usage.js';
 import { readTold } from '../support/webhook-messages.js';
 import { listen, startReceiver } from '../support/webhooks.js';
 import { createRandom } from './random.js';

@@ -6,8 +6,8 @@ import { apiKeys } from '../../src/tables.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { inChange } from '../support/change.js';
 import { createKey, createProduct, grant } from '../support/fixtures.js';
-import { fillUsage } from '../support/usage-events.js';
-import { sendUsage, usageEvent } from '../support/usage.js';
+import { fillUsage } from '../metering/support/usage-events.js';
+import { sendUsage, usageEvent } from '../metering/support/usage.js';
 import { useService } from '../support/use.js';
 
 const html = { accept: 'text/html' };

@@ -5,7 +5,7 @@ import type { Database } from '../../src/core/db/client.js';
 import { marketAccesses, type MarketAccess, type Role } from '../../src/accounts/organizations/table.js';
 import { linksOf, textOf } from '../accounts/api-keys/html.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
-import { createTrader, postTrade, useTradingTest, TICKER } from '../fixtures/trade.js';
+import { createTrader, postTrade, useTradingTest, TICKER } from '../markets/support/trade.js';
 import { createKey } from '../support/fixtures.js';
 import { operatorClient } from '../support/operator.js';
 

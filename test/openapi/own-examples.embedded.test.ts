@@ -4,7 +4,7 @@ import { scopes as allScopes } from '../../src/core/scopes.js';
 import { routeDescriptions } from '../../src/reference.js';
 import { signedIn } from '../support/accounts.js';
 import { createKey, createProduct, grant } from '../support/fixtures.js';
-import { sendUsage, usageEvent } from '../support/usage.js';
+import { sendUsage, usageEvent } from '../metering/support/usage.js';
 import { useService } from '../support/use.js';
 
 const { database, service } = useService();

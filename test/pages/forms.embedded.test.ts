@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from 'vitest';
 import type { Browser } from '../support/accounts.js';
 import { signedInOperator } from '../support/operators.js';
-import { ordinaryNames, populate, type Populated } from '../support/populated.js';
+import { ordinaryNames, populate, type Populated } from './populated.js';
 import { consoleRoutes, matrix } from './matrix.js';
 import { useService } from '../support/use.js';
 

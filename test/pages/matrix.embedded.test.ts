@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { listPageRoutes } from '../openapi/support/mounted-routes.js';
 import { Browser, type Answer } from '../support/accounts.js';
 import { countChanges } from '../support/counted-changes.js';
-import { ordinaryNames, populate, type Names, type Populated } from '../support/populated.js';
+import { ordinaryNames, populate, type Names, type Populated } from './populated.js';
 import { actors, matrix, type Actor, type Row } from './matrix.js';
 import { createApp } from '../../src/app.js';
 import { useService } from '../support/use.js';

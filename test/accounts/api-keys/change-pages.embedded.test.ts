@@ -10,7 +10,7 @@ import { apiKeys, auditLog } from '../../../src/tables.js';
 import { type Browser, signedIn } from '../../support/accounts.js';
 import { createKey, createProduct, grant } from '../../support/fixtures.js';
 import { startTestService } from '../../support/service.js';
-import { readUsage, sendUsage, usageEvent } from '../../support/usage.js';
+import { readUsage, sendUsage, usageEvent } from '../../metering/support/usage.js';
 import { copiedOf, fieldOf, formsOf, getPage, linksOf, postForm, textOf } from './html.js';
 import { useService } from '../../support/use.js';
 

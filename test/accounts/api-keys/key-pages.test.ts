@@ -4,7 +4,7 @@ import { isAnyKeyWatched } from '../../../src/accounts/api-keys/queries.js';
 import { apiKeyCalls, apiKeys, auditLog } from '../../../src/tables.js';
 import { addMember, signedIn, type Browser } from '../../support/accounts.js';
 import { createKey, createProduct, grant } from '../../support/fixtures.js';
-import { sendUsage, usageEvent } from '../../support/usage.js';
+import { sendUsage, usageEvent } from '../../metering/support/usage.js';
 import { fieldOf, formsOf, getPage, linksOf, postForm, textOf } from './html.js';
 import { useService } from '../../support/use.js';
 

@@ -8,7 +8,7 @@ import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../../src/tables.js';
 import { databaseError, makeFaulty } from '../../support/faulty-database.js';
 import { createKey, createOrganization, type TestKey } from '../../support/fixtures.js';
 import { TestClock } from '../../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { createTenant, sendUsage, usageEvent } from '../../metering/support/usage.js';
 import { useService } from '../../support/use.js';
 
 const { database, service } = useService();

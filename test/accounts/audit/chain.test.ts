@@ -13,7 +13,7 @@ import { addMember, createUser, signedIn } from '../../support/accounts.js';
 import { inChange } from '../../support/change.js';
 import { createTestDatabase, isEmbedded } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { createTenant, sendUsage, usageEvent } from '../../metering/support/usage.js';
 import { operatorClient, unique, uniqueEmail } from '../../support/operator.js';
 import { at, readLog, verify, writeRows } from './support.js';
 import { useService } from '../../support/use.js';

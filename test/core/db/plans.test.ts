@@ -7,7 +7,7 @@ import { isEmbedded } from '../../support/database.js';
 import { makeFaulty } from '../../support/faulty-database.js';
 import { createKey, createOrganization, grant } from '../../support/fixtures.js';
 import { startTestService } from '../../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { createTenant, sendUsage, usageEvent } from '../../metering/support/usage.js';
 import { createListener } from '../../support/webhook-messages.js';
 import { useDatabase } from '../../support/use.js';
 

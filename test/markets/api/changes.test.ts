@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { startTestService, type TestService } from '../../support/service.js';
-import { startFakeVenue, type FakeVenue } from '../fake-venue.js';
-import { fillVenue } from '../fake-world.js';
-import { plentyOfTokens } from '../venue-tokens.js';
-import { member, keyFile, removeKeys } from '../../fixtures/live-account.js';
-import { postTrade, createTrader } from '../../fixtures/trade.js';
+import { startFakeVenue, type FakeVenue } from '../support/fake-venue.js';
+import { fillVenue } from '../support/fake-world.js';
+import { plentyOfTokens } from '../support/venue-tokens.js';
+import { member, keyFile, removeKeys } from '../support/live-account.js';
+import { postTrade, createTrader } from '../support/trade.js';
 
 const NOW = '2026-11-22T15:30:00Z';
 const TICKER = 'KXHIGHNY-26NOV22-B62.5';

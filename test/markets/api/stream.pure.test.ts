@@ -7,7 +7,7 @@ import { CENT } from '../../../src/markets/market/money.js';
 import type { StreamLimits } from '../../../src/markets/api/stream.js';
 import { connectionRefused, failingDatabase } from '../../openapi/support/failing-database.js';
 import { startTestService, type TestService } from '../../support/service.js';
-import { ScriptedMarkets, ScriptedWeather } from '../scripted-sources.js';
+import { ScriptedMarkets, ScriptedWeather } from '../support/scripted-sources.js';
 
 const noDatabase = failingDatabase({} as Database, connectionRefused());
 const origin = 'https://app.example.com';

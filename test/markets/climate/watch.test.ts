@@ -9,8 +9,8 @@ import type { Market } from '../../../src/markets/market/market.js';
 import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
 import { jobLeases } from '../../../src/markets/ledger/risk-table.js';
 import { findStation } from '../../../src/markets/market/stations.js';
-import { climateText } from '../climate-texts.js';
-import { startFakeWeather, type FakeWeather, type Product } from '../forecast-fake-weather.js';
+import { climateText } from '../support/climate-texts.js';
+import { startFakeWeather, type FakeWeather, type Product } from '../support/forecast-fake-weather.js';
 import { useDatabase } from '../../support/use.js';
 
 const MINUTE_MS = 60_000;

@@ -7,8 +7,8 @@ import type { executionSchema } from '../../../src/markets/execution/schema.js';
 import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
 import { createTestDatabase } from '../../support/database.js';
 import { createKey } from '../../support/fixtures.js';
-import { makeBook } from '../../fixtures/events.js';
-import { newBook, openLiveAccount, removeKeys, TICKER as LIVE_TICKER } from '../../fixtures/live-account.js';
+import { makeBook } from '../support/events.js';
+import { newBook, openLiveAccount, removeKeys, TICKER as LIVE_TICKER } from '../support/live-account.js';
 import {
   useTradingTest,
   createTrader,
@@ -16,8 +16,8 @@ import {
   TICKER,
   usualBook,
   type TradeAnswer,
-} from '../../fixtures/trade.js';
-import { wireTrade } from '../fake-venue.js';
+} from '../support/trade.js';
+import { wireTrade } from '../support/fake-venue.js';
 
 const { database, service } = useTradingTest();
 let db: Database;

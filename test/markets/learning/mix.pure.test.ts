@@ -4,8 +4,16 @@ import { calibratedModel, noFits, type FitBook } from '../../../src/markets/lear
 import type { DayEnsemble } from '../../../src/markets/weather/weather.js';
 import type { DayForecast } from '../../../src/markets/learning/forecast.js';
 import { learnMix, pairOf, type Mix, type ModelError } from '../../../src/markets/learning/mix.js';
-import { makeEvent } from '../../fixtures/events.js';
-import { dateAfter, first, learn, makePast, together, type Past, type Truth } from '../forecast-past.js';
+import { makeEvent } from '../support/events.js';
+import {
+  dateAfter,
+  first,
+  learn,
+  makePast,
+  together,
+  type Past,
+  type Truth,
+} from '../support/forecast-past.js';
 
 const HOUR_MS = 3_600_000;
 const days = 45;

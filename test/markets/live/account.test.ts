@@ -10,7 +10,7 @@ import {
   liveSettings,
   removeKeys,
   openLiveAccount,
-} from '../../fixtures/live-account.js';
+} from '../support/live-account.js';
 import { signedInOperator } from '../../support/operators.js';
 import { operatorClient } from '../../support/operator.js';
 import { useDatabase } from '../../support/use.js';

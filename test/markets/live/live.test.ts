@@ -10,7 +10,7 @@ import {
   removeKeys,
   openLiveAccount,
   tooLate,
-} from '../../fixtures/live-account.js';
+} from '../support/live-account.js';
 import { byService } from '../../../src/accounts/audit/audit.js';
 import { useDatabase } from '../../support/use.js';
 

@@ -17,7 +17,7 @@ import {
   TICKER,
   tooLate,
   type LiveAccount,
-} from '../../fixtures/live-account.js';
+} from '../support/live-account.js';
 import { useDatabase } from '../../support/use.js';
 
 const database = useDatabase();

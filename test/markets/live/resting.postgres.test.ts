@@ -17,8 +17,8 @@ import {
   TICKER,
   tooLate,
   type LiveAccount,
-} from '../../fixtures/live-account.js';
-import type { FakeOrder } from '../fake-exchange.js';
+} from '../support/live-account.js';
+import type { FakeOrder } from '../support/fake-exchange.js';
 import { useDatabase } from '../../support/use.js';
 
 const database = useDatabase();

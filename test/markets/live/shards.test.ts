@@ -17,10 +17,10 @@ import {
   openLiveAccount,
   removeKeys,
   restingTerms,
-} from '../../fixtures/live-account.js';
-import { beginTransfer, completeTransfer } from '../fake-exchange.js';
-import { takeFromBook } from '../fake-orders.js';
-import { wireMarket } from '../fake-venue.js';
+} from '../support/live-account.js';
+import { beginTransfer, completeTransfer } from '../support/fake-exchange.js';
+import { takeFromBook } from '../support/fake-orders.js';
+import { wireMarket } from '../support/fake-venue.js';
 import { useDatabase } from '../../support/use.js';
 
 const database = useDatabase();

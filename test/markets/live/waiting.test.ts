@@ -22,13 +22,13 @@ import {
   restingTerms,
   TICKER,
   type LiveAccount,
-} from '../../fixtures/live-account.js';
+} from '../support/live-account.js';
 import { addMember, createUser, openSession, sessionIdOf } from '../../support/accounts.js';
 import { createKey } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
 import { signedInOperator } from '../../support/operators.js';
 import { keyAuthority } from '../../../src/accounts/api-keys/authority.js';
-import { plentyOfTokens } from '../venue-tokens.js';
+import { plentyOfTokens } from '../support/venue-tokens.js';
 import { useDatabase } from '../../support/use.js';
 
 const budget = plentyOfTokens();

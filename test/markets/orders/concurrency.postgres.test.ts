@@ -3,8 +3,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { databaseError } from '../../support/faulty-database.js';
-import { startTradingTest, createTrader, postTrade } from '../../fixtures/trade.js';
-import { makeBook } from '../../fixtures/events.js';
+import { startTradingTest, createTrader, postTrade } from '../support/trade.js';
+import { makeBook } from '../support/events.js';
 import { useDatabase } from '../../support/use.js';
 
 const ORDERS = 1_000;

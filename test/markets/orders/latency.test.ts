@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { makeBook } from '../../fixtures/events.js';
+import { makeBook } from '../support/events.js';
 import {
   useTradingTest,
   createTrader,
@@ -7,7 +7,7 @@ import {
   postTrade,
   TICKER,
   usualBook,
-} from '../../fixtures/trade.js';
+} from '../support/trade.js';
 
 const { database, service } = useTradingTest({
   env: { PAPER_LATENCY_MS: '400' },

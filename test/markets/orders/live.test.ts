@@ -10,7 +10,7 @@ import type { LiveExecutor, LiveOrder, VenueFill, VenueOutcome } from '../../../
 import { recordOutcome } from '../../../src/markets/orders/record-outcome.js';
 import { createKey } from '../../support/fixtures.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';
-import { useTradingTest, createTrader, postTrade } from '../../fixtures/trade.js';
+import { useTradingTest, createTrader, postTrade } from '../support/trade.js';
 
 const SLUG = 'the-live-one';
 const live: LiveExecutor & { sent: LiveOrder[]; outcome: VenueOutcome | Error; isOpen: boolean } = {

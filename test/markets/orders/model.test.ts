@@ -5,9 +5,9 @@ import { selectRows } from '../../../src/core/db/sql.js';
 import type { AppError } from '../../../src/core/errors.js';
 import { riskLimits } from '../../../src/markets/ledger/risk-table.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
-import { books, marketableOrders } from '../orders-arbitraries.js';
-import { bidsOfBook, placeOnModel, type ModelAccount, type ModelAnswer } from '../orders-model.js';
-import { useTradingTest, TICKER } from '../../fixtures/trade.js';
+import { books, marketableOrders } from '../support/orders-arbitraries.js';
+import { bidsOfBook, placeOnModel, type ModelAccount, type ModelAnswer } from '../support/orders-model.js';
+import { useTradingTest, TICKER } from '../support/trade.js';
 import { keyAuthority } from '../../../src/accounts/api-keys/authority.js';
 
 const { database, service } = useTradingTest({ env: { PAPER_CASH: '4.00' } });

@@ -7,7 +7,7 @@ import { tradingSwitches } from '../../../src/tables.js';
 import { CENT } from '../../../src/markets/market/money.js';
 import { createHeldTickers } from '../../../src/markets/services/sources.js';
 import { checkLedger } from '../../../src/markets/portfolio/ledger-check.js';
-import { makeBook } from '../../fixtures/events.js';
+import { makeBook } from '../support/events.js';
 import {
   useTradingTest,
   createTrader,
@@ -17,7 +17,7 @@ import {
   usualBook,
   type TradeAnswer,
   type TradeJson,
-} from '../../fixtures/trade.js';
+} from '../support/trade.js';
 import { createKey } from '../../support/fixtures.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';
 

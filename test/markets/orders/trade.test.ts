@@ -16,8 +16,8 @@ import {
   createTrader,
   OTHER_TICKER,
   TICKER,
-} from '../../fixtures/trade.js';
-import { makeBook } from '../../fixtures/events.js';
+} from '../support/trade.js';
+import { makeBook } from '../support/events.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';
 
 const { database, service } = useTradingTest();

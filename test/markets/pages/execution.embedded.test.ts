@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { signedIn } from '../../support/accounts.js';
-import { seedExecution } from '../../fixtures/execution-page.js';
+import { seedExecution } from '../support/execution-page.js';
 import { useService } from '../../support/use.js';
 
 const PAGE = '/dashboard/scores/execution';

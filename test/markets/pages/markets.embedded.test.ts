@@ -26,7 +26,7 @@ import { everything, leadingStations } from '../../../src/markets/venue/simulati
 import { addMember, Browser, createUser, signedIn } from '../../support/accounts.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import type { HourFit, RunningDay } from '../../../src/markets/learning/running-day.js';
-import { makeGates, calibrated } from '../../fixtures/events.js';
+import { makeGates, calibrated } from '../support/events.js';
 import { useService } from '../../support/use.js';
 
 const PATH = '/dashboard/markets';

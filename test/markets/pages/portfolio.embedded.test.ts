@@ -14,7 +14,7 @@ import {
   bookSettlement,
   createFixedVenue,
   WARM,
-} from '../../fixtures/portfolio.js';
+} from '../support/portfolio.js';
 import { useService } from '../../support/use.js';
 
 const venue = createFixedVenue(() => service.clock);

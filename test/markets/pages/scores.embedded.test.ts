@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { insertRecords } from '../../../src/markets/scores/queries.js';
 import { signedIn } from '../../support/accounts.js';
-import { sources, seedScores } from '../../fixtures/scores-page.js';
+import { sources, seedScores } from '../support/scores-page.js';
 import { useService } from '../../support/use.js';
 
 const PAGE = '/dashboard/scores';

@@ -5,7 +5,7 @@ import { checkLedger, ledgerJson, ledgerText } from '../../../src/markets/portfo
 import { tradingPositions } from '../../../src/markets/ledger/portfolio-table.js';
 import { settleAccount } from '../../../src/markets/settlement/settle.js';
 import { createOrganization, type TestOrganization } from '../../support/fixtures.js';
-import { buy, EVENT } from '../../fixtures/settlement.js';
+import { buy, EVENT } from '../support/settlement.js';
 import { useDatabase } from '../../support/use.js';
 
 const TICKER = `${EVENT}-B84.5`;

@@ -4,7 +4,7 @@ import { selectRows } from '../../../src/core/db/sql.js';
 import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
 import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
 import { createKey, createOrganization, type TestKey } from '../../support/fixtures.js';
-import { bookTrade, MILD, writeWord, COLD, createFixedVenue, WARM } from '../../fixtures/portfolio.js';
+import { bookTrade, MILD, writeWord, COLD, createFixedVenue, WARM } from '../support/portfolio.js';
 import { useService } from '../../support/use.js';
 
 const venue = createFixedVenue(() => service.clock);

@@ -16,7 +16,7 @@ import { defaultLimits } from '../../../src/markets/risk/limits.js';
 import { readRiskFacts } from '../../../src/markets/risk/facts.js';
 import { isEmbedded } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
-import { type Ask, inputOf, at, EVENT } from '../../fixtures/risk.js';
+import { type Ask, inputOf, at, EVENT } from '../support/risk.js';
 import { operatorClient } from '../../support/operator.js';
 import { useService, useServiceOn } from '../../support/use.js';
 

@@ -7,7 +7,7 @@ import {
   type JudgedRecord,
 } from '../../../src/markets/scores/gates.js';
 import { gateAt, type Gate } from '../../../src/markets/signals/signal.js';
-import { costOf } from '../../fixtures/scores-page.js';
+import { costOf } from '../support/scores-page.js';
 import {
   breakingEven,
   costless,
@@ -20,7 +20,7 @@ import {
   sharpened,
   tooSure,
   type Season,
-} from '../gate-seasons.js';
+} from '../support/gate-seasons.js';
 
 /** Simulations of 28 gates, checked twice a month. Full tables: docs/decisions/030-gates-that-cannot-be-lucky.md. */
 const simulations = Number(process.env.GATE_YEARS ?? 1);

@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from 'vitest';
 import type { ScoresAnswer } from '../../../src/markets/scores/schema.js';
 import { scoreRecord } from '../../../src/markets/scores/score.js';
-import { seedScores } from '../../fixtures/scores-page.js';
+import { seedScores } from '../support/scores-page.js';
 import { useService } from '../../support/use.js';
 
 const { service } = useService();

@@ -14,7 +14,7 @@ import { readScores } from '../../../src/markets/scores/report.js';
 import { findStation } from '../../../src/markets/market/stations.js';
 import { everything } from '../../../src/markets/venue/simulation/world.js';
 import { startTestService } from '../../support/service.js';
-import { makeData, makeForecasts, makeEvent, makeBook } from '../../fixtures/events.js';
+import { makeData, makeForecasts, makeEvent, makeBook } from '../support/events.js';
 import { useService } from '../../support/use.js';
 
 const stations = [findStation('KDEN')!, findStation('KMIA')!];

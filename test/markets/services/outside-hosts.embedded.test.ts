@@ -13,12 +13,12 @@ import { bookingJobs, tradingJobs } from '../../../src/markets/services/services
 import { checkVenue } from '../../../src/markets/venue/check-venue.js';
 import { createKalshiClient } from '../../../src/markets/venue/kalshi-client.js';
 import { createVenueBudget } from '../../../src/markets/venue/venue-budget.js';
-import { keyFile, member, newBook, removeKeys, TICKER } from '../../fixtures/live-account.js';
+import { keyFile, member, newBook, removeKeys, TICKER } from '../support/live-account.js';
 import { startService } from '../../../src/service.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { startTestService } from '../../support/service.js';
-import { startFakeVenue, wireMarket, type FakeVenue } from '../fake-venue.js';
-import { startFakeWeather, type FakeWeather } from '../forecast-fake-weather.js';
+import { startFakeVenue, wireMarket, type FakeVenue } from '../support/fake-venue.js';
+import { startFakeWeather, type FakeWeather } from '../support/forecast-fake-weather.js';
 import { useDatabase } from '../../support/use.js';
 
 // Makes hundreds of requests to servers on this machine.

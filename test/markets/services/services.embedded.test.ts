@@ -5,7 +5,7 @@ import { afterAll, expect, it } from 'vitest';
 import { bookingJobs, tradingJobs } from '../../../src/markets/services/services.js';
 import { openTapePlayer } from '../../../src/markets/tape/player.js';
 import { readTape } from '../../../src/markets/tape/reader.js';
-import { createTrader, postTrade } from '../../fixtures/trade.js';
+import { createTrader, postTrade } from '../support/trade.js';
 import { startTestService } from '../../support/service.js';
 import { useDatabase } from '../../support/use.js';
 

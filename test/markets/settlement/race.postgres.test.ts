@@ -15,7 +15,7 @@ import {
   makeMarket,
   buy,
   clockOf,
-} from '../../fixtures/settlement.js';
+} from '../support/settlement.js';
 import { useOtherConnections, useService, useServiceOn } from '../../support/use.js';
 
 const venues: TestVenue[] = [0, 1].map((i) => makeVenue(clockOf(() => services[i]!)));

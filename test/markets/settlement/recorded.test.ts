@@ -10,9 +10,9 @@ import { checkLedger } from '../../../src/markets/portfolio/ledger-check.js';
 import { tradingPositions, tradingSettlements } from '../../../src/markets/ledger/portfolio-table.js';
 import { bracketPays } from '../../../src/markets/market/brackets.js';
 import { createOrganization } from '../../support/fixtures.js';
-import { startFakeVenue, wireMarket } from '../fake-venue.js';
-import { plentyOfTokens } from '../venue-tokens.js';
-import { buy, cashOf } from '../../fixtures/settlement.js';
+import { startFakeVenue, wireMarket } from '../support/fake-venue.js';
+import { plentyOfTokens } from '../support/venue-tokens.js';
+import { buy, cashOf } from '../support/settlement.js';
 import { use, useService } from '../../support/use.js';
 
 interface RecordedEvent {

@@ -6,7 +6,7 @@ import type { DayEnsemble } from '../../../src/markets/weather/weather.js';
 import { climateReports, ensembleRuns } from '../../../src/markets/learning/table.js';
 import type { SettledDay } from '../../../src/markets/market/source.js';
 import { gaussian } from '../../../src/markets/venue/simulation/random.js';
-import { dateAfter, first, makePast } from '../forecast-past.js';
+import { dateAfter, first, makePast } from '../support/forecast-past.js';
 import type { KnownRun } from '../../../src/markets/learning/queries.js';
 import { useDatabase } from '../../support/use.js';
 

@@ -8,7 +8,7 @@ import { findMix } from '../../../src/markets/learning/fits.js';
 import type { DayEnsemble } from '../../../src/markets/weather/weather.js';
 import { forecastMixes } from '../../../src/markets/learning/table.js';
 import { createCalibrationStore } from '../../../src/markets/snapshot/snapshot.js';
-import { dateAfter, first, makePast, type Past } from '../forecast-past.js';
+import { dateAfter, first, makePast, type Past } from '../support/forecast-past.js';
 import { useDatabase } from '../../support/use.js';
 
 const names = { forecastSource: 'test', marketSource: 'test' };

@@ -11,8 +11,8 @@ import {
 import { calibratedModel, noFits } from '../../../src/markets/learning/fits.js';
 import type { DayEnsemble, ObservedExtreme } from '../../../src/markets/weather/weather.js';
 import { findStation } from '../../../src/markets/market/stations.js';
-import { dateAfter, first, makePast, together, type Past } from '../forecast-past.js';
-import { makeEvent, makeHour } from '../../fixtures/events.js';
+import { dateAfter, first, makePast, together, type Past } from '../support/forecast-past.js';
+import { makeEvent, makeHour } from '../support/events.js';
 
 interface World extends Past {
   ensembles: DayEnsemble[];

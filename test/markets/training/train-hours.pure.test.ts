@@ -7,7 +7,7 @@ import { calibratedModel } from '../../../src/markets/learning/fits.js';
 import type { DayEnsemble, ObservedExtreme } from '../../../src/markets/weather/weather.js';
 import type { HourFit } from '../../../src/markets/learning/running-day.js';
 import { stations } from '../../../src/markets/market/stations.js';
-import { makeEvent } from '../../fixtures/events.js';
+import { makeEvent } from '../support/events.js';
 import {
   courseOf,
   dateAfter,
@@ -15,7 +15,7 @@ import {
   makeRunning,
   runningTogether,
   type RunningPast,
-} from '../forecast-past.js';
+} from '../support/forecast-past.js';
 
 const HOUR_MS = 3_600_000;
 const days = 32;

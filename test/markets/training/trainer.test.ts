@@ -8,7 +8,7 @@ import { targetKey, targetOf } from '../../../src/markets/market/market.js';
 import { createSimulatedSource } from '../../../src/markets/venue/simulated.js';
 import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
 import { everything, leadingStations } from '../../../src/markets/venue/simulation/world.js';
-import { first, makePast } from '../forecast-past.js';
+import { first, makePast } from '../support/forecast-past.js';
 import { createTestDatabase } from '../../support/database.js';
 import { startTestService } from '../../support/service.js';
 import { useService } from '../../support/use.js';

@@ -8,8 +8,15 @@ import {
 } from '../../../src/markets/venue/kalshi-client.js';
 import { createKalshiSource } from '../../../src/markets/venue/kalshi.js';
 import { CENT } from '../../../src/markets/market/money.js';
-import { rulesOf, startFakeVenue, wireMarket, wireSeries, wireTrade, type FakeVenue } from '../fake-venue.js';
-import { plentyOfTokens } from '../venue-tokens.js';
+import {
+  rulesOf,
+  startFakeVenue,
+  wireMarket,
+  wireSeries,
+  wireTrade,
+  type FakeVenue,
+} from '../support/fake-venue.js';
+import { plentyOfTokens } from '../support/venue-tokens.js';
 
 const EVENT = 'KXHIGHNY-26JUL04';
 const clock = { now: () => Date.parse('2026-07-04T18:00:00Z') };

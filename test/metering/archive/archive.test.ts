@@ -15,8 +15,8 @@ import { compare, repair } from '../../../src/metering/reconciliation/reconcile.
 import { asMaintained } from '../../support/database.js';
 import { createKey, createOrganization, createProduct } from '../../support/fixtures.js';
 import { startTestService, TestClock } from '../../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
-import { fillUsage } from '../../support/usage-events.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
+import { fillUsage } from '../support/usage-events.js';
 import { useDatabase } from '../../support/use.js';
 
 const database = useDatabase();

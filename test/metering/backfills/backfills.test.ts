@@ -13,7 +13,7 @@ import { createBackfillRunner } from '../../../src/metering/backfills/runner.js'
 import { compare } from '../../../src/metering/reconciliation/reconcile.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
 import { useService } from '../../support/use.js';
 
 const { database, service } = useService();

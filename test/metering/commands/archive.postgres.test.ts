@@ -8,7 +8,7 @@ import { expect, it, vi } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
 import { createKey, createOrganization, createProduct } from '../../support/fixtures.js';
 import { maintenanceCommand } from '../../support/maintenance-command.js';
-import { fillUsage } from '../../support/usage-events.js';
+import { fillUsage } from '../support/usage-events.js';
 
 vi.setConfig({ testTimeout: 60_000 });
 

@@ -15,7 +15,7 @@ import { asMaintained } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
 import { TestClock } from '../../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
 import { useService } from '../../support/use.js';
 
 const { database, service } = useService();

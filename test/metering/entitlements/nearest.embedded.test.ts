@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { sendUsage, usageEvent } from '../../support/usage.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
 import { useService } from '../../support/use.js';
 
 const { database, service } = useService();

@@ -4,7 +4,7 @@ import { products } from '../../../src/tables.js';
 import { roles } from '../../../src/accounts/organizations/table.js';
 import { Browser, signedIn } from '../../support/accounts.js';
 import { createKey, createProduct, grant } from '../../support/fixtures.js';
-import { sendUsage, usageEvent } from '../../support/usage.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
 import { useService } from '../../support/use.js';
 
 const PATH = '/dashboard/entitlements';

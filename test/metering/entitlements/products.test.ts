@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createKey, createOrganization } from '../../support/fixtures.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
 import { hostileNames, hostileSlugs, operatorClient, unique } from '../../support/operator.js';
 import { useService } from '../../support/use.js';
 

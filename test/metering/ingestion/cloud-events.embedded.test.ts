@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { CloudEvent, emitterFor, httpTransport, Mode } from 'cloudevents';
 import { describe, expect, it } from 'vitest';
 import { createKey } from '../../support/fixtures.js';
-import { createTenant, readUsage } from '../../support/usage.js';
+import { createTenant, readUsage } from '../support/usage.js';
 import { useService } from '../../support/use.js';
 
 const { database, service } = useService();

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { apiKeys, entitlements } from '../../../src/tables.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { createTenant, readUsage, sendUsage, usageEvent, type UsageReply } from '../../support/usage.js';
+import { createTenant, readUsage, sendUsage, usageEvent, type UsageReply } from '../support/usage.js';
 import { useOtherConnections, useService, useServiceOn } from '../../support/use.js';
 
 const { database, service } = useService();

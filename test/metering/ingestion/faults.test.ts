@@ -4,14 +4,7 @@ import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import type { ShardGroup } from '../../../src/core/db/client.js';
 import { databaseError, makeFaulty, type FaultyDatabase } from '../../support/faulty-database.js';
 import { createKey, createProduct } from '../../support/fixtures.js';
-import {
-  createTenant,
-  readUsage,
-  sendUsage,
-  until,
-  usageEvent,
-  type SendOptions,
-} from '../../support/usage.js';
+import { createTenant, readUsage, sendUsage, until, usageEvent, type SendOptions } from '../support/usage.js';
 import { useDatabase, useServiceOn } from '../../support/use.js';
 
 const database = useDatabase();

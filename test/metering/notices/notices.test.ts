@@ -9,7 +9,7 @@ import { capNotices, entitlements, mails, memberships } from '../../../src/table
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { mailEnv } from '../../support/mail.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
 import { useService } from '../../support/use.js';
 
 const { database, service } = useService({ env: mailEnv(1) });

@@ -12,8 +12,8 @@ import { archiveMonth, eachOpenMonth } from '../../../src/metering/archive/archi
 import { roles } from '../../../src/accounts/organizations/table.js';
 import { Browser, signedIn } from '../../support/accounts.js';
 import { createKey, createProduct, grant } from '../../support/fixtures.js';
-import { fillUsage } from '../../support/usage-events.js';
-import { sendUsage, until, usageEvent } from '../../support/usage.js';
+import { fillUsage } from '../support/usage-events.js';
+import { sendUsage, until, usageEvent } from '../support/usage.js';
 import { useDatabase, useServiceOn } from '../../support/use.js';
 
 const NOW = '2031-03-15T12:00:00Z';

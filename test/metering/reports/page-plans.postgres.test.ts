@@ -18,8 +18,8 @@ import {
   selectSums,
 } from '../../../src/metering/events/page-queries.js';
 import { selectSeries } from '../../../src/metering/reports/operator/queries.js';
-import { createTenant } from '../../support/usage.js';
-import { fillUsage } from '../../support/usage-events.js';
+import { createTenant } from '../support/usage.js';
+import { fillUsage } from '../support/usage-events.js';
 import { useDatabase } from '../../support/use.js';
 
 /** Page statements must read these by index, so that their cost does not grow with other Organizations' data. */

@@ -5,8 +5,8 @@ import { entitlements, products, usageTotals } from '../../../src/tables.js';
 import { roles } from '../../../src/accounts/organizations/table.js';
 import { Browser, signedIn } from '../../support/accounts.js';
 import { ANY_QUANTITY, createKey, createProduct, grant } from '../../support/fixtures.js';
-import { fillUsage } from '../../support/usage-events.js';
-import { sendUsage, usageEvent } from '../../support/usage.js';
+import { fillUsage } from '../support/usage-events.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
 import { useService } from '../../support/use.js';
 
 const NOW = '2031-03-15T12:00:00Z';

@@ -4,7 +4,7 @@ import { startOfWindow } from '../../../src/metering/entitlements/limits.js';
 import type { UsageLimit } from '../../../src/metering/entitlements/table.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import '../../support/property-seed.js';
-import { sendUsage, usageEvent } from '../../support/usage.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';
 import { useService } from '../../support/use.js';
 

@@ -5,7 +5,7 @@ import { entitlements, products, type UsageLimit } from '../../../src/metering/e
 import { deleteOldWebhooks } from '../../../src/accounts/webhooks/upkeep.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
-import { sendUsage, usageEvent } from '../../support/usage.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';
 import { useService } from '../../support/use.js';
 

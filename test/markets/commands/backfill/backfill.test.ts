@@ -7,9 +7,9 @@ import { createArchive } from '../../../../src/markets/training/forecast-archive
 import { findStation, indexAreas, stations } from '../../../../src/markets/market/stations.js';
 import { createKalshiClient } from '../../../../src/markets/venue/kalshi-client.js';
 import { createKalshiSource } from '../../../../src/markets/venue/kalshi.js';
-import { settledLadder, startFakeVenue, type FakeVenue } from '../../fake-venue.js';
-import { startFakeWeather, type FakeWeather } from '../../forecast-fake-weather.js';
-import { plentyOfTokens } from '../../venue-tokens.js';
+import { settledLadder, startFakeVenue, type FakeVenue } from '../../support/fake-venue.js';
+import { startFakeWeather, type FakeWeather } from '../../support/forecast-fake-weather.js';
+import { plentyOfTokens } from '../../support/venue-tokens.js';
 import { daysBetween, addDays } from '../../../../src/markets/market/climate-day.js';
 import { createOpenMeteoSource } from '../../../../src/markets/weather/open-meteo.js';
 import { useDatabase } from '../../../support/use.js';

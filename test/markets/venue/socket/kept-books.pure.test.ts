@@ -7,8 +7,8 @@ import { isCrossed, isSameBook, type OrderBook } from '../../../../src/markets/m
 import { toOrderBook } from '../../../../src/markets/venue/kalshi-market.js';
 import { compareBooks } from '../../../../src/markets/venue/socket/changes.js';
 import { createKeptBooks, type KeptBooks } from '../../../../src/markets/venue/socket/kept-books.js';
-import type { StreamFrame } from '../../fake-stream.js';
-import { startFakeVenue, type FakeVenue } from '../../fake-venue.js';
+import type { StreamFrame } from '../../support/fake-stream.js';
+import { startFakeVenue, type FakeVenue } from '../../support/fake-venue.js';
 
 const tickers = Array.from({ length: 250 }, (_, i) => `KXHIGHNY-26NOV22-B${i}.5`);
 const [first, second, last] = [tickers[0]!, tickers[1]!, tickers.at(-1)!];

@@ -14,7 +14,7 @@ import {
   type TestKey,
 } from '../../../support/fixtures.js';
 import { hostileSlugs, operatorClient, operatorToken } from '../../../support/operator.js';
-import { sendUsage, usageEvent } from '../../../support/usage.js';
+import { sendUsage, usageEvent } from '../../support/usage.js';
 import { useService } from '../../../support/use.js';
 
 const { database, service } = useService();

@@ -1,14 +1,14 @@
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../../../src/core/db/client.js';
-import { listMountedRoutes, listPageRoutes } from '../../../openapi/support/mounted-routes.js';
-import { countChanges } from '../../../support/counted-changes.js';
-import { ordinaryNames, populate } from '../../../support/populated.js';
+import type { Database } from '../../src/core/db/client.js';
+import { listMountedRoutes, listPageRoutes } from '../openapi/support/mounted-routes.js';
+import { countChanges } from '../support/counted-changes.js';
+import { ordinaryNames, populate } from '../pages/populated.js';
 import { changes, others, type Prepared, type World, type Prepare } from './changes.js';
-import { openLiveAccount, removeKeys } from '../../../fixtures/live-account.js';
-import { createApp } from '../../../../src/app.js';
-import { useDatabase, useServiceOn } from '../../../support/use.js';
+import { openLiveAccount, removeKeys } from '../markets/support/live-account.js';
+import { createApp } from '../../src/app.js';
+import { useDatabase, useServiceOn } from '../support/use.js';
 
 const database = useDatabase();
 const service = useServiceOn(() => interrupted(database.db), {

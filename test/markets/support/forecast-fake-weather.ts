@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { places as allPlaces } from '../../src/markets/market/stations.js';
+import { places as allPlaces } from '../../../src/markets/market/stations.js';
 
 type Json = Record<string, unknown>;
 

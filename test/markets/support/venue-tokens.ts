@@ -1,4 +1,4 @@
-import { basicLimits, createVenueBudget, type VenueBudget } from '../../src/markets/venue/venue-budget.js';
+import { basicLimits, createVenueBudget, type VenueBudget } from '../../../src/markets/venue/venue-budget.js';
 
 /** More than any test uses. */
 export const plentyOfTokens = (): VenueBudget => {

@@ -1,12 +1,12 @@
-import { KnownHistory } from '../../src/markets/training/forecast-archive.js';
-import { train, type Training } from '../../src/markets/training/training.js';
-import { noFits, type Fit } from '../../src/markets/learning/fits.js';
-import type { SettledDay } from '../../src/markets/market/source.js';
-import { spanOf, type Target } from '../../src/markets/market/market.js';
-import { findPlace } from '../../src/markets/market/stations.js';
-import { gaussian } from '../../src/markets/venue/simulation/random.js';
-import type { KnownRun } from '../../src/markets/learning/queries.js';
-import type { KnownHour } from '../../src/markets/weather/weather.js';
+import { KnownHistory } from '../../../src/markets/training/forecast-archive.js';
+import { train, type Training } from '../../../src/markets/training/training.js';
+import { noFits, type Fit } from '../../../src/markets/learning/fits.js';
+import type { SettledDay } from '../../../src/markets/market/source.js';
+import { spanOf, type Target } from '../../../src/markets/market/market.js';
+import { findPlace } from '../../../src/markets/market/stations.js';
+import { gaussian } from '../../../src/markets/venue/simulation/random.js';
+import type { KnownRun } from '../../../src/markets/learning/queries.js';
+import type { KnownHour } from '../../../src/markets/weather/weather.js';
 
 const HOUR_MS = 3_600_000;
 

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { Database } from '../../src/core/db/client.js';
+import type { Database } from '../../../src/core/db/client.js';
 
 export interface FilledEvents {
   orgId: string;

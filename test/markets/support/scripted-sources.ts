@@ -1,10 +1,10 @@
-import type { WeatherData, WeatherSource } from '../../src/markets/weather/weather.js';
-import type { OrderBook } from '../../src/markets/market/book.js';
-import type { Market } from '../../src/markets/market/market.js';
-import type { MarketData, MarketSource, Print } from '../../src/markets/market/source.js';
-import { CENT, DOLLAR } from '../../src/markets/market/money.js';
-import { findStation } from '../../src/markets/market/stations.js';
-import type { Clock } from '../../src/core/time.js';
+import type { WeatherData, WeatherSource } from '../../../src/markets/weather/weather.js';
+import type { OrderBook } from '../../../src/markets/market/book.js';
+import type { Market } from '../../../src/markets/market/market.js';
+import type { MarketData, MarketSource, Print } from '../../../src/markets/market/source.js';
+import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
+import { findStation } from '../../../src/markets/market/stations.js';
+import type { Clock } from '../../../src/core/time.js';
 
 /** °F, with a mean of 40. */
 export const members = [37, 38, 38, 39, 39, 41, 41, 42, 42, 43];

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { readEventTicker, writeEventTicker } from '../../src/markets/market/event.js';
-import { addDays } from '../../src/markets/market/climate-day.js';
-import { findSeries, findStation } from '../../src/markets/market/stations.js';
+import { readEventTicker, writeEventTicker } from '../../../src/markets/market/event.js';
+import { addDays } from '../../../src/markets/market/climate-day.js';
+import { findSeries, findStation } from '../../../src/markets/market/stations.js';
 import { answerMember, newExchange, type FakeExchange } from './fake-exchange.js';
 import { startFakeStream, type FakeStream, type WireBook } from './fake-stream.js';
 

@@ -1,5 +1,5 @@
-import type { Database } from '../../src/core/db/client.js';
-import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from './fixtures.js';
+import type { Database } from '../../../src/core/db/client.js';
+import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 
 export interface UsageReply {
   status: number;

@@ -1,4 +1,4 @@
-import type { JointProblem, Leg, Limit } from '../../src/markets/sizing/joint.js';
+import type { JointProblem, Leg, Limit } from '../../../src/markets/sizing/joint.js';
 
 /** Seeded numbers from 0 to 1, so that a thousand events are identical on every run. */
 export function randomOf(seed: number): () => number {

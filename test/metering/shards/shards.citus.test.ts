@@ -19,7 +19,7 @@ import { compare, repair } from '../../../src/metering/reconciliation/reconcile.
 import { query } from '../../support/citus-cluster.js';
 import { asMaintained } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { createSenders, startLoad, type Load, type Sender } from '../../support/sharded-load.js';
+import { createSenders, startLoad, type Load, type Sender } from '../support/sharded-load.js';
 import { useDatabase } from '../../support/use.js';
 
 const database = useDatabase();

@@ -1,7 +1,7 @@
 import { and, eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
-import { hashToken } from '../../../../src/accounts/identity/session/session-cookie.js';
-import { hashPassword } from '../../../../src/accounts/identity/password.js';
+import { hashToken } from '../../src/accounts/identity/session/session-cookie.js';
+import { hashPassword } from '../../src/accounts/identity/password.js';
 import {
   apiKeys,
   invitations,
@@ -15,8 +15,8 @@ import {
   usageEvents,
   usageReservations,
   users,
-} from '../../../../src/tables.js';
-import type { Database } from '../../../../src/core/db/client.js';
+} from '../../src/tables.js';
+import type { Database } from '../../src/core/db/client.js';
 import {
   addMember,
   Browser,
@@ -25,16 +25,16 @@ import {
   PASSWORD,
   sessionIdOf,
   signedIn,
-} from '../../../support/accounts.js';
-import { createKey, createOrganization, createProduct } from '../../../support/fixtures.js';
-import { forgetConfirmation, makeLink, makeOperator, signedInOperator } from '../../../support/operators.js';
-import { givePasskey, SoftPasskey } from '../../../support/passkey.js';
-import type { Populated } from '../../../support/populated.js';
-import { authenticator, giveSecondFactor } from '../../../support/second-factor.js';
-import type { TestService } from '../../../support/service.js';
-import { usageEvent } from '../../../support/usage.js';
-import { operatorToken } from '../../../support/operator.js';
-import type { LiveAccount } from '../../../fixtures/live-account.js';
+} from '../support/accounts.js';
+import { createKey, createOrganization, createProduct } from '../support/fixtures.js';
+import { forgetConfirmation, makeLink, makeOperator, signedInOperator } from '../support/operators.js';
+import { givePasskey, SoftPasskey } from '../support/passkey.js';
+import type { Populated } from '../pages/populated.js';
+import { authenticator, giveSecondFactor } from '../support/second-factor.js';
+import type { TestService } from '../support/service.js';
+import { usageEvent } from '../metering/support/usage.js';
+import { operatorToken } from '../support/operator.js';
+import type { LiveAccount } from '../markets/support/live-account.js';
 
 export interface World {
   db: Database;

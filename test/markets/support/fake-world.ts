@@ -1,6 +1,6 @@
-import { writeEventTicker } from '../../src/markets/market/event.js';
-import { addDays } from '../../src/markets/market/climate-day.js';
-import { stations, type Station } from '../../src/markets/market/stations.js';
+import { writeEventTicker } from '../../../src/markets/market/event.js';
+import { addDays } from '../../../src/markets/market/climate-day.js';
+import { stations, type Station } from '../../../src/markets/market/stations.js';
 import type { WireBook } from './fake-stream.js';
 import { wireMarket, wireSeries, type FakeVenue } from './fake-venue.js';
 

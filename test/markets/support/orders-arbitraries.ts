@@ -1,6 +1,11 @@
 import fc from 'fast-check';
-import { isCrossed, toLevels, type MarketableOrder, type OrderBook } from '../../src/markets/market/book.js';
-import { CENT } from '../../src/markets/market/money.js';
+import {
+  isCrossed,
+  toLevels,
+  type MarketableOrder,
+  type OrderBook,
+} from '../../../src/markets/market/book.js';
+import { CENT } from '../../../src/markets/market/money.js';
 
 /** Hundredths of contracts, including whole contracts. */
 const counts = (max: number) =>

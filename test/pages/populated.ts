@@ -1,10 +1,10 @@
 import { v7 as uuid } from 'uuid';
 import type { Role } from '../../src/accounts/organizations/table.js';
 import { CENT, formatDollars } from '../../src/markets/market/money.js';
-import { operatorClient } from './operator.js';
-import { Browser, createUser, sessionIdOf } from './accounts.js';
-import type { TestService } from './service.js';
-import { sendUsage } from './usage.js';
+import { operatorClient } from '../support/operator.js';
+import { Browser, createUser, sessionIdOf } from '../support/accounts.js';
+import type { TestService } from '../support/service.js';
+import { sendUsage } from '../metering/support/usage.js';
 import { createDispatcher } from '../../src/accounts/webhooks/dispatcher.js';
 import { memberAuthority } from '../../src/accounts/identity/session/authority.js';
 

@@ -1,4 +1,4 @@
-import type { MarketableOrder, OrderBook, Side } from '../../src/markets/market/book.js';
+import type { MarketableOrder, OrderBook, Side } from '../../../src/markets/market/book.js';
 
 /** A naive reference model of orders, one hundredth of a contract at a time, to compare the implementation with. */
 

@@ -20,7 +20,7 @@ import { createKey, createProduct } from '../../support/fixtures.js';
 import type { PostgresServer } from '../../support/postgres-server.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { makeTemplate } from '../../support/setup-postgres.js';
-import { createSenders, startLoad, type Load, type Sender } from '../../support/sharded-load.js';
+import { createSenders, startLoad, type Load, type Sender } from '../support/sharded-load.js';
 
 let cluster: CitusCluster;
 let url: string;

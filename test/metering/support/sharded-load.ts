@@ -1,11 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
-import { hashSecret } from '../../src/accounts/api-keys/bearer-key.js';
-import { systemClock } from '../../src/core/time.js';
-import type { Database } from '../../src/core/db/client.js';
-import { createMetrics } from '../../src/core/metrics.js';
-import { toBatch } from '../../src/metering/ingestion/batch.js';
-import { createIngestion } from '../../src/metering/ingestion/ingestion.js';
-import { createKey, createOrganization, createProduct, grant } from './fixtures.js';
+import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
+import { systemClock } from '../../../src/core/time.js';
+import type { Database } from '../../../src/core/db/client.js';
+import { createMetrics } from '../../../src/core/metrics.js';
+import { toBatch } from '../../../src/metering/ingestion/batch.js';
+import { createIngestion } from '../../../src/metering/ingestion/ingestion.js';
+import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 
 export interface Sender {
   orgId: string;

@@ -2,15 +2,15 @@ import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../../src/core/db/client.js';
-import { openDatabase } from '../../../src/core/db/open.js';
-import { operatorClient, unique } from '../../support/operator.js';
-import { addMember, Browser, createUser, signedIn } from '../../support/accounts.js';
-import { createOrganization } from '../../support/fixtures.js';
-import { createPostgresProxy, type Fault, type PostgresProxy } from '../../support/postgres-proxy.js';
-import { createPostgresServer, type PostgresServer } from '../../support/postgres-server.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
-import { createTrader, postTrade, startTradingTest, type TradingTest } from '../../fixtures/trade.js';
+import type { Database } from '../../src/core/db/client.js';
+import { openDatabase } from '../../src/core/db/open.js';
+import { operatorClient, unique } from '../support/operator.js';
+import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
+import { createOrganization } from '../support/fixtures.js';
+import { createPostgresProxy, type Fault, type PostgresProxy } from '../support/postgres-proxy.js';
+import { createPostgresServer, type PostgresServer } from '../support/postgres-server.js';
+import { createTenant, sendUsage, usageEvent } from '../metering/support/usage.js';
+import { createTrader, postTrade, startTradingTest, type TradingTest } from '../markets/support/trade.js';
 
 /** A private Postgres, a proxy that can inject faults at any statement, and the service behind it. */
 let server: PostgresServer;

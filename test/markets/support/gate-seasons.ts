@@ -1,13 +1,13 @@
-import type { Bracket } from '../../src/markets/market/brackets.js';
-import { normalCdf, normalQuantile } from '../../src/core/statistics/distributions.js';
-import { probabilityOf } from '../../src/markets/market/distribution.js';
-import type { JudgedRecord } from '../../src/markets/scores/gates.js';
-import { LEAD_HOURS } from '../../src/markets/signals/signal.js';
-import { scoreBrackets } from '../../src/markets/scores/score.js';
-import { stations } from '../../src/markets/market/stations.js';
-import { ladderFrom } from '../fixtures/market.js';
-import { costOf } from '../fixtures/scores-page.js';
-import type { BracketCost } from '../../src/markets/learning/table.js';
+import type { Bracket } from '../../../src/markets/market/brackets.js';
+import { normalCdf, normalQuantile } from '../../../src/core/statistics/distributions.js';
+import { probabilityOf } from '../../../src/markets/market/distribution.js';
+import type { JudgedRecord } from '../../../src/markets/scores/gates.js';
+import { LEAD_HOURS } from '../../../src/markets/signals/signal.js';
+import { scoreBrackets } from '../../../src/markets/scores/score.js';
+import { stations } from '../../../src/markets/market/stations.js';
+import { ladderFrom } from './market.js';
+import { costOf } from './scores-page.js';
+import type { BracketCost } from '../../../src/markets/learning/table.js';
 
 /** Two forecasters of the same days. Each states a normal distribution around a belief that misses the truth. */
 export interface Rivals {
