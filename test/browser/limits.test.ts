@@ -1,7 +1,8 @@
 import { beforeAll, expect, it } from 'vitest';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld, DESKTOP, PHONE } from '../support/browser.js';
-import { createKey, createProduct, grant } from '../support/fixtures.js';
+import { createKey } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
 import { ordinaryNames, populate, type Populated } from '../pages/populated.js';
 import { sendUsage, usageEvent } from '../metering/support/usage.js';
 import { readMain } from './steps.js';

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { components } from '../../src/client/api.js';
 import { createGaugeClient, OtherModeError } from '../../src/client/client.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
 import { useService } from '../support/use.js';
 
 const { database, service } = useService();

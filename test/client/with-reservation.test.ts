@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { createGaugeClient, RefusedError, withReservation } from '../../src/client/client.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
 import { readUsage } from '../metering/support/usage.js';
 import { useService } from '../support/use.js';
 

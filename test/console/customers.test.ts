@@ -10,7 +10,8 @@ import {
 } from '../../src/tables.js';
 import { DAY_MS, monthOf } from '../../src/core/time.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
 import { startTestService } from '../support/service.js';
 import { useService } from '../support/use.js';

@@ -1,7 +1,8 @@
 import { v7 as uuid } from 'uuid';
 import { beforeAll, expect, it } from 'vitest';
 import { createBackfillRunner } from '../../src/metering/backfills/runner.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
 import { operatorClient } from '../support/operator.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
 import { sendUsage, usageEvent } from '../metering/support/usage.js';

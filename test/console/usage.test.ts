@@ -1,6 +1,7 @@
 import { beforeAll, expect, it } from 'vitest';
 import { usageTotals } from '../../src/tables.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
 import { operatorToken } from '../support/operator.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
 import { sendUsage, usageEvent } from '../metering/support/usage.js';

@@ -26,7 +26,8 @@ import {
   sessionIdOf,
   signedIn,
 } from '../support/accounts.js';
-import { createKey, createOrganization, createProduct } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { createProduct } from '../metering/support/products.js';
 import { forgetConfirmation, makeLink, makeOperator, signedInOperator } from '../support/operators.js';
 import { givePasskey, SoftPasskey } from '../support/passkey.js';
 import type { Populated } from '../pages/populated.js';

@@ -3,7 +3,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { scopes as allScopes } from '../../src/core/scopes.js';
 import { routeDescriptions } from '../../src/reference.js';
 import { signedIn } from '../support/accounts.js';
-import { createKey, createProduct, grant } from '../support/fixtures.js';
+import { createKey } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
 import { sendUsage, usageEvent } from '../metering/support/usage.js';
 import { useService } from '../support/use.js';
 

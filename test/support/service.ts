@@ -9,15 +9,9 @@ import { createLifecycle } from '../../src/core/http/context.js';
 import { createMetrics } from '../../src/core/metrics.js';
 import { createApiServices, type ApiServices } from '../../src/mounts/api.js';
 import type { DashboardOptions } from '../../src/mounts/dashboard.js';
-import type { TradingContext } from '../../src/markets/config.js';
-import {
-  createTradingServices,
-  type TradingOverrides,
-  type TradingServices,
-} from '../../src/markets/services/services.js';
-import { leadingStations, type Selection } from '../../src/markets/venue/simulation/world.js';
 import { createApp } from '../../src/app.js';
 import { SESSION_KEY } from './accounts.js';
+import { startProducts, type ProductOptions, type ProductServices } from './products.js';
 
 /** A clock that stands still until a test moves it. It starts at the current time, to the millisecond. */
 export class TestClock implements Clock {
@@ -31,26 +25,22 @@ export class TestClock implements Clock {
   }
 }
 
-export interface TestService {
-  context: TradingContext;
+export type AppContext = Parameters<typeof createApp>[0];
+
+export interface TestService extends ProductServices {
+  context: AppContext;
   services: ApiServices;
-  /** The snapshot is empty until a test calls `trading.refresher.refresh()`, because no job runs here. */
-  trading: TradingServices;
   clock: TestClock;
   server: Server;
   url: string;
   stop(): Promise<void>;
 }
 
-export interface TestServiceOptions {
+export interface TestServiceOptions extends ProductOptions {
   env?: Record<string, string>;
-  context?: Partial<TradingContext>;
+  context?: Partial<AppContext>;
   app?: DashboardOptions;
-  trading?: TradingOverrides;
 }
-
-/** A few of the invented world's twenty-four cities with four kinds of market each. */
-const fewMarkets: Selection = { stations: leadingStations, kinds: ['daily_maximum'] };
 
 /** The whole app on a test database, with its own clock and limits too high to matter. */
 export async function startTestService(db: Database, options: TestServiceOptions = {}): Promise<TestService> {
@@ -71,7 +61,7 @@ export async function startTestService(db: Database, options: TestServiceOptions
   });
   const lifecycle = createLifecycle();
   lifecycle.state = 'ready';
-  const context: TradingContext = {
+  const context: AppContext = {
     config,
     db,
     clock,
@@ -83,8 +73,8 @@ export async function startTestService(db: Database, options: TestServiceOptions
     ...options.context,
   };
   const services = createApiServices(context);
-  const trading = createTradingServices(context, { selection: fewMarkets, ...options.trading });
-  const app = createApp(context, services, config.hasMarkets ? trading : undefined, options.app);
+  const products = startProducts(context, options);
+  const app = createApp(context, services, products.mounted, options.app);
   // As in production, each template is compiled only once.
   app.enable('view cache');
   const server = createHttpServer(app, { limits: config.limits.connections });
@@ -93,12 +83,12 @@ export async function startTestService(db: Database, options: TestServiceOptions
   return {
     context,
     services,
-    trading,
+    ...products.services,
     clock,
     server,
     url: `http://127.0.0.1:${port}`,
     async stop() {
-      await trading.stop();
+      await products.stop();
       await services.thresholds.drain();
       await new Promise((resolve) => {
         server.close(resolve);

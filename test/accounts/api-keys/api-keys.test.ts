@@ -5,7 +5,8 @@ import { createApiKey } from '../../../src/accounts/api-keys/api-keys.js';
 import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import { apiKeys, auditLog } from '../../../src/tables.js';
 import { Browser, signedIn } from '../../support/accounts.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../../metering/support/products.js';
 import { byService } from '../../../src/accounts/audit/audit.js';
 import { useService } from '../../support/use.js';
 

@@ -7,7 +7,7 @@ import type { Database } from '../../../src/core/db/client.js';
 import { openDatabase } from '../../../src/core/db/open.js';
 import { apiKeys, auditLog } from '../../../src/tables.js';
 import { type Browser, signedIn } from '../../support/accounts.js';
-import { createProduct, grant } from '../../support/fixtures.js';
+import { createProduct, grant } from '../../metering/support/products.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { byService } from '../../../src/accounts/audit/audit.js';
 import { useDatabase } from '../../support/use.js';

@@ -15,7 +15,7 @@ import { findEndpoint } from '../../../src/accounts/webhooks/queries.js';
 import { webhookTypes } from '../../../src/accounts/webhooks/types.js';
 import { isCitus, isEmbedded } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
-import { until } from '../../metering/support/usage.js';
+import { until } from '../../support/until.js';
 import {
   actorOf,
   attemptsOf,

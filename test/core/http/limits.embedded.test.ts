@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { generateSecret } from '../../../src/accounts/api-keys/bearer-key.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../../metering/support/products.js';
 import { useService } from '../../support/use.js';
 
 const { database, service } = useService({

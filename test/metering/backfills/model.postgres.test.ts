@@ -4,7 +4,8 @@ import { beforeAll, expect, it } from 'vitest';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { createBackfillRunner } from '../../../src/metering/backfills/runner.js';
 import { compare } from '../../../src/metering/reconciliation/reconcile.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { operatorToken } from '../../support/operator.js';
 import { useService } from '../../support/use.js';
 

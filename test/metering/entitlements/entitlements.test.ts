@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { ANY_QUANTITY, createProduct, grant } from '../support/products.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
 import { useService } from '../../support/use.js';
 
 const { database, service } = useService();

@@ -3,7 +3,8 @@ import { beforeAll, expect, it } from 'vitest';
 import { products } from '../../../src/tables.js';
 import { roles } from '../../../src/accounts/organizations/table.js';
 import { Browser, signedIn } from '../../support/accounts.js';
-import { createKey, createProduct, grant } from '../../support/fixtures.js';
+import { createKey } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
 import { useService } from '../../support/use.js';
 

@@ -3,7 +3,8 @@ import { eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { apiKeys } from '../../../src/tables.js';
 import { MAX_BODY_BYTES, MAX_EVENTS } from '../../../src/metering/ingestion/schema.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { useService } from '../../support/use.js';
 
 const { database, service } = useService();

@@ -6,7 +6,8 @@ import type { ErrorPlace } from '../../../src/core/errors.js';
 import type { RejectedEvent } from '../../../src/metering/ingestion/answer.js';
 import { toBatch } from '../../../src/metering/ingestion/batch.js';
 import { recordBatches } from '../../../src/metering/ingestion/flush.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { useService } from '../../support/use.js';
 
 const { database, service } = useService();

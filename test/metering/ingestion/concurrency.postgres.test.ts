@@ -2,7 +2,8 @@ import { eq, and } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { apiKeys, entitlements } from '../../../src/tables.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { createTenant, readUsage, sendUsage, usageEvent, type UsageReply } from '../support/usage.js';
 import { useOtherConnections, useService, useServiceOn } from '../../support/use.js';
 

@@ -3,8 +3,10 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import type { ShardGroup } from '../../../src/core/db/client.js';
 import { databaseError, makeFaulty, type FaultyDatabase } from '../../support/faulty-database.js';
-import { createKey, createProduct } from '../../support/fixtures.js';
-import { createTenant, readUsage, sendUsage, until, usageEvent, type SendOptions } from '../support/usage.js';
+import { createKey } from '../../support/fixtures.js';
+import { createProduct } from '../support/products.js';
+import { createTenant, readUsage, sendUsage, usageEvent, type SendOptions } from '../support/usage.js';
+import { until } from '../../support/until.js';
 import { useDatabase, useServiceOn } from '../../support/use.js';
 
 const database = useDatabase();

@@ -4,7 +4,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { ErrorPlace } from '../../../src/core/errors.js';
 import { entitlements } from '../../../src/tables.js';
 import type { RejectedEvent } from '../../../src/metering/ingestion/answer.js';
-import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { ANY_QUANTITY, createProduct, grant } from '../support/products.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
 import { useService } from '../../support/use.js';
 
 const { database, service } = useService();

@@ -7,7 +7,8 @@ import {
 } from '../../../src/metering/notices/notices.js';
 import { capNotices, entitlements, mails, memberships } from '../../../src/tables.js';
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { mailEnv } from '../../support/mail.js';
 import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
 import { useService } from '../../support/use.js';

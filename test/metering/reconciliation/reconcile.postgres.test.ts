@@ -4,7 +4,8 @@ import pg from 'pg';
 import { expect, it } from 'vitest';
 import { compare, hasDrift, repair } from '../../../src/metering/reconciliation/reconcile.js';
 import { asMaintained } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { TestClock } from '../../support/service.js';
 import { useService } from '../../support/use.js';
 

@@ -5,7 +5,8 @@ import { auditLog, operatorLog, usageHours, usageTotals } from '../../../src/tab
 import { driftJson } from '../../../src/metering/reconciliation/drift-report.js';
 import { compare, hasDrift, repair } from '../../../src/metering/reconciliation/reconcile.js';
 import { asMaintained } from '../../support/database.js';
-import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { ANY_QUANTITY, createProduct, grant } from '../support/products.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
 import { TestClock } from '../../support/service.js';
 import { useService } from '../../support/use.js';
 

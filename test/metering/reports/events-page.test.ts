@@ -11,9 +11,11 @@ import { apiKeys, products } from '../../../src/tables.js';
 import { archiveMonth, eachOpenMonth } from '../../../src/metering/archive/archive.js';
 import { roles } from '../../../src/accounts/organizations/table.js';
 import { Browser, signedIn } from '../../support/accounts.js';
-import { createKey, createProduct, grant } from '../../support/fixtures.js';
+import { createKey } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { fillUsage } from '../support/usage-events.js';
-import { sendUsage, until, usageEvent } from '../support/usage.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
+import { until } from '../../support/until.js';
 import { useDatabase, useServiceOn } from '../../support/use.js';
 
 const NOW = '2031-03-15T12:00:00Z';

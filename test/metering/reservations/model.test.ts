@@ -5,7 +5,8 @@ import { apiKeys, entitlements } from '../../../src/tables.js';
 import type { UsageLimit } from '../../../src/metering/entitlements/table.js';
 import { compare } from '../../../src/metering/reconciliation/reconcile.js';
 import { isEmbedded } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { useService } from '../../support/use.js';
 
 /** MODEL_RUNS=300 for a long run; MODEL_SEED repeats one. The embedded database runs fewer by default. */

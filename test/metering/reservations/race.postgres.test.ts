@@ -9,7 +9,8 @@ import { createMetrics } from '../../../src/core/metrics.js';
 import { createReservations } from '../../../src/metering/reservations/reservations.js';
 import { createSettlements } from '../../../src/metering/reservations/settlements.js';
 import { reserve } from '../../../src/metering/reservations/statements.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { createPostgresServer } from '../../support/postgres-server.js';
 import { useDatabase, useOtherConnections } from '../../support/use.js';
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { addMember, Browser, createUser } from '../../support/accounts.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { readUsage, sendUsage, usageEvent } from '../support/usage.js';
 import type { UsageLimit } from '../../../src/metering/entitlements/table.js';
 import { useService } from '../../support/use.js';

@@ -7,7 +7,8 @@ import {
   createReservationWatch,
 } from '../../../src/metering/reservations/reservations.js';
 import { createSettlements } from '../../../src/metering/reservations/settlements.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { useDatabase } from '../../support/use.js';
 
 const database = useDatabase();

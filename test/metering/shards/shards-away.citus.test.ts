@@ -16,7 +16,8 @@ import {
   query,
   type CitusCluster,
 } from '../../support/citus-cluster.js';
-import { createKey, createProduct } from '../../support/fixtures.js';
+import { createKey } from '../../support/fixtures.js';
+import { createProduct } from '../support/products.js';
 import type { PostgresServer } from '../../support/postgres-server.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { makeTemplate } from '../../support/setup-postgres.js';

@@ -18,7 +18,8 @@ import { createIngestion } from '../../../src/metering/ingestion/ingestion.js';
 import { compare, repair } from '../../../src/metering/reconciliation/reconcile.js';
 import { query } from '../../support/citus-cluster.js';
 import { asMaintained } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { createSenders, startLoad, type Load, type Sender } from '../support/sharded-load.js';
 import { useDatabase } from '../../support/use.js';
 

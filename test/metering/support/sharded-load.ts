@@ -5,7 +5,8 @@ import type { Database } from '../../../src/core/db/client.js';
 import { createMetrics } from '../../../src/core/metrics.js';
 import { toBatch } from '../../../src/metering/ingestion/batch.js';
 import { createIngestion } from '../../../src/metering/ingestion/ingestion.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from './products.js';
 
 export interface Sender {
   orgId: string;

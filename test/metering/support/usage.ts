@@ -1,5 +1,6 @@
 import type { Database } from '../../../src/core/db/client.js';
-import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { ANY_QUANTITY, createProduct, grant } from './products.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
 
 export interface UsageReply {
   status: number;
@@ -81,12 +82,4 @@ union all
     [orgId],
   );
   return { events, keys: events.map(([key]) => key!), drift };
-}
-
-export async function until(isSo: () => boolean, forMs = 10_000): Promise<void> {
-  const giveUpAt = Date.now() + forMs;
-  while (!isSo()) {
-    if (Date.now() > giveUpAt) throw new Error(`not so within ${forMs} ms: ${isSo.toString()}`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
 }

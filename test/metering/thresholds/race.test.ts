@@ -1,6 +1,7 @@
 import { beforeAll, expect, it } from 'vitest';
 import { isEmbedded } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';
 import { useOtherConnections, useService, useServiceOn } from '../../support/use.js';

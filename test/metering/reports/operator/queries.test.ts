@@ -5,7 +5,7 @@ import {
   listCustomerUsage,
   selectCustomerUsage,
 } from '../../../../src/metering/reports/operator/queries.js';
-import { createProduct } from '../../../support/fixtures.js';
+import { createProduct } from '../../support/products.js';
 import { useDatabase } from '../../../support/use.js';
 
 const CUSTOMERS = 5_000;

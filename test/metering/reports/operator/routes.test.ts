@@ -5,14 +5,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { addDecimals } from '../../../../src/core/decimal.js';
 import { selectRows } from '../../../../src/core/db/sql.js';
 import type { Granularity } from '../../../../src/metering/reports/operator/queries.js';
-import {
-  ANY_QUANTITY,
-  createKey,
-  createOrganization,
-  createProduct,
-  grant,
-  type TestKey,
-} from '../../../support/fixtures.js';
+import { ANY_QUANTITY, createProduct, grant } from '../../support/products.js';
+import { createKey, createOrganization, type TestKey } from '../../../support/fixtures.js';
 import { hostileSlugs, operatorClient, operatorToken } from '../../../support/operator.js';
 import { sendUsage, usageEvent } from '../../support/usage.js';
 import { useService } from '../../../support/use.js';

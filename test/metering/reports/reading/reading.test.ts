@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { addDecimals } from '../../../../src/core/decimal.js';
-import { createKey, createProduct, grant } from '../../../support/fixtures.js';
+import { createKey } from '../../../support/fixtures.js';
+import { createProduct, grant } from '../../support/products.js';
 import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
 import { fillUsage } from '../../support/usage-events.js';
 import { useService } from '../../../support/use.js';
