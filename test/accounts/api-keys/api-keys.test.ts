@@ -73,13 +73,13 @@ describe('creating a key', () => {
     const { browser } = await owner();
     const answer = await create(browser, {
       livemode: false,
-      scopes: ['entitlements:read', 'trading:read'],
+      scopes: ['usage:read', 'entitlements:read'],
       expiresAt: '2999-01-31T12:00:00+05:30',
     });
     expect(answer.body.secret).toMatch(/^org_test_/);
     expect(answer.body.apiKey).toMatchObject({
       livemode: false,
-      scopes: ['entitlements:read', 'trading:read'],
+      scopes: ['usage:read', 'entitlements:read'],
       expiresAt: '2999-01-31T06:30:00.000Z',
     });
     expect((await create(browser, { expiresAt: null })).body.apiKey.expiresAt).toBeNull();
@@ -140,7 +140,7 @@ describe('creating a key', () => {
     expect((await create(browser, { name: 'x'.repeat(20_000) })).status).toBe(413);
     expect(await browser.send('POST', PATH, { form: { name: 'x' } })).toMatchObject({ status: 415 });
     const proto = await browser.send('POST', PATH, {
-      json: JSON.parse('{"name":"x","livemode":true,"__proto__":{"scopes":["trading:write"]}}'),
+      json: JSON.parse('{"name":"x","livemode":true,"__proto__":{"scopes":["usage:correct"]}}'),
     });
     expect(proto).toMatchObject({ status: 400, body: { errors: [{ pointer: '/__proto__' }] } });
   });

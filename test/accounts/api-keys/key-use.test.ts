@@ -111,7 +111,7 @@ describe('calls of a key', () => {
   it('do not count if the key was refused for the call', async () => {
     const { organization, product } = await createTenant(database.db);
     const revoked = await createKey(database.db, organization.id, { revokedAt: new Date('2021-01-01') });
-    const narrow = await createKey(database.db, organization.id, { scopes: ['trading:read'] });
+    const narrow = await createKey(database.db, organization.id, { scopes: ['usage:read'] });
     for (const { secret } of [revoked, narrow]) {
       const headers = { authorization: `Bearer ${secret}` };
       expect([401, 403]).toContain(

@@ -252,7 +252,7 @@ describe('every public route', () => {
     expect(await refusal(good, { cookie: 'a=b; gauge_session=x' })).toBe('400 session_cookie_not_allowed');
     expect(await refusal(good, {}, `?api_key=${good}`)).toBe('400 key_in_query_string');
     if (path !== '/api/key')
-      expect(await refusal(await secretOf({ scopes: ['trading:read'] }))).toBe('403 insufficient_scope');
+      expect(await refusal(await secretOf({ scopes: ['usage:read'] }))).toBe('403 insufficient_scope');
   });
 
   it('GET /api/key describes the key itself and never returns its secret', async () => {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { signedIn } from '../../support/accounts.js';
-import { useService } from '../../support/use.js';
+import { signedIn } from '../support/accounts.js';
+import { useService } from '../support/use.js';
 
 const { database, service } = useService({ env: { OPERATOR_TOKEN: '' } });
 

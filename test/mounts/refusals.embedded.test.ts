@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { useService } from '../../support/use.js';
+import { useService } from '../support/use.js';
 
 const { service } = useService();
 
