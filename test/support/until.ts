@@ -1,6 +1,7 @@
-export async function until(isSo: () => boolean, forMs = 10_000): Promise<void> {
+/** Waits for a condition. The limit ends a test that would never end, on a machine many times slower than ours. */
+export async function until(isSo: () => boolean | Promise<boolean>, forMs = 50_000): Promise<void> {
   const giveUpAt = Date.now() + forMs;
-  while (!isSo()) {
+  while (!(await isSo())) {
     if (Date.now() > giveUpAt) throw new Error(`not so within ${forMs} ms: ${isSo.toString()}`);
     await new Promise((resolve) => setTimeout(resolve, 2));
   }

@@ -332,7 +332,7 @@ describe('a full queue', () => {
     // Each shard group has its own part of the queue.
     const room = 50_000 / database.db.shards.groups.length;
     const answers = Array.from({ length: room / 500 }, (_, r) => send(key.secret, batch(r)));
-    await until(() => service.services.ingestion.waitingEvents === room, 30_000);
+    await until(() => service.services.ingestion.waitingEvents === room);
     const startedAt = performance.now();
     const refused = await send(key.secret, [one(product.slug, 'too much')]);
     expect([refused.status, refused.body.code, refused.headers.get('retry-after')]).toEqual([
@@ -340,7 +340,8 @@ describe('a full queue', () => {
       'unavailable',
       '1',
     ]);
-    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    // Less than the four seconds that a call waits for room or for the database.
+    expect(performance.now() - startedAt).toBeLessThan(3_500);
     faulty.release();
     await Promise.all(plugs);
     expect((await Promise.all(answers)).every(({ status }) => status === 202)).toBe(true);
