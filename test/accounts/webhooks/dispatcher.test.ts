@@ -411,7 +411,7 @@ describe('concurrent instances', () => {
       const counts = receivers.map(({ received }) => received.length);
       expect(counts).toEqual(Array.from({ length: 100 }, (_, n) => (n < 20 ? 3 : 2)));
     },
-    60_000,
+    240_000,
   );
 });
 

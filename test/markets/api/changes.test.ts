@@ -43,7 +43,7 @@ beforeEach(async () => {
       weather: { name: 'none', freshMs: 0, read: () => Promise.reject(new Error('no weather')) },
       venueBudget: plentyOfTokens(),
       streamTimings: {
-        silenceMs: 200,
+        silenceMs: 1_500,
         backoffMs: 10,
         maxBackoffMs: 50,
         tendMs: 20,

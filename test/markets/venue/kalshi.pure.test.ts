@@ -17,6 +17,7 @@ import {
   type FakeVenue,
 } from '../support/fake-venue.js';
 import { plentyOfTokens } from '../support/venue-tokens.js';
+import { until } from '../../support/until.js';
 
 const EVENT = 'KXHIGHNY-26JUL04';
 const clock = { now: () => Date.parse('2026-07-04T18:00:00Z') };
@@ -264,8 +265,10 @@ describe('a failing venue', () => {
     venue.fault = () => true;
     const gone = new AbortController();
     const reading = read({}, gone.signal);
-    setTimeout(() => gone.abort(new Error('stopped')), 50);
-    await expect(reading).rejects.toThrow('stopped');
+    const failed = expect(reading).rejects.toThrow('stopped');
+    await until(() => venue.requests.length === 1);
+    gone.abort(new Error('stopped'));
+    await failed;
     expect(venue.requests).toHaveLength(1);
   });
 });
