@@ -5,10 +5,10 @@ import { findChromium } from './test/support/chromium.js';
 import { findPostgresBinaries } from './test/support/postgres-server.js';
 
 /**
- * The same tests run on the embedded database, which needs no installation, and on a real Postgres where one is installed
- * (or named by TEST_POSTGRES_BIN). TEST_DATABASE=embedded or postgres runs one of them; with REQUIRE_POSTGRES=1 a
- * missing Postgres is a failure. TEST_DATABASE=citus runs them on a sharded database, by its coordinator; that asks for the
- * Citus extension. TEST_REPORT names a file for the results as JSON.
+ * `npm test` sets TEST_DATABASE=embedded: the embedded database needs no installation. `npm run test:all` adds a real Postgres
+ * if one is installed (or named by TEST_POSTGRES_BIN); with REQUIRE_POSTGRES=1 a missing Postgres is a failure.
+ * TEST_DATABASE=postgres runs these tests alone, and TEST_DATABASE=citus runs the tests on a sharded database, by its
+ * coordinator, which needs the Citus extension. TEST_REPORT names a file for the results as JSON.
  *
  * What a person sees is tested in Chromium, on the embedded database, where Chromium is installed (or named by
  * TEST_CHROMIUM) and TEST_DATABASE asks for nothing else; with REQUIRE_BROWSER=1 a missing one is a failure.
@@ -55,8 +55,9 @@ const isolate = false;
 /** Files that take long begin first: one that begins last would keep a single core busy while the other has nothing left. */
 const long =
   /(main|npm-scripts|crash|demo|setup-link|change|matrix|examples|connection-faults|dispatcher|model|chain|shard|shards-away|corrections|reservations|first-start|pages|console|first-sight|set-up|documentation|second-factor)(\.embedded|\.postgres|\.citus)?\.test\.ts$/;
-/** What a test waits for by `expect.poll` comes when it comes: a busy machine is no failure. */
-const expectOptions = { poll: { timeout: 10_000 } };
+/** Limits end tests that would never end. A busy machine, ten times slower than a quiet one, is no failure. */
+const expectOptions = { poll: { timeout: 50_000 } };
+const limits = { testTimeout: 60_000, hookTimeout: 120_000 };
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const isLong = ({ moduleId }: TestSpecification) => long.test(moduleId);
@@ -74,8 +75,7 @@ const browserProject = {
     globalSetup: ['test/support/setup-embedded.ts'],
     expect: expectOptions,
     env: { TEST_DATABASE: 'embedded', NODE_ENV: 'test' },
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    ...limits,
   },
 };
 
@@ -99,8 +99,7 @@ export default defineConfig({
           setupFiles: ['test/support/property-seed.ts'],
           expect: expectOptions,
           env: { TEST_DATABASE: name, NODE_ENV: 'test' },
-          testTimeout: name === 'citus' ? 60_000 : 20_000,
-          hookTimeout: name === 'citus' ? 120_000 : 60_000,
+          ...limits,
         },
       })),
       ...(hasBrowser ? [browserProject] : []),

@@ -13,7 +13,7 @@ import { openDatabase } from '../src/core/db/open.js';
 import { createCitusCluster, createCitusDatabase } from '../test/support/citus-cluster.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
 import { makeTemplate } from '../test/support/setup-postgres.js';
-import { createSenders, startLoad, type Sender } from '../test/support/sharded-load.js';
+import { createSenders, startLoad, type Sender } from '../test/metering/support/sharded-load.js';
 
 const SECONDS = Number(process.argv[2] ?? 4);
 const ROUNDS = Number(process.argv[3] ?? 3);

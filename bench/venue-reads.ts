@@ -14,7 +14,7 @@ import { createKalshiClient } from '../src/markets/venue/kalshi-client.js';
 import { createKalshiSource } from '../src/markets/venue/kalshi.js';
 import { createSnapshotReads } from '../src/markets/api/snapshot-reads.js';
 import { createRefresher } from '../src/markets/snapshot/refresh.js';
-import { plentyOfTokens } from '../test/markets/venue-tokens.js';
+import { plentyOfTokens } from '../test/markets/support/venue-tokens.js';
 import { measureIdle, measureRefreshes, openReader, rate } from './market-reads.js';
 import type { Measure, World } from './measures.js';
 import { startBaseline, startProduct, type Product } from './world.js';

@@ -1,7 +1,7 @@
 /** The venue of the tests as a process of its own: 24 cities, about 1,500 markets, and so many changes of books a second. */
 import { setInterval } from 'node:timers';
-import { startFakeVenue } from '../test/markets/fake-venue.js';
-import { fillVenue } from '../test/markets/fake-world.js';
+import { startFakeVenue } from '../test/markets/support/fake-venue.js';
+import { fillVenue } from '../test/markets/support/fake-world.js';
 
 const changesPerSecond = Number(process.argv[2] ?? 0);
 const venue = await startFakeVenue();

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import type { Database } from '../src/core/db/client.js';
-import { createKey, createOrganization, createProduct, grant } from '../test/support/fixtures.js';
+import { createKey, createOrganization } from '../test/support/fixtures.js';
+import { createProduct, grant } from '../test/metering/support/products.js';
 import { findFreePort } from '../test/support/free-port.js';
 import type { LoadPlan, LoadResult } from './load.js';
 

@@ -6,7 +6,8 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
-import { createKey, createProduct, grant } from '../support/fixtures.js';
+import { createKey } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
 import { follow, readMain } from './steps.js';
 
 const world = browserWorld();

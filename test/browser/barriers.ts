@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { matrix } from '../pages/matrix.js';
 import { findBarriers } from '../support/axe.js';
 import { DESKTOP, PHONE } from '../support/browser.js';
-import type { Populated } from '../support/populated.js';
+import type { Populated } from '../pages/populated.js';
 
 /** Every page of the dashboard that an owner can open, from the complete table. */
 export const pages: string[] = Object.entries(matrix)

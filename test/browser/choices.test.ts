@@ -2,7 +2,8 @@ import { beforeAll, expect, it } from 'vitest';
 import { everything } from '../../src/markets/venue/simulation/world.js';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
-import { createKey, createOrganization, createProduct } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { createProduct } from '../metering/support/products.js';
 import { signedInOperator } from '../support/operators.js';
 
 const world = browserWorld({ trading: { selection: everything } });

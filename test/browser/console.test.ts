@@ -1,10 +1,10 @@
 import { beforeAll, expect, it } from 'vitest';
 import { Browser, PASSWORD, signedIn } from '../support/accounts.js';
-import { openLiveAccount, removeKeys } from '../fixtures/live-account.js';
+import { openLiveAccount, removeKeys } from '../markets/support/live-account.js';
 import { browserWorld, PHONE } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
 import { forgetConfirmation, signedInOperator, type TestOperator } from '../support/operators.js';
-import { hostileNames, populate, type Populated } from '../support/populated.js';
+import { hostileNames, populate, type Populated } from '../pages/populated.js';
 import { startTestService } from '../support/service.js';
 import { consoleRoutes } from '../pages/matrix.js';
 import { countInjected, findAllBarriers } from './barriers.js';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { findBarriers } from '../support/axe.js';
 import { browserWorld, DESKTOP } from '../support/browser.js';
-import { createTenant } from '../support/usage.js';
+import { createTenant } from '../metering/support/usage.js';
 import { findAllBarriers } from './barriers.js';
 
 const world = browserWorld();

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
 import { browserWorld } from '../support/browser.js';
-import { hostileNames, ordinaryNames, populate } from '../support/populated.js';
+import { hostileNames, ordinaryNames, populate } from '../pages/populated.js';
 
 const world = browserWorld();
 

@@ -2,8 +2,8 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { PASSWORD, signedIn, type Browser } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
-import { createProduct, grant } from '../support/fixtures.js';
-import { hostileNames, ordinaryNames, populate, type Populated } from '../support/populated.js';
+import { createProduct, grant } from '../metering/support/products.js';
+import { hostileNames, ordinaryNames, populate, type Populated } from '../pages/populated.js';
 import { countInjected, findAllBarriers, pages, toPath } from './barriers.js';
 import { codeOfApp, signIn } from './steps.js';
 

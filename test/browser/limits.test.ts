@@ -1,9 +1,10 @@
 import { beforeAll, expect, it } from 'vitest';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld, DESKTOP, PHONE } from '../support/browser.js';
-import { createKey, createProduct, grant } from '../support/fixtures.js';
-import { ordinaryNames, populate, type Populated } from '../support/populated.js';
-import { sendUsage, usageEvent } from '../support/usage.js';
+import { createKey } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
+import { ordinaryNames, populate, type Populated } from '../pages/populated.js';
+import { sendUsage, usageEvent } from '../metering/support/usage.js';
 import { readMain } from './steps.js';
 
 const world = browserWorld();

@@ -5,7 +5,7 @@ import { organizations } from '../../src/tables.js';
 import { signedIn } from '../support/accounts.js';
 import { everything } from '../../src/markets/venue/simulation/world.js';
 import { browserWorld, DESKTOP, PHONE } from '../support/browser.js';
-import { hostileNames, ordinaryNames, populate, type Populated } from '../support/populated.js';
+import { hostileNames, ordinaryNames, populate, type Populated } from '../pages/populated.js';
 import { countInjected, findAllBarriers, findBrokenNumbers, pages, toPath } from './barriers.js';
 import { readMain } from './steps.js';
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { browserWorld } from '../support/browser.js';
-import { ordinaryNames, populate } from '../support/populated.js';
+import { ordinaryNames, populate } from '../pages/populated.js';
 import { findAllBarriers } from './barriers.js';
 import { readMain } from './steps.js';
 

@@ -8,8 +8,8 @@ import { writeReport } from '../../src/markets/lab/evaluate/report.js';
 import { newEvaluation } from '../markets/lab/evaluate/evaluation-fixture.js';
 import { browserWorld, DESKTOP, PHONE } from '../support/browser.js';
 import { signedIn } from '../support/accounts.js';
-import { seedExecution } from '../fixtures/execution-page.js';
-import { seedScores } from '../fixtures/scores-page.js';
+import { seedExecution } from '../markets/support/execution-page.js';
+import { seedScores } from '../markets/support/scores-page.js';
 import { findAllBarriers } from './barriers.js';
 
 const world = browserWorld();

@@ -7,20 +7,16 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/time.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { createTenant, readUsage } from '../support/usage.js';
+import { createTenant, readUsage } from '../metering/support/usage.js';
+import { useService } from '../support/use.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'gauge-package-'));
 const project = mkdtempSync(join(tmpdir(), 'gauge-fresh-'));
 const run = promisify(execFile);
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService({ context: { clock: systemClock } });
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, { context: { clock: systemClock } });
   await run(process.execPath, ['--import', 'tsx', 'src/commands/client-pack.ts', folder], { cwd: root });
   const [client] = readdirSync(folder);
   // Dependencies come from the packages installed here, so nothing is downloaded.
@@ -39,14 +35,13 @@ beforeAll(async () => {
   await run('npm', ['install', ...quietly, join(folder, client!)], { cwd: project });
 }, 120_000);
 afterAll(async () => {
-  await service.stop();
-  await database.remove();
   for (const path of [folder, project]) rmSync(path, { recursive: true, force: true });
 });
 
 const program = `
 import { createGaugeClient, type UsageAnswer } from 'gauge-client';
 import { createUsageReporter, SpoolFullError, type RefusedEvent } from 'gauge-client/reporter';
+import { useService } from '../support/use.js';
 
 const [baseUrl = '', apiKey = '', productSlug = '', directory = ''] = arguments_;
 const gauge = createGaugeClient({ baseUrl, apiKey });

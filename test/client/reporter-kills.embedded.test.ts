@@ -8,10 +8,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createUsageReporter } from '../../src/client/reporter.js';
 import { systemClock } from '../../src/core/time.js';
 import { createRandom } from '../crash/random.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { ownScript } from '../support/own-build.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { createTenant, readUsage } from '../support/usage.js';
+import { createTenant, readUsage } from '../metering/support/usage.js';
+import { useService } from '../support/use.js';
 
 const kills = Number(process.env.REPORTER_KILLS ?? 15);
 const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
@@ -19,15 +18,12 @@ const random = createRandom(seed);
 /** `lost`: the request is recorded, but its answer never arrives. */
 const modes = ['up', 'up', 'down', 'lost'] as const;
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService({ context: { clock: systemClock } });
 let gate: Server;
 let mode: (typeof modes)[number] = 'up';
 const directory = mkdtempSync(join(tmpdir(), 'gauge-reporter-'));
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, { context: { clock: systemClock } });
   gate = createServer(async (req, res) => {
     const chunks: Buffer[] = [];
     try {
@@ -44,8 +40,6 @@ beforeAll(async () => {
 afterAll(async () => {
   gate.closeAllConnections();
   gate.close();
-  await service.stop();
-  await database.remove();
   rmSync(directory, { recursive: true, force: true });
 });
 

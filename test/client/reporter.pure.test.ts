@@ -19,7 +19,7 @@ import {
   type UsageReporter,
   type UsageReporterOptions,
 } from '../../src/client/reporter.js';
-import { until } from '../support/usage.js';
+import { until } from '../support/until.js';
 
 interface SentEvent {
   productSlug: string;

@@ -1,20 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { components } from '../../src/client/api.js';
 import { createGaugeClient, OtherModeError } from '../../src/client/client.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
+import { useService } from '../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 async function entitled() {
   const organization = await createOrganization(database.db);

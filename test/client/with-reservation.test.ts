@@ -1,20 +1,11 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createGaugeClient, RefusedError, withReservation } from '../../src/client/client.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { readUsage } from '../support/usage.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
+import { readUsage } from '../metering/support/usage.js';
+import { useService } from '../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 /** @param lost numbers of the calls whose answers do not arrive */
 async function tenant(lost: number[] = []) {

@@ -5,7 +5,8 @@ import type pg from 'pg';
 import { expect, inject, it, vi } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
 import { isEmbedded } from '../support/database.js';
-import { createKey, createOrganization, createProduct } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { createProduct } from '../metering/support/products.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
 // Each test starts processes, which is slow on a busy machine.

@@ -1,34 +1,26 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
 import { consoleOf, consoleRoutes } from '../pages/matrix.js';
 import { Browser, createUser } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import {
   forgetConfirmation,
   makeOperator,
   signedInOperator,
   type TestOperator,
 } from '../support/operators.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { useService } from '../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let operator: TestOperator;
 let withoutFactor: Browser;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   operator = await signedInOperator(service);
   await forgetConfirmation(service, operator.browser);
   const { id, email } = await createUser(database.db);
   await makeOperator(service, id);
   withoutFactor = new Browser(service.url);
   await withoutFactor.signIn(email);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 /** Routes that require a fresh password and code. */

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import {
   auditLog,
   entitlements,
@@ -10,22 +10,16 @@ import {
 } from '../../src/tables.js';
 import { DAY_MS, monthOf } from '../../src/core/time.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { startTestService } from '../support/service.js';
+import { useService } from '../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let operator: TestOperator;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   operator = await signedInOperator(service);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 const html = { accept: 'text/html' };

@@ -1,27 +1,18 @@
 import { eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { auditLog, operatorLog } from '../../src/tables.js';
 import { addMember, createUser, PASSWORD } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
 import { forgetConfirmation, signedInOperator, type TestOperator } from '../support/operators.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { sendUsage, usageEvent } from '../support/usage.js';
+import { sendUsage, usageEvent } from '../metering/support/usage.js';
+import { useService } from '../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let operator: TestOperator;
 let orgId: string;
 let base: string;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
 beforeEach(async () => {
   operator = await signedInOperator(service);
   const organization = await createOrganization(database.db);

@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { operatorLog, operators } from '../../src/tables.js';
 import { Browser, createUser, PASSWORD } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import {
   forgetConfirmation,
   makeOperator,
@@ -9,19 +8,12 @@ import {
   type TestOperator,
 } from '../support/operators.js';
 import { giveSecondFactor } from '../support/second-factor.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { useService } from '../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let operator: TestOperator;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   operator = await signedInOperator(service);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 const html = { accept: 'text/html' };

@@ -1,20 +1,17 @@
 import { v7 as uuid } from 'uuid';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { createBackfillRunner } from '../../src/metering/backfills/runner.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
 import { operatorClient } from '../support/operator.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { sendUsage, usageEvent } from '../support/usage.js';
+import { sendUsage, usageEvent } from '../metering/support/usage.js';
+import { useService } from '../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let operator: TestOperator;
 const api = operatorClient(() => service);
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   service.clock.set('2026-03-04T00:00:00.000Z');
   operator = await signedInOperator(service);
   const { db } = database;
@@ -26,10 +23,6 @@ beforeAll(async () => {
     const event = { ...usageEvent('calls', `of ${slug}`), quantity: 12.5 };
     expect((await sendUsage(service.url, secret, [event])).status).toBe(202);
   }
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 const html = { accept: 'text/html' };

@@ -12,7 +12,7 @@ import { listPlacements } from '../../src/core/db/placement.js';
 import { compare } from '../../src/metering/reconciliation/reconcile.js';
 import { createCitusCluster, createCitusDatabase, query } from '../support/citus-cluster.js';
 import { makeTemplate } from '../support/setup-postgres.js';
-import { createSenders, startLoad, type Load } from '../support/sharded-load.js';
+import { createSenders, startLoad, type Load } from '../metering/support/sharded-load.js';
 
 const [kills = 30, moves = 3] = process.argv.slice(2).map(Number);
 const cluster = await createCitusCluster({ fsync: 'on' });

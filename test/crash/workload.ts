@@ -1,5 +1,6 @@
 import type { Database } from '../../src/core/db/client.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
 import { mix } from './random.js';
 
 const ORGANIZATIONS = 3;

@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Browser, signedIn } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { useService, useServiceOn } from '../support/use.js';
 
 const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 const ada = {
@@ -12,19 +11,9 @@ const ada = {
   password: 'a"b',
 };
 
-let database: TestDatabase;
-let service: TestService;
-let demo: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-  demo = await startTestService(database.db, {
-    app: { listDemoLogins: () => [ada, { ...ada, organization: 'Helios', role: 'member' }] },
-  });
-});
-afterAll(async () => {
-  await Promise.all([service.stop(), demo.stop()]);
-  await database.remove();
+const { database, service } = useService();
+const demo = useServiceOn(() => database.db, {
+  app: { listDemoLogins: () => [ada, { ...ada, organization: 'Helios', role: 'member' }] },
 });
 
 describe('/', () => {

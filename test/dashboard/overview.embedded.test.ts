@@ -1,30 +1,23 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../../src/accounts/audit/audit.js';
 import { apiKeys } from '../../src/tables.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { inChange } from '../support/change.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey, createProduct, grant } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { fillUsage } from '../support/usage-events.js';
-import { sendUsage, usageEvent } from '../support/usage.js';
+import { createKey } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
+import { fillUsage } from '../metering/support/usage-events.js';
+import { sendUsage, usageEvent } from '../metering/support/usage.js';
+import { useService } from '../support/use.js';
 
 const html = { accept: 'text/html' };
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   // Not near the beginning of a month, when yesterday would belong to the previous month.
   service.clock.set('2031-03-15T12:00:00Z');
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 const textOf = (page: string) =>

@@ -31,7 +31,7 @@ import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/da
 import { createOrganization } from '../support/fixtures.js';
 import { operatorClient } from '../support/operator.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { readUsage } from '../support/usage.js';
+import { readUsage } from '../metering/support/usage.js';
 
 const parts = products.map(({ demo }) => demo);
 

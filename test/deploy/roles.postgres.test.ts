@@ -21,8 +21,8 @@ import { operatorClient, unique } from '../support/operator.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../support/accounts.js';
 import { makeLink } from '../support/operators.js';
 import { giveSecondFactor } from '../support/second-factor.js';
-import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
-import { createTrader, postTrade, startTradingTest, type TradingTest } from '../fixtures/trade.js';
+import { createTenant, sendUsage, usageEvent } from '../metering/support/usage.js';
+import { createTrader, postTrade, startTradingTest, type TradingTest } from '../markets/support/trade.js';
 
 const silent = pino({ level: 'silent' });
 let server: PostgresServer;

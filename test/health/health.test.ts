@@ -1,22 +1,14 @@
 import request from 'supertest';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { oneShardGroup } from '../../src/core/db/shards.js';
 import type { Database } from '../../src/core/db/client.js';
 import { HOUR_MS } from '../../src/core/time.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { type TestDatabase } from '../support/database.js';
+import { startTestService } from '../support/service.js';
+import { useService } from '../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 /** The database, with a clock ahead of this machine's. */
 function withClockAhead(db: Database, aheadMs: number): Database {

@@ -1,32 +1,25 @@
 import { v7 as uuid } from 'uuid';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { newFormId } from '../../src/core/ids.js';
 import type { Database } from '../../src/core/db/client.js';
 import { marketAccesses, type MarketAccess, type Role } from '../../src/accounts/organizations/table.js';
 import { linksOf, textOf } from '../accounts/api-keys/html.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createTrader, postTrade, startTradingTest, TICKER, type TradingTest } from '../fixtures/trade.js';
+import { createTrader, postTrade, useTradingTest, TICKER } from '../markets/support/trade.js';
 import { createKey } from '../support/fixtures.js';
 import { operatorClient } from '../support/operator.js';
 
-let database: TestDatabase;
-let service: TradingTest;
-/** Runs once, before the next order's transaction begins. */
-let meanwhile: (() => Promise<unknown>) | undefined;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTradingTest(interrupted(database.db), {
+const { database, service } = useTradingTest(
+  {
     app: { signInLimits: { perAddress: 10_000 } },
     env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' },
-  });
-});
+  },
+  (db) => interrupted(db),
+);
+/** Runs once, before the next order's transaction begins. */
+let meanwhile: (() => Promise<unknown>) | undefined;
 afterEach(() => {
   meanwhile = undefined;
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 const interrupted = (db: Database): Database => ({

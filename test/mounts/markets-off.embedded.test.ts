@@ -1,20 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
 import { signedIn } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { useService } from '../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, { env: { MARKETS: 'off', OPERATOR_TOKEN: 'o'.repeat(32) } });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService({ env: { MARKETS: 'off', OPERATOR_TOKEN: 'o'.repeat(32) } });
 
 const html = { accept: 'text/html' };
 

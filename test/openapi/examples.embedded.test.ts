@@ -1,8 +1,8 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import type { RouteDescription } from '../../src/core/reference/define-route.js';
+import type { SentExample } from '../../src/core/reference/described.js';
 import { exampleWorld } from '../../src/core/reference/example-world.js';
 import type { Circumstance, Credential } from '../../src/core/reference/names.js';
-import type { SentExample } from '../../src/core/reference/described.js';
 import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
 import type { MarketAccess } from '../../src/accounts/organizations/table.js';
@@ -11,20 +11,21 @@ import { openPaperAccount } from '../../src/markets/ledger/queries.js';
 import { DOLLAR } from '../../src/markets/market/money.js';
 import type { Snapshot } from '../../src/markets/snapshot/snapshot.js';
 import { everything, leadingStations } from '../../src/markets/venue/simulation/world.js';
-import { startFakeVenue } from '../markets/fake-venue.js';
-import { liveSettings, member, removeKeys } from '../fixtures/live-account.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { startFakeVenue } from '../markets/support/fake-venue.js';
+import { liveSettings, member, removeKeys } from '../markets/support/live-account.js';
 import { startTestService, type TestService, type TestServiceOptions } from '../support/service.js';
 import { differences, expectDocumentedHeaders, expectDocumentedSchema } from './support/documented.js';
 import { resetExampleWorld, restingOrder } from './support/example-rows.js';
 import { connectionRefused, failingDatabase } from './support/failing-database.js';
 import { presentCredential, sendExample } from './support/send-example.js';
+import { useDatabase } from '../support/use.js';
 
 const ofMarkets = new Set(['Market data', 'Trading', 'Operator']);
 /** Enough of the invented world: each service makes its own. */
 const selection = { ...everything, stations: leadingStations };
 
-let database: TestDatabase;
+const database = useDatabase();
+
 const running = new Map<Circumstance | 'healthy', TestService>();
 const jar = new Map<Credential, Record<string, string>>();
 const ROUTES_SERVED = 10;
@@ -32,9 +33,6 @@ let answered = 0;
 let isWorldFresh = false;
 let world: Snapshot | undefined;
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
 afterEach(async () => {
   // What was counted in it is part of the circumstance.
   await running.get('limit_used_up')?.stop();
@@ -43,7 +41,6 @@ afterEach(async () => {
 afterAll(async () => {
   await stopServices();
   removeKeys();
-  await database.remove();
 });
 
 async function stopServices(): Promise<void> {

@@ -1,22 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { scopes as allScopes } from '../../src/accounts/api-keys/scopes.js';
 import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
 import { signedIn } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey, createProduct, grant } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { sendUsage, usageEvent } from '../support/usage.js';
+import { createKey } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
+import { sendUsage, usageEvent } from '../metering/support/usage.js';
+import { useService } from '../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let cookie: string;
 let secret: string;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   await service.trading.refresher.refresh();
   const { organization, browser } = await signedIn(database.db, service.url, 'member');
   const product = await createProduct(database.db, {
@@ -28,10 +25,6 @@ beforeAll(async () => {
   const scopes = [...allScopes];
   ({ secret } = await createKey(database.db, organization.id, { scopes }));
   cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 interface Corrections {

@@ -1,21 +1,11 @@
 import { get, type IncomingHttpHeaders } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { webhookTypes } from '../../src/accounts/webhooks/types.js';
 import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { useService } from '../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { service } = useService();
 
 const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
   fetch(`${service.url}${path}`, { method, headers });

@@ -1,22 +1,12 @@
 import express, { Router } from 'express';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { startTestService, type TestService } from '../support/service.js';
 import { listMountedRoutes } from './support/mounted-routes.js';
 import { createApp } from '../../src/app.js';
+import { useService } from '../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { service } = useService();
 
 describe('the document and the app', () => {
   it('describes every route that is mounted, and mounts every route that is described', async () => {

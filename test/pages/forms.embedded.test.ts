@@ -1,23 +1,15 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import type { Browser } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { signedInOperator } from '../support/operators.js';
-import { ordinaryNames, populate, type Populated } from '../support/populated.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { ordinaryNames, populate, type Populated } from './populated.js';
 import { consoleRoutes, matrix } from './matrix.js';
+import { useService } from '../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { service } = useService({ env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' } });
 let own: Populated;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, { env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' } });
   own = await populate(service, ordinaryNames);
 }, 120_000);
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
 
 const html = { accept: 'text/html' };
 

@@ -1,13 +1,12 @@
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { listPageRoutes } from '../openapi/support/mounted-routes.js';
 import { Browser, type Answer } from '../support/accounts.js';
 import { countChanges } from '../support/counted-changes.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { ordinaryNames, populate, type Names, type Populated } from '../support/populated.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { ordinaryNames, populate, type Names, type Populated } from './populated.js';
 import { actors, matrix, type Actor, type Row } from './matrix.js';
 import { createApp } from '../../src/app.js';
+import { useService } from '../support/use.js';
 
 /** Part of every text that belongs to the other Organization. */
 const MARKER = 'Foreign-Fjord';
@@ -20,25 +19,18 @@ const foreignNames: Names = {
   events: [1, 2, 3].map((n) => `${MARKER} event ${n}`),
 };
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService({
+  env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' },
+  app: { signInLimits: { perAddress: 10_000 } },
+});
 let own: Populated;
 let foreign: Populated;
 let countedChanges: () => Promise<string>;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, {
-    env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' },
-    app: { signInLimits: { perAddress: 10_000 } },
-  });
   own = await populate(service, ordinaryNames);
   foreign = await populate(service, foreignNames);
   countedChanges = await countChanges(database.db);
 }, 120_000);
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
 
 const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 

@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import { toAddress } from '../../src/core/pages/address.js';
 import { Browser, PASSWORD } from '../support/accounts.js';
-import type { Populated } from '../support/populated.js';
+import type { Populated } from './populated.js';
 
 /** Callers, in the order of the table's statuses. */
 export const actors = ['nobody', 'member', 'billing', 'admin', 'owner'] as const;

@@ -1,28 +1,18 @@
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { and, eq } from 'drizzle-orm';
 import { entitlements, memberships, operatorLog, operators, products, users } from '../../src/tables.js';
 import { Browser } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
 import { forgetConfirmation, signedInOperator } from '../support/operators.js';
 import { authenticator } from '../support/second-factor.js';
-import { startTestService, type TestService } from '../support/service.js';
 import { openLink } from '../accounts/identity/members/support.js';
 import { createSetUpLink } from '../../src/accounts/identity/operators/operators.js';
+import { useService } from '../support/use.js';
 
 // Each password and recovery code is hashed as in production, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 const html = { accept: 'text/html' };
 const post = (browser: Browser, path: string, form: Record<string, string>, headers = {}) =>

@@ -1,13 +1,13 @@
 import { v7 as uuid } from 'uuid';
 import { generateSecret, hashSecret } from '../../src/accounts/api-keys/bearer-key.js';
 import type { Database } from '../../src/core/db/client.js';
-import { apiKeyDirectory, apiKeys, entitlements, organizations, products } from '../../src/tables.js';
+import { apiKeyDirectory, apiKeys, organizations } from '../../src/tables.js';
 
 let counter = 0;
-const unique = (word: string) => `${word}-${process.pid}-${++counter}`;
+export const uniqueSlug = (word: string) => `${word}-${process.pid}-${++counter}`;
 
 /** Long before any test's clock. */
-const past = new Date('2020-01-01T00:00:00Z');
+export const past = new Date('2020-01-01T00:00:00Z');
 
 export interface TestOrganization {
   id: string;
@@ -19,48 +19,10 @@ export async function createOrganization(
   db: Database,
   values: Partial<TestOrganization> = {},
 ): Promise<TestOrganization> {
-  const slug = values.slug ?? unique('org');
+  const slug = values.slug ?? uniqueSlug('org');
   const organization = { id: uuid(), slug, name: `Organization ${slug}`, ...values };
   await db.orm.insert(organizations).values({ ...organization, createdAt: past });
   return organization;
-}
-
-/** Maximum quantity for tests about digits, which must not hit a limit. */
-export const ANY_QUANTITY = `1${'0'.repeat(400)}`;
-
-export async function createProduct(
-  db: Database,
-  values: { slug?: string; usageMetric?: string; unitCap?: string | null; maxQuantity?: string } = {},
-) {
-  const slug = values.slug ?? unique('product');
-  const product = {
-    id: uuid(),
-    slug,
-    name: `Product ${slug}`,
-    usageMetric: 'calls',
-    unitCap: null,
-    ...values,
-  };
-  await db.orm.insert(products).values({ ...product, createdAt: past, updatedAt: past });
-  return product;
-}
-
-export async function grant(
-  db: Database,
-  orgId: string,
-  productId: string,
-  values: Partial<typeof entitlements.$inferInsert> = {},
-) {
-  await db.orm.insert(entitlements).values({
-    orgId,
-    productId,
-    kind: 'live',
-    startsAt: past,
-    endsAt: null,
-    ...values,
-    createdAt: past,
-    updatedAt: past,
-  });
 }
 
 export interface TestKey {

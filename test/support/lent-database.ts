@@ -73,23 +73,30 @@ async function isEmptied({ pglite, signature }: Opened): Promise<boolean> {
 }
 
 export const SIGNATURE = `
-  select (select json_agg((oid, relname, relkind, reloptions)) from pg_class
+  select (select json_agg((oid, relname, relkind, reloptions) order by oid) from pg_class
       where relnamespace = 'public'::regnamespace),
-    (select json_agg((attrelid, attname, atttypid, attnotnull)) from pg_attribute where attrelid >= 16384 and attnum > 0
+    (select json_agg((attrelid, attname, atttypid, attnotnull) order by attrelid, attnum) from pg_attribute
+      where attrelid >= 16384 and attnum > 0
       and attrelid in (select oid from pg_class where relnamespace = 'public'::regnamespace)),
-    (select json_agg((oid, tgenabled)) from pg_trigger), (select max(oid) from pg_constraint),
+    (select json_agg((oid, tgenabled) order by oid) from pg_trigger), (select max(oid) from pg_constraint),
     (select count(*) from pg_constraint), (select max(oid) from pg_proc), (select count(*) from pg_proc),
-    (select max(oid) from pg_namespace), (select json_agg((oid, rolname)) from pg_authid),
+    (select max(oid) from pg_namespace), (select json_agg((oid, rolname) order by oid) from pg_authid),
     (select count(*) from pg_db_role_setting)`;
 
+/** Deleting the rows of small tables takes a quarter of the time of a truncation, which creates new files. */
 const EMPTY = `do $$
-declare filled text;
+declare small text; large text;
 begin
-  select string_agg(oid::regclass::text, ', ') into filled from pg_class
+  select string_agg(format('delete from %s;', oid::regclass), '') filter (where pg_relation_size(oid) <= 262144),
+    string_agg(oid::regclass::text, ', ') filter (where pg_relation_size(oid) > 262144)
+  into small, large from pg_class
   where relnamespace = 'public'::regnamespace and relkind = 'r' and pg_relation_size(oid) > 0;
-  if filled is not null then execute 'truncate ' || filled || ' cascade'; end if;
+  perform set_config('session_replication_role', 'replica', true);
+  if small is not null then execute small; end if;
+  if large is not null then execute 'truncate ' || large || ' cascade'; end if;
   perform setval(c.oid, 1, false) from pg_class c where relnamespace = 'public'::regnamespace and relkind = 'S';
   delete from pg_statistic where starelid >= 16384;
+  update pg_class set relpages = 0, reltuples = -1 where relnamespace = 'public'::regnamespace and reltuples > 0;
 end $$`;
 
 const signatureOf = async (pglite: PGlite): Promise<string> =>

@@ -9,10 +9,10 @@ import { createLifecycle, type Context } from '../../src/core/http/context.js';
 import { createMetrics } from '../../src/core/metrics.js';
 import type { DashboardOptions } from '../../src/mounts/dashboard.js';
 import type { ProductOptions, Services } from '../../src/product.js';
-import { createProducts, products, type Running } from '../../src/products.js';
-import { leadingStations, type Selection } from '../../src/markets/venue/simulation/world.js';
+import { type Running, createProducts, products } from '../../src/products.js';
 import { createApp } from '../../src/app.js';
 import { SESSION_KEY } from './accounts.js';
+import { withTestDefaults } from './products.js';
 
 /** A clock that stands still until a test moves it. It starts at the current time, to the millisecond. */
 export class TestClock implements Clock {
@@ -42,9 +42,6 @@ export interface TestServiceOptions extends ProductOptions {
   context?: Partial<Context>;
   app?: DashboardOptions;
 }
-
-/** A few of the invented world's twenty-four cities with four kinds of market each. */
-const fewMarkets: Selection = { stations: leadingStations, kinds: ['daily_maximum'] };
 
 /** The whole app on a test database, with its own clock and limits too high to matter. */
 export async function startTestService(db: Database, options: TestServiceOptions = {}): Promise<TestService> {
@@ -76,7 +73,7 @@ export async function startTestService(db: Database, options: TestServiceOptions
     limitStores: memoryLimitStores(),
     ...options.context,
   };
-  const running = createProducts(context, { trading: { selection: fewMarkets, ...options.trading } });
+  const running = createProducts(context, withTestDefaults(options));
   const { services } = running;
   const app = createApp(context, running, options.app);
   // As in production, each template is compiled only once.

@@ -1,25 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { asc, eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createApiKey } from '../../../src/accounts/api-keys/api-keys.js';
 import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import { apiKeys, auditLog } from '../../../src/tables.js';
 import { Browser, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../../metering/support/products.js';
 import { byService } from '../../../src/accounts/audit/audit.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 const PATH = '/dashboard/api-keys';
 const owner = () => signedIn(database.db, service.url);
@@ -82,13 +73,13 @@ describe('creating a key', () => {
     const { browser } = await owner();
     const answer = await create(browser, {
       livemode: false,
-      scopes: ['entitlements:read', 'trading:read'],
+      scopes: ['usage:read', 'entitlements:read'],
       expiresAt: '2999-01-31T12:00:00+05:30',
     });
     expect(answer.body.secret).toMatch(/^org_test_/);
     expect(answer.body.apiKey).toMatchObject({
       livemode: false,
-      scopes: ['entitlements:read', 'trading:read'],
+      scopes: ['usage:read', 'entitlements:read'],
       expiresAt: '2999-01-31T06:30:00.000Z',
     });
     expect((await create(browser, { expiresAt: null })).body.apiKey.expiresAt).toBeNull();
@@ -149,7 +140,7 @@ describe('creating a key', () => {
     expect((await create(browser, { name: 'x'.repeat(20_000) })).status).toBe(413);
     expect(await browser.send('POST', PATH, { form: { name: 'x' } })).toMatchObject({ status: 415 });
     const proto = await browser.send('POST', PATH, {
-      json: JSON.parse('{"name":"x","livemode":true,"__proto__":{"scopes":["trading:write"]}}'),
+      json: JSON.parse('{"name":"x","livemode":true,"__proto__":{"scopes":["usage:correct"]}}'),
     });
     expect(proto).toMatchObject({ status: 400, body: { errors: [{ pointer: '/__proto__' }] } });
   });

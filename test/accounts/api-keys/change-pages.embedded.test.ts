@@ -5,25 +5,17 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { eq } from 'drizzle-orm';
 import { v4, v7 } from 'uuid';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { apiKeys, auditLog } from '../../../src/tables.js';
 import { type Browser, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createProduct, grant } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { readUsage, sendUsage, usageEvent } from '../../support/usage.js';
+import { createKey } from '../../support/fixtures.js';
+import { createProduct, grant } from '../../metering/support/products.js';
+import { startTestService } from '../../support/service.js';
+import { readUsage, sendUsage, usageEvent } from '../../metering/support/usage.js';
 import { copiedOf, fieldOf, formsOf, getPage, linksOf, postForm, textOf } from './html.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 const run = promisify(execFile);
 const PATH = '/dashboard/api-keys';
@@ -172,11 +164,11 @@ describe('the form for a new key', () => {
   it('at the limit keeps the typed values and says when to try again', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     for (let i = 0; i < 10; i++) await create(browser);
-    const answer = await create(browser, { name: 'one too many', scopes: ['trading:read'] });
+    const answer = await create(browser, { name: 'one too many', scopes: ['usage:read'] });
     expect(answer.status).toBe(429);
     expect(answer.headers.get('retry-after')).toBe('3600');
     expect(fieldOf(answer, 'name')).toEqual(['one too many']);
-    expect(fieldOf(answer, 'scopes')).toEqual(['trading:read']);
+    expect(fieldOf(answer, 'scopes')).toEqual(['usage:read']);
     expect(textOf(answer)).toContain('at most 10 API keys an hour');
     expect(textOf(answer)).toContain(
       '0 of 10 key changes left this hour; the next one becomes available in 1 hour.',
@@ -186,13 +178,13 @@ describe('the form for a new key', () => {
 
   it('can be prefilled from an existing key, but only of the same Organization', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
-    const values = { name: 'model', livemode: false, scopes: ['trading:read'] };
+    const values = { name: 'model', livemode: false, scopes: ['usage:read'] };
     const { id } = await createKey(database.db, organization.id, values);
     const page = await getPage(browser, `${PATH}/new?like=${id}`);
     expect([fieldOf(page, 'name'), fieldOf(page, 'livemode'), fieldOf(page, 'scopes')]).toEqual([
       ['model'],
       ['false'],
-      ['trading:read'],
+      ['usage:read'],
     ]);
     const other = await signedIn(database.db, service.url);
     for (const like of [id, 'x', "' or 1=1"])

@@ -7,18 +7,18 @@ import type { Database } from '../../../src/core/db/client.js';
 import { openDatabase } from '../../../src/core/db/open.js';
 import { apiKeys, auditLog } from '../../../src/tables.js';
 import { type Browser, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createProduct, grant } from '../../support/fixtures.js';
+import { createProduct, grant } from '../../metering/support/products.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { byService } from '../../../src/accounts/audit/audit.js';
+import { useDatabase } from '../../support/use.js';
 
-let database: TestDatabase;
+const database = useDatabase();
+
 /** Two instances share one database; on Postgres each has its own connections. */
 let first: TestService;
 let second: TestService;
 let otherConnections: Database | undefined;
 beforeAll(async () => {
-  database = await createTestDatabase();
   if (database.url !== undefined)
     otherConnections = await openDatabase(
       { databaseUrl: database.url, dataDir: '' },
@@ -31,7 +31,6 @@ afterAll(async () => {
   await first.stop();
   await second.stop();
   await otherConnections?.close();
-  await database.remove();
 });
 
 const MINUTE = 60_000;

@@ -1,26 +1,17 @@
 import { and, asc, eq } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { deleteOldKeyCalls } from '../../../src/accounts/api-keys/key-use-queries.js';
 import { createKeyUse } from '../../../src/accounts/api-keys/key-use.js';
 import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../../src/tables.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { databaseError, makeFaulty } from '../../support/faulty-database.js';
 import { createKey, createOrganization, type TestKey } from '../../support/fixtures.js';
-import { startTestService, TestClock, type TestService } from '../../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { TestClock } from '../../support/service.js';
+import { createTenant, sendUsage, usageEvent } from '../../metering/support/usage.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 const MINUTE = 60_000;
 const log = pino({ level: 'silent' });
@@ -120,7 +111,7 @@ describe('calls of a key', () => {
   it('do not count if the key was refused for the call', async () => {
     const { organization, product } = await createTenant(database.db);
     const revoked = await createKey(database.db, organization.id, { revokedAt: new Date('2021-01-01') });
-    const narrow = await createKey(database.db, organization.id, { scopes: ['trading:read'] });
+    const narrow = await createKey(database.db, organization.id, { scopes: ['usage:read'] });
     for (const { secret } of [revoked, narrow]) {
       const headers = { authorization: `Bearer ${secret}` };
       expect([401, 403]).toContain(

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { recordAudit } from '../../../src/accounts/audit/audit.js';
 import { canonicalJson, genesisHash, hashRow } from '../../../src/accounts/audit/chain.js';
 import { products } from '../../../src/products.js';
@@ -12,27 +12,18 @@ import { exampleWorld } from '../../../src/accounts/reference/example-world.js';
 import { auditChains, auditLog, organizations } from '../../../src/tables.js';
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
 import { inChange } from '../../support/change.js';
-import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
+import { createTestDatabase, isEmbedded } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { createTenant, sendUsage, usageEvent } from '../../metering/support/usage.js';
 import { operatorClient, unique, uniqueEmail } from '../../support/operator.js';
 import { at, readLog, verify, writeRows } from './support.js';
+import { useService } from '../../support/use.js';
 
 const parts = products.map(({ demo }) => demo);
 
-let database: TestDatabase;
-let service: TestService;
-const call = operatorClient(() => service);
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, { env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' } });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService({ env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' } });
 
+const call = operatorClient(() => service);
 /** Asserts that rows are numbered without a gap and that each hash matches its row. */
 async function expectChain(orgId: string, length: number): Promise<void> {
   const rows = await readLog(database.db, orgId);

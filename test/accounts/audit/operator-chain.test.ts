@@ -11,28 +11,22 @@ import { operatorLog } from '../../../src/tables.js';
 import { operatorToken, unique } from '../../support/operator.js';
 import { Browser, createUser } from '../../support/accounts.js';
 import { inChange } from '../../support/change.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { giveSecondFactor } from '../../support/second-factor.js';
-import { startTestService, type TestService } from '../../support/service.js';
 import { recordOperatorAudit } from '../../../src/accounts/audit/audit.js';
+import { useService } from '../../support/use.js';
 
 const named = 'a-token-of-billing-0123456789abcdef';
 const exchanged = 'the-next-one-of-billing-0123456789ab';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService({
+  env: { TRUST_PROXY: '1', OPERATOR_TOKENS: `billing:${named},billing:${exchanged}` },
+  app: { signInLimits: { firstDelayMs: 1, maxDelayMs: 1 } },
+});
 let folder: string;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, {
-    env: { TRUST_PROXY: '1', OPERATOR_TOKENS: `billing:${named},billing:${exchanged}` },
-    app: { signInLimits: { firstDelayMs: 1, maxDelayMs: 1 } },
-  });
   folder = mkdtempSync(join(tmpdir(), 'gauge-heads-'));
 });
 afterAll(async () => {
-  await service.stop();
-  await database.remove();
   rmSync(folder, { recursive: true, force: true });
 });
 

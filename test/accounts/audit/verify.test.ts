@@ -1,17 +1,13 @@
 import { sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { genesisHash, hashRow } from '../../../src/accounts/audit/chain.js';
 import { auditChains, auditLog } from '../../../src/tables.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { at, findProblems, readLog, shiftRows, swapRows, verify, writeRows } from './support.js';
+import { useDatabase } from '../../support/use.js';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.remove());
+const database = useDatabase();
 
 const ROWS = 12;
 let orgId: string;

@@ -4,22 +4,16 @@ import { byService, change } from '../../../src/accounts/audit/audit.js';
 import { plainName, queueMail } from '../../../src/accounts/mail/outbox.js';
 import { createMailSender, deleteOldMails } from '../../../src/accounts/mail/sender.js';
 import { mails } from '../../../src/tables.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { findFreePort } from '../../support/free-port.js';
 import { mailEnv, startMailServer, type MailServer } from '../../support/mail.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { useService } from '../../support/use.js';
 
 const DAY_MS = 86_400_000;
 
-let database: TestDatabase;
-let service: TestService;
 let port: number;
+beforeAll(async () => void (port = await findFreePort()));
+const { database, service } = useService(() => ({ env: mailEnv(port) }));
 let server: MailServer | undefined;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  port = await findFreePort();
-  service = await startTestService(database.db, { env: mailEnv(port) });
-});
 beforeEach(async () => {
   await server?.stop();
   server = undefined;
@@ -27,8 +21,6 @@ beforeEach(async () => {
 });
 afterAll(async () => {
   await server?.stop();
-  await service.stop();
-  await database.remove();
 });
 
 const start = async (options?: Parameters<typeof startMailServer>[0]) =>

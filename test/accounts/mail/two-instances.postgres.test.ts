@@ -3,18 +3,17 @@ import { byService, change } from '../../../src/accounts/audit/audit.js';
 import { queueMail } from '../../../src/accounts/mail/outbox.js';
 import { createMailSender } from '../../../src/accounts/mail/sender.js';
 import { mails } from '../../../src/tables.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { findFreePort } from '../../support/free-port.js';
 import { mailEnv, startMailServer, type MailServer } from '../../support/mail.js';
 import { startTestService, type TestService } from '../../support/service.js';
+import { useDatabase } from '../../support/use.js';
 
 const MAILS = 300;
 
-let database: TestDatabase;
+const database = useDatabase();
 let instances: TestService[];
 let server: MailServer;
 beforeAll(async () => {
-  database = await createTestDatabase();
   const port = await findFreePort();
   // Slow enough for both instances to send at the same time.
   server = await startMailServer({ onRcptTo: (_address, _session, done) => void setTimeout(done, 10) }, port);
@@ -24,7 +23,6 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const instance of instances) await instance.stop();
   await server.stop();
-  await database.remove();
 });
 
 it('two instances share one outbox and send each mail once', async () => {

@@ -14,28 +14,22 @@ import { createDispatcher } from '../../../src/accounts/webhooks/dispatcher.js';
 import { disableEndpoint, resealWebhookSecrets } from '../../../src/accounts/webhooks/endpoints.js';
 import { deleteOldWebhooks, tendWebhooks } from '../../../src/accounts/webhooks/upkeep.js';
 import { addMember, Browser, createUser, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { hostileTexts } from '../../support/populated.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { hostileTexts } from '../../pages/populated.js';
 import { startReceiver, verifyBySpecification } from '../../support/webhooks.js';
+import { useService } from '../../support/use.js';
 
 const DAY_MS = 86_400_000;
 const PATH = '/dashboard/webhooks';
 const input = { url: 'https://hooks.example.com/', types: ['api_key.created'], livemode: true };
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let receiver: Awaited<ReturnType<typeof startReceiver>>;
 let status = 200;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   receiver = await startReceiver((_req, res) => void res.writeHead(status).end('thanks'));
 });
 afterAll(async () => {
   await receiver.stop();
-  await service.stop();
-  await database.remove();
 });
 
 async function owner() {

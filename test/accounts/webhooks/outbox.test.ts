@@ -1,19 +1,15 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { byService, change } from '../../../src/accounts/audit/audit.js';
 import type { Template } from '../../../src/core/db/client.js';
 import { newId } from '../../../src/core/ids.js';
 import { webhookDeliveries, webhookEndpoints, webhookMessages } from '../../../src/tables.js';
 import { queueInStatement, queueWebhook } from '../../../src/accounts/webhooks/outbox.js';
 import { webhookTypes } from '../../../src/accounts/webhooks/types.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
+import { useDatabase } from '../../support/use.js';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.remove());
+const database = useDatabase();
 
 const at = new Date('2026-05-04T10:00:00.000Z');
 const type = 'api_key.created';

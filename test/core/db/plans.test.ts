@@ -1,14 +1,16 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { textArray } from '../../../src/core/db/sql.js';
 import type { Statement, TextRow } from '../../../src/core/db/client.js';
 import { entitlements } from '../../../src/tables.js';
-import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
+import { isEmbedded } from '../../support/database.js';
 import { makeFaulty } from '../../support/faulty-database.js';
-import { createKey, createOrganization, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { grant } from '../../metering/support/products.js';
 import { startTestService } from '../../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { createTenant, sendUsage, usageEvent } from '../../metering/support/usage.js';
 import { createListener } from '../../support/webhook-messages.js';
+import { useDatabase } from '../../support/use.js';
 
 /** Requests must read these tables by index: their cost must not grow with other Organizations' rows. */
 const bigTables = [
@@ -25,10 +27,9 @@ const bigTables = [
 ];
 const ROWS = 4_000;
 
-let database: TestDatabase;
+const database = useDatabase();
 let tenant: Awaited<ReturnType<typeof createTenant>>;
 beforeAll(async () => {
-  database = await createTestDatabase();
   tenant = await createTenant(database.db, '1');
   const limits = ['calendar_day', 'PT5H'].map((window) => ({
     quantity: '1',
@@ -39,7 +40,6 @@ beforeAll(async () => {
   await createListener(database.db, tenant.organization.id, { types: ['usage.threshold_reached'] });
   await fillWithOthers();
 });
-afterAll(() => database.remove());
 
 /** Rows of other Organizations, with statistics, so that the planner has alternatives. */
 async function fillWithOthers() {

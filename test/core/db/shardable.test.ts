@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { useDatabase } from '../../support/use.js';
 
 /** Tables that a sharded Postgres does not distribute, although they have an org_id. */
 const wholeTables = ['memberships', 'api_key_directory'];
@@ -41,11 +41,7 @@ async function findObstacles(db: Database): Promise<string[]> {
   return (result as { rows: { obstacle: string }[] }).rows.map((row) => row.obstacle);
 }
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.remove());
+const database = useDatabase();
 
 it('every table of a tenant can be sharded by org_id', async () => {
   expect(await findObstacles(database.db)).toEqual([]);

@@ -20,7 +20,7 @@ import { findFreePort } from '../../support/free-port.js';
 import { operatorToken } from '../../support/operator.js';
 import { createPostgresServer, type PostgresServer } from '../../support/postgres-server.js';
 import { startTestService, type TestService } from '../../support/service.js';
-import { createTenant, readUsage, sendUsage, usageEvent } from '../../support/usage.js';
+import { createTenant, readUsage, sendUsage, usageEvent } from '../../metering/support/usage.js';
 
 const silent = pino({ level: 'silent' });
 let server: PostgresServer;

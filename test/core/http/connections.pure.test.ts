@@ -7,7 +7,7 @@ import express from 'express';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ConnectionLimits } from '../../../src/core/http/connections.js';
 import { createHttpServer, listen } from '../../../src/core/http/server.js';
-import { until } from '../../support/usage.js';
+import { until } from '../../support/until.js';
 
 const large = Buffer.alloc(8 * 1024 * 1024, 'x');
 const open: (Server | Socket)[] = [];

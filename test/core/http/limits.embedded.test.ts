@@ -1,20 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { generateSecret } from '../../../src/accounts/api-keys/bearer-key.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../../metering/support/products.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, {
-    env: { LIMIT_USAGE_PER_MINUTE: '5', LIMIT_ENTITLEMENTS_PER_MINUTE: '3' },
-  });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
+const { database, service } = useService({
+  env: { LIMIT_USAGE_PER_MINUTE: '5', LIMIT_ENTITLEMENTS_PER_MINUTE: '3' },
 });
 
 async function createSender(scopes?: string[]) {

@@ -4,11 +4,13 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { redisLimitStores } from '../../../src/core/http/limit-store.js';
 import { createMetrics } from '../../../src/core/metrics.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../../metering/support/products.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createRedisServer, findRedisBinary, type RedisServer } from '../../support/redis-server.js';
 import { operatorToken } from '../../support/operator.js';
 import { startTestService, type TestService } from '../../support/service.js';
+import { until } from '../../support/until.js';
 
 const canRun = findRedisBinary() !== undefined || process.env.REQUIRE_REDIS === '1';
 const title = canRun ? 'limits counted in Redis' : 'limits counted in Redis (skipped: no redis-server found)';
@@ -53,14 +55,6 @@ async function startInstance(database: TestDatabase, redis: RedisServer): Promis
 
 const inRedis = 'rate limits are counted in Redis';
 const inProcess = 'Redis failed or is too slow; rate limits are counted in this process';
-
-async function until(condition: () => Promise<boolean>, withinMs = 10_000): Promise<void> {
-  const giveUpAt = Date.now() + withinMs;
-  while (!(await condition())) {
-    if (Date.now() > giveUpAt) throw new Error(`It did not come about within ${withinMs} ms.`);
-    await setTimeout(20);
-  }
-}
 
 // An instance that waits 100 ms for Redis counts alone. A machine that stalls for that long causes this too, but not
 // repeatedly.

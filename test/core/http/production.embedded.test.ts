@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
 import { addMember, createUser, PASSWORD, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { startTestService, type TestService } from '../../support/service.js';
+import { useService } from '../../support/use.js';
 
 const publicUrl = 'https://gauge.example.com';
 const metricsToken = 'metrics-token-of-the-tests-0123456789';
@@ -13,16 +13,7 @@ const production = {
   PUBLIC_URL: publicUrl,
   SESSION_KEYS: 'a-session-key-of-the-tests',
 };
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, { env: production });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService({ env: production });
 
 const signIn = async (headers: Record<string, string> = {}) => {
   const { email, id } = await createUser(database.db);

@@ -16,7 +16,8 @@ import { cpuMsOf } from '../../support/cpu.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { operatorToken } from '../../support/operator.js';
 import { startTestService, type TestService } from '../../support/service.js';
-import { createTenant, sendUsage, until, usageEvent } from '../../support/usage.js';
+import { createTenant, sendUsage, usageEvent } from '../../metering/support/usage.js';
+import { until } from '../../support/until.js';
 
 const orgId = '019b8d9a-6400-7000-8000-000000000041';
 const namedToken = 'token-of-billing-0123456789-abcdef';

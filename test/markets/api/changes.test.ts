@@ -1,13 +1,13 @@
 import { request, type ClientRequest } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { startTestService, type TestService } from '../../support/service.js';
-import { startFakeVenue, type FakeVenue } from '../fake-venue.js';
-import { fillVenue } from '../fake-world.js';
-import { plentyOfTokens } from '../venue-tokens.js';
-import { member, keyFile, removeKeys } from '../../fixtures/live-account.js';
-import { postTrade, createTrader } from '../../fixtures/trade.js';
+import { startFakeVenue, type FakeVenue } from '../support/fake-venue.js';
+import { fillVenue } from '../support/fake-world.js';
+import { plentyOfTokens } from '../support/venue-tokens.js';
+import { member, keyFile, removeKeys } from '../support/live-account.js';
+import { postTrade, createTrader } from '../support/trade.js';
+import { until } from '../../support/until.js';
 
 const NOW = '2026-11-22T15:30:00Z';
 const TICKER = 'KXHIGHNY-26NOV22-B62.5';
@@ -43,7 +43,7 @@ beforeEach(async () => {
       weather: { name: 'none', freshMs: 0, read: () => Promise.reject(new Error('no weather')) },
       venueBudget: plentyOfTokens(),
       streamTimings: {
-        silenceMs: 200,
+        silenceMs: 1_500,
         backoffMs: 10,
         maxBackoffMs: 50,
         tendMs: 20,
@@ -55,20 +55,13 @@ beforeEach(async () => {
   service.clock.set(NOW);
   ({ secret } = await createTrader(database.db));
   await service.trading.refresher.refresh();
-  await until(isKept, 'The first books');
+  await until(isKept);
 });
 afterEach(async () => {
   for (const client of clients.splice(0)) client.destroy();
   await service.stop();
   await venue.stop();
 });
-
-async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let i = 0; !(await condition()); i++) {
-    if (i > 1_000) throw new Error(`${what} did not come about.`);
-    await sleep(5);
-  }
-}
 
 type Side = 'yes' | 'no';
 
@@ -123,18 +116,18 @@ function openStream(): Promise<{ events: { at: number; text: string }[] }> {
 describe('between two refreshes', () => {
   it('a change at the venue is streamed within 100 ms, shown, and traded on', { retry: 2 }, async () => {
     const { events } = await openStream();
-    await until(() => events.some(({ text }) => text.includes('event: snapshot')), 'The first event');
+    await until(() => events.some(({ text }) => text.includes('event: snapshot')));
     const price = best('yes') + 0.01;
     const changedAt = performance.now();
     venue.stream.change(TICKER, 'yes', price.toFixed(4), '7.00');
-    await until(() => events.some(({ text }) => text.includes('event: changes')), 'The change');
+    await until(() => events.some(({ text }) => text.includes('event: changes')));
     const told = events.find(({ text }) => text.includes('event: changes'))!;
     expect(told.at - changedAt).toBeLessThan(100);
     const { markets } = JSON.parse(/^data: (.*)$/m.exec(told.text)![1]!) as { markets: unknown[] };
     expect(markets).toMatchObject([
       { ticker: TICKER, yesBid: price.toFixed(4), yesBidSize: 7, bookState: 'whole' },
     ]);
-    await until(async () => (await readMarket()).yesBid === price.toFixed(4), 'The change in /markets');
+    await until(async () => (await readMarket()).yesBid === price.toFixed(4));
     const { status, trade } = await buy();
     expect([status, trade!.filledContracts]).toEqual([201, 1]);
   });
@@ -142,7 +135,7 @@ describe('between two refreshes', () => {
   it('forecasts and sizes are not recomputed, and unchanged objects are shared', async () => {
     const { current: before } = service.trading.snapshots;
     venue.stream.change(TICKER, 'yes', '0.0100', '3.00');
-    await until(() => service.trading.snapshots.current !== before, 'The patched snapshot');
+    await until(() => service.trading.snapshots.current !== before);
     const { current: after } = service.trading.snapshots;
     expect(after!.refreshed).toBe(before!.refreshed ?? before);
     expect(after!.asOf).toBe(before!.asOf);
@@ -154,12 +147,12 @@ describe('between two refreshes', () => {
 
   it('a market paused by the venue takes no orders until a listing shows it as open', async () => {
     venue.stream.announce({ market_ticker: TICKER, event_type: 'deactivated' });
-    await until(async () => (await readMarket()).status === 'inactive', 'The pause');
+    await until(async () => (await readMarket()).status === 'inactive');
     expect(await buy()).toMatchObject({ status: 409, code: 'market_closed' });
     service.clock.advance(1_000);
     await service.trading.refresher.refresh();
     // A busy machine may have exceeded the silence that ends a connection.
-    await until(isKept, 'The books');
+    await until(isKept);
     expect((await buy()).status).toBe(201);
   });
 });
@@ -216,24 +209,24 @@ describe('a market with a doubtful book takes no order until the book matches th
       venue.stream.change(TICKER, 'yes', deep, delta);
       certain.push(venueLevels('yes'));
     }
-    await until(inDoubt, 'The doubt');
+    await until(inDoubt);
     const refused = await buy();
     expect(refused).toMatchObject({ status: 503, code: 'market_data_stale' });
     expect(refused.detail).toContain(`The order book of ${TICKER} is in doubt`);
-    await until(async () => (await readMarket()).bookState === 'in_doubt', 'The doubt in /markets');
+    await until(async () => (await readMarket()).bookState === 'in_doubt');
     // The last certain book stays, which the venue once had.
     expect(certain).toContainEqual(shownLevels('yes'));
     expect(shownLevels('no')).toEqual(noBids);
     venue.stream.fault = undefined;
     venue.stream.refuse = undefined;
-    await until(() => !inDoubt() && isShown(), 'The mended book');
+    await until(() => !inDoubt() && isShown());
     expect((await buy()).status).toBe(201);
   });
 
   it('a read of the venue also ends the doubt while its stream is down', async () => {
     venue.stream.refuse = () => ({ code: 1, msg: 'not now' });
     venue.stream.disconnect();
-    await until(inDoubt, 'The doubt');
+    await until(inDoubt);
     venue.stream.change(TICKER, 'yes', '0.0200', '5.00');
     expect((await buy()).status).toBe(503);
     service.clock.advance(1_000);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { z } from 'zod';
 import type { forecastSchema } from '../../../src/markets/api/forecast-schema.js';
 import type { ScoresAnswer } from '../../../src/markets/scores/schema.js';
@@ -7,8 +7,7 @@ import { climateDayOf } from '../../../src/markets/market/climate-day.js';
 import { findPlace, findStation } from '../../../src/markets/market/stations.js';
 import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
 import { dailySubject, everything, hourSubject } from '../../../src/markets/venue/simulation/world.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { useService } from '../../support/use.js';
 
 type ForecastAnswer = z.output<typeof forecastSchema>;
 
@@ -16,16 +15,8 @@ const denver = findStation('KDEN')!;
 const miami = findStation('KMIA')!;
 const weather = simulateWeather('gauge');
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  const selection = { ...everything, stations: [denver, miami] };
-  service = await startTestService(database.db, { trading: { selection } });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
+const { service } = useService({
+  trading: { selection: { ...everything, stations: [denver, miami] } },
 });
 
 async function readAt<T>(time: string, path: string): Promise<T> {

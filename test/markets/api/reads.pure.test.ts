@@ -13,9 +13,15 @@ import { marketListSchema } from '../../../src/markets/api/schema.js';
 import { signalListSchema } from '../../../src/markets/api/signal-schema.js';
 import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
 import { connectionRefused, failingDatabase } from '../../openapi/support/failing-database.js';
-import { calibrated, makeEvent, makeForecasts } from '../../fixtures/events.js';
+import { calibrated, makeEvent, makeForecasts } from '../support/events.js';
 import { startTestService, type TestService } from '../../support/service.js';
-import { makeBooks, makeMarkets, members, ScriptedMarkets, ScriptedWeather } from '../scripted-sources.js';
+import {
+  makeBooks,
+  makeMarkets,
+  members,
+  ScriptedMarkets,
+  ScriptedWeather,
+} from '../support/scripted-sources.js';
 
 /** Reads of market data must work without the database, so it is always down here. */
 const noDatabase = failingDatabase({} as Database, connectionRefused());

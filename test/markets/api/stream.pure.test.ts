@@ -7,7 +7,8 @@ import { CENT } from '../../../src/markets/market/money.js';
 import type { StreamLimits } from '../../../src/markets/api/stream.js';
 import { connectionRefused, failingDatabase } from '../../openapi/support/failing-database.js';
 import { startTestService, type TestService } from '../../support/service.js';
-import { ScriptedMarkets, ScriptedWeather } from '../scripted-sources.js';
+import { ScriptedMarkets, ScriptedWeather } from '../support/scripted-sources.js';
+import { until } from '../../support/until.js';
 
 const noDatabase = failingDatabase({} as Database, connectionRefused());
 const origin = 'https://app.example.com';
@@ -72,13 +73,6 @@ class Client {
   async next(count: number): Promise<Event[]> {
     await until(() => this.events.length >= count);
     return this.events;
-  }
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; !condition(); i++) {
-    if (i > 1_000) throw new Error('It did not come about.');
-    await sleep(5);
   }
 }
 

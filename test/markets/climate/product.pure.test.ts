@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { readClimateProduct } from '../../../src/markets/climate/product.js';
 import { findStation } from '../../../src/markets/market/stations.js';
-import { climateText } from '../climate-texts.js';
+import { climateText } from '../support/climate-texts.js';
 
 const read = (id: string, text: string, near: string) =>
   readClimateProduct(text, findStation(id)!, new Date(near));

@@ -9,24 +9,22 @@ import type { Market } from '../../../src/markets/market/market.js';
 import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
 import { jobLeases } from '../../../src/markets/ledger/risk-table.js';
 import { findStation } from '../../../src/markets/market/stations.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { climateText } from '../climate-texts.js';
-import { startFakeWeather, type FakeWeather, type Product } from '../forecast-fake-weather.js';
+import { climateText } from '../support/climate-texts.js';
+import { startFakeWeather, type FakeWeather, type Product } from '../support/forecast-fake-weather.js';
+import { useDatabase } from '../../support/use.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-let database: TestDatabase;
+const database = useDatabase();
 let fake: FakeWeather;
 let watch: ClimateWatch;
 let now = 0;
 let current: Snapshot | undefined;
 beforeAll(async () => {
-  database = await createTestDatabase();
   fake = await startFakeWeather();
 });
 afterAll(async () => {
   await fake.stop();
-  await database.remove();
 });
 beforeEach(async () => {
   await watch?.stop();
@@ -67,6 +65,7 @@ const product = (
     ...text,
   }),
 });
+
 const add = (location: string, ...added: Product[]) =>
   fake.products.set(location, [...(fake.products.get(location) ?? []), ...added]);
 

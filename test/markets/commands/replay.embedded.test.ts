@@ -9,7 +9,7 @@ import { DOLLAR } from '../../../src/markets/market/money.js';
 import { createTapeWriter } from '../../../src/markets/tape/writer.js';
 import { ownScript } from '../../support/own-build.js';
 import { TestClock } from '../../support/service.js';
-import { ScriptedMarkets } from '../scripted-sources.js';
+import { ScriptedMarkets } from '../support/scripted-sources.js';
 import { nothingLearned } from '../../../src/markets/snapshot/snapshot.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'gauge-replay-test-'));

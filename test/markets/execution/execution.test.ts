@@ -5,32 +5,26 @@ import type { Database } from '../../../src/core/db/client.js';
 import { executionMarks, tradingSettlements } from '../../../src/tables.js';
 import type { executionSchema } from '../../../src/markets/execution/schema.js';
 import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createTestDatabase } from '../../support/database.js';
 import { createKey } from '../../support/fixtures.js';
-import { makeBook } from '../../fixtures/events.js';
-import { newBook, openLiveAccount, removeKeys, TICKER as LIVE_TICKER } from '../../fixtures/live-account.js';
+import { makeBook } from '../support/events.js';
+import { newBook, openLiveAccount, removeKeys, TICKER as LIVE_TICKER } from '../support/live-account.js';
 import {
+  useTradingTest,
   createTrader,
   postTrade,
-  startTradingTest,
   TICKER,
   usualBook,
   type TradeAnswer,
-  type TradingTest,
-} from '../../fixtures/trade.js';
-import { wireTrade } from '../fake-venue.js';
+} from '../support/trade.js';
+import { wireTrade } from '../support/fake-venue.js';
 
-let database: TestDatabase;
+const { database, service } = useTradingTest();
 let db: Database;
-let service: TradingTest;
 beforeAll(async () => {
-  database = await createTestDatabase();
   ({ db } = database);
-  service = await startTradingTest(db);
 });
 afterAll(async () => {
-  await service.stop();
-  await database.remove();
   removeKeys();
 });
 beforeEach(async () => {

@@ -5,7 +5,7 @@ import type { OrderBook } from '../../../src/markets/market/book.js';
 import { CENT } from '../../../src/markets/market/money.js';
 import type { Print } from '../../../src/markets/market/source.js';
 import { createSnapshotStore, type Snapshot } from '../../../src/markets/snapshot/snapshot.js';
-import { makeBook } from '../../fixtures/events.js';
+import { makeBook } from '../support/events.js';
 
 const TICKER = 'KXHIGHNY-26NOV21-B40.5';
 const at = new Date('2026-11-21T12:00:00Z');

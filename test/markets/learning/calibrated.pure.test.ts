@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Fit, FitBook } from '../../../src/markets/learning/fits.js';
 import type { DayEnsemble, ObservedExtreme } from '../../../src/markets/weather/weather.js';
-import { lineCoefficients } from '../forecast-past.js';
+import { lineCoefficients } from '../support/forecast-past.js';
 import { rawEnsemble } from './raw-ensemble.js';
-import { makeEvent } from '../../fixtures/events.js';
 import { calibratedModel } from '../../../src/markets/learning/calibrated.js';
+import { makeEvent } from '../support/events.js';
 
 // New York's climate day ends at 05:00Z on the next date, 17 hours after the run.
 const date = '2026-07-04';

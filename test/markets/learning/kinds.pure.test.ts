@@ -12,8 +12,8 @@ import { forecastOf } from '../../../src/markets/learning/forecast.js';
 import { noFits } from '../../../src/markets/learning/fits.js';
 import { rawEnsemble } from './raw-ensemble.js';
 import type { Bracket } from '../../../src/markets/market/brackets.js';
-import { learn, makePast, together } from '../forecast-past.js';
-import { makeEvent, makeHour } from '../../fixtures/events.js';
+import { learn, makePast, together } from '../support/forecast-past.js';
+import { makeEvent, makeHour } from '../support/events.js';
 
 const later = new Date('2026-12-31T00:00:00Z');
 

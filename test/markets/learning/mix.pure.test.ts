@@ -3,10 +3,18 @@ import { describe, expect, it } from 'vitest';
 import { noFits, type FitBook, type Mix } from '../../../src/markets/learning/fits.js';
 import type { DayEnsemble } from '../../../src/markets/weather/weather.js';
 import type { DayForecast } from '../../../src/markets/learning/forecast.js';
-import { learnMix, pairOf, type ModelError } from '../../../src/markets/learning/mix.js';
-import { makeEvent } from '../../fixtures/events.js';
-import { dateAfter, first, learn, makePast, together, type Past, type Truth } from '../forecast-past.js';
 import { calibratedModel } from '../../../src/markets/learning/calibrated.js';
+import { type ModelError, learnMix, pairOf } from '../../../src/markets/learning/mix.js';
+import { makeEvent } from '../support/events.js';
+import {
+  type Past,
+  type Truth,
+  dateAfter,
+  first,
+  learn,
+  makePast,
+  together,
+} from '../support/forecast-past.js';
 
 const HOUR_MS = 3_600_000;
 const days = 45;

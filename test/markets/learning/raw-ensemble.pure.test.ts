@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { DayEnsemble, ObservedExtreme, WeatherData } from '../../../src/markets/weather/weather.js';
 import { noFits } from '../../../src/markets/learning/fits.js';
 import { rawEnsemble } from './raw-ensemble.js';
-import { makeEvent } from '../../fixtures/events.js';
+import { makeEvent } from '../support/events.js';
 
 // New York's climate day on this date: 05:00Z to 05:00Z.
 const date = '2026-07-04';

@@ -1,9 +1,8 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ledgerEntries } from '../../../src/tables.js';
 import { Browser, addMember, createUser, signedIn } from '../../support/accounts.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import {
   type LiveAccount,
@@ -11,17 +10,14 @@ import {
   liveSettings,
   removeKeys,
   openLiveAccount,
-} from '../../fixtures/live-account.js';
+} from '../support/live-account.js';
 import { signedInOperator } from '../../support/operators.js';
 import { operatorClient } from '../../support/operator.js';
+import { useDatabase } from '../../support/use.js';
 
-let database: TestDatabase;
+const database = useDatabase();
 let account: LiveAccount;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
 afterAll(async () => {
-  await database.remove();
   removeKeys();
 });
 afterEach(() => account.stop());

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createVenue } from '../../../src/markets/live/venue.js';
-import { plentyOfTokens } from '../venue-tokens.js';
+import { plentyOfTokens } from '../support/venue-tokens.js';
 
 const asked: string[][] = [];
 let server: Server;

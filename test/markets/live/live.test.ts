@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import {
   answering,
   cut,
@@ -11,19 +10,18 @@ import {
   removeKeys,
   openLiveAccount,
   tooLate,
-} from '../../fixtures/live-account.js';
+} from '../support/live-account.js';
 import { byService } from '../../../src/accounts/audit/audit.js';
+import { useDatabase } from '../../support/use.js';
 
-let database: TestDatabase;
+const database = useDatabase();
 let account: LiveAccount;
 let before: { cash: bigint; orders: number };
 beforeAll(async () => {
-  database = await createTestDatabase();
   account = await openLiveAccount(database.db);
 });
 afterAll(async () => {
   await account.stop();
-  await database.remove();
   removeKeys();
 });
 beforeEach(async () => {

@@ -17,18 +17,16 @@ import {
   TICKER,
   tooLate,
   type LiveAccount,
-} from '../../fixtures/live-account.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+} from '../support/live-account.js';
+import { useDatabase } from '../../support/use.js';
 
-let database: TestDatabase;
+const database = useDatabase();
 let account: LiveAccount;
 beforeAll(async () => {
-  database = await createTestDatabase();
   account = await openLiveAccount(database.db);
 });
 afterAll(async () => {
   await account.stop();
-  await database.remove();
   removeKeys();
 });
 

@@ -4,7 +4,6 @@ import { tradingSwitches } from '../../../src/tables.js';
 import { findLiveAccount } from '../../../src/markets/live/queries.js';
 import type { Trade } from '../../../src/markets/orders/order.js';
 import { toTradeJson } from '../../../src/markets/orders/trade.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import {
   answering,
   cut,
@@ -18,24 +17,23 @@ import {
   TICKER,
   tooLate,
   type LiveAccount,
-} from '../../fixtures/live-account.js';
-import type { FakeOrder } from '../fake-exchange.js';
+} from '../support/live-account.js';
+import type { FakeOrder } from '../support/fake-exchange.js';
+import { useDatabase } from '../../support/use.js';
 
-let database: TestDatabase;
+const database = useDatabase();
 let account: LiveAccount;
 let before: { cash: bigint; orders: number };
 beforeAll(async () => {
-  database = await createTestDatabase();
   account = await openLiveAccount(database.db);
   const hasGroup = async () => {
     await account.live.reconcile();
     return (await findLiveAccount(database.db.orm, account.organization.id))?.orderGroupId;
   };
-  await vi.waitUntil(hasGroup, { timeout: 10_000 });
+  await vi.waitUntil(hasGroup, { timeout: 50_000 });
 });
 afterAll(async () => {
   await account.stop();
-  await database.remove();
   removeKeys();
 });
 beforeEach(async () => {

@@ -1,12 +1,11 @@
 import { and, eq } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { byService } from '../../../src/accounts/audit/audit.js';
 import { ledgerEntries } from '../../../src/tables.js';
 import { requireTradable } from '../../../src/markets/orders/tradable.js';
 import { checkLedger } from '../../../src/markets/portfolio/ledger-check.js';
 import { selectRisk } from '../../../src/markets/risk/queries.js';
 import { Browser, addMember, createUser } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { signedInOperator } from '../../support/operators.js';
 import { textOf } from '../../accounts/api-keys/html.js';
 import {
@@ -18,18 +17,15 @@ import {
   openLiveAccount,
   removeKeys,
   restingTerms,
-} from '../../fixtures/live-account.js';
-import { beginTransfer, completeTransfer } from '../fake-exchange.js';
-import { takeFromBook } from '../fake-orders.js';
-import { wireMarket } from '../fake-venue.js';
+} from '../support/live-account.js';
+import { beginTransfer, completeTransfer } from '../support/fake-exchange.js';
+import { takeFromBook } from '../support/fake-orders.js';
+import { wireMarket } from '../support/fake-venue.js';
+import { useDatabase } from '../../support/use.js';
 
-let database: TestDatabase;
+const database = useDatabase();
 let account: LiveAccount;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
 afterAll(async () => {
-  await database.remove();
   removeKeys();
 });
 afterEach(() => account.stop());

@@ -22,14 +22,14 @@ import {
   restingTerms,
   TICKER,
   type LiveAccount,
-} from '../../fixtures/live-account.js';
+} from '../support/live-account.js';
 import { addMember, createUser, openSession, sessionIdOf } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
 import { signedInOperator } from '../../support/operators.js';
 import { keyAuthority } from '../../../src/accounts/api-keys/authority.js';
-import { plentyOfTokens } from '../venue-tokens.js';
+import { plentyOfTokens } from '../support/venue-tokens.js';
+import { useDatabase } from '../../support/use.js';
 
 const budget = plentyOfTokens();
 const plenty = { refillPerSecond: 1_000_000, capacity: 1_000_000 };
@@ -42,18 +42,17 @@ const setWrites = (write: { refillPerSecond: number; capacity: number }) =>
 const stopTheLine = () => setWrites({ refillPerSecond: 0.001, capacity: oneOrder });
 const letTheLineGo = () => setWrites(plenty);
 
-let database: TestDatabase;
+const database = useDatabase();
 let account: LiveAccount;
 beforeAll(async () => {
-  database = await createTestDatabase();
   account = await openLiveAccount(database.db, { budget });
   await account.live.reconcile();
 });
 afterAll(async () => {
   await account.stop();
-  await database.remove();
   removeKeys();
 });
+
 const call = operatorClient(() => account.service);
 const orm = () => database.db.orm;
 
@@ -79,7 +78,7 @@ async function line(...orders: Partial<OrderInput>[]): Promise<Promise<Trade>[]>
   const take = vi.spyOn(budget, 'take');
   const placed = orders.map((order) => account.place(order));
   const isOrder = ([method]: unknown[]) => method === 'POST';
-  await vi.waitUntil(() => take.mock.calls.filter(isOrder).length === orders.length, { timeout: 10_000 });
+  await vi.waitUntil(() => take.mock.calls.filter(isOrder).length === orders.length, { timeout: 50_000 });
   take.mockRestore();
   return placed;
 }
@@ -252,7 +251,7 @@ describe('an order that waits for its turn at the venue is not sent', () => {
   it('after a halt was confirmed, even at a venue that takes one order per second', async () => {
     setWrites({ refillPerSecond: oneOrder, capacity: oneOrder });
     const placed = Array.from({ length: 5 }, () => account.place({ contracts: 1 }));
-    await vi.waitUntil(() => account.arrived().length > 0, { timeout: 10_000 });
+    await vi.waitUntil(() => account.arrived().length > 0, { timeout: 50_000 });
     try {
       await setSwitch('halt');
       const sent = account.arrived().length;

@@ -9,7 +9,7 @@ import {
   sureDegree,
   type DistributionShape,
 } from '../../../src/markets/market/distribution.js';
-import { ladderFrom } from '../../fixtures/market.js';
+import { ladderFrom } from '../support/market.js';
 
 /** ≤ 67, 68–69, 70–71, 72–73, 74–75, ≥ 76. */
 const ladder = ladderFrom(68);

@@ -16,10 +16,10 @@ import { sizeEvent } from '../../../src/markets/sizing/event.js';
 import { exactGrowth } from '../../../src/markets/sizing/candidate-order.js';
 import { toFund, exceededHeadroom, reachOf, toHeadroom } from '../../../src/markets/sizing/fund.js';
 import { readOffers } from '../../../src/markets/sizing/offers.js';
-import { makeBook, makeHour } from '../../fixtures/events.js';
-import { randomOf } from '../joint-arbitraries.js';
-import { dollars, toEvent, toMarket } from '../../fixtures/sizing.js';
 import type { EventToSize } from '../../../src/markets/sizing/model.js';
+import { makeBook, makeHour } from '../support/events.js';
+import { randomOf } from '../support/joint-arbitraries.js';
+import { dollars, toEvent, toMarket } from '../support/sizing.js';
 
 const hour = makeHour({ date: '2026-09-13', hour: 12 });
 const brackets = hour.markets.map(({ bracket }) => bracket);

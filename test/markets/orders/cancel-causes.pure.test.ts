@@ -4,14 +4,7 @@ import { findCause, gateOf } from '../../../src/markets/orders/cancel-causes.js'
 import type { OrderRow } from '../../../src/markets/orders/queries.js';
 import { makeSignals } from '../../../src/markets/signals/signals.js';
 import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
-import {
-  calibrated,
-  makeBook,
-  makeData,
-  makeEvent,
-  makeForecasts,
-  makeGates,
-} from '../../fixtures/events.js';
+import { calibrated, makeBook, makeData, makeEvent, makeForecasts, makeGates } from '../support/events.js';
 
 const event = makeEvent({ date: '2026-01-31', lowest: 38 });
 const { start, end } = climateDayOf(event.station, event.date);

@@ -1,21 +1,19 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
 import { selectRows } from '../../../src/core/db/sql.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { databaseError } from '../../support/faulty-database.js';
-import { startTradingTest, createTrader, postTrade } from '../../fixtures/trade.js';
-import { makeBook } from '../../fixtures/events.js';
+import { startTradingTest, createTrader, postTrade } from '../support/trade.js';
+import { makeBook } from '../support/events.js';
+import { useDatabase } from '../../support/use.js';
 
 const ORDERS = 1_000;
 
-let database: TestDatabase;
+const database = useDatabase();
 let db: Database;
 beforeAll(async () => {
-  database = await createTestDatabase();
   ({ db } = database);
 });
-afterAll(() => database.remove());
 
 const readBooks = async (orgId: string) =>
   (

@@ -1,33 +1,27 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { makeBook } from '../../fixtures/events.js';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { makeBook } from '../support/events.js';
 import {
+  useTradingTest,
   createTrader,
   OTHER_TICKER,
   postTrade,
-  startTradingTest,
   TICKER,
   usualBook,
-  type TradingTest,
-} from '../../fixtures/trade.js';
+} from '../support/trade.js';
 
-let database: TestDatabase;
-let service: TradingTest;
+const { database, service } = useTradingTest({
+  env: { PAPER_LATENCY_MS: '400' },
+  trading: {
+    onTheWay: async (ms) => {
+      trips.push(ms);
+      await meanwhile();
+    },
+  },
+});
+
 /** Runs while an order is in flight; `trips` holds the latencies. */
 let meanwhile: () => Promise<unknown>;
 let trips: number[];
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTradingTest(database.db, {
-    env: { PAPER_LATENCY_MS: '400' },
-    trading: {
-      onTheWay: async (ms) => {
-        trips.push(ms);
-        await meanwhile();
-      },
-    },
-  });
-});
 beforeEach(async () => {
   meanwhile = () => Promise.resolve();
   trips = [];
@@ -35,10 +29,7 @@ beforeEach(async () => {
   service.markets.isTrading = true;
   await service.showBook(usualBook);
 });
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+
 const trade = (secret: string, change = {}, headers = {}) => postTrade(service.url, secret, change, headers);
 
 describe('a paper order with latency', () => {

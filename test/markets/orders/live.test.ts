@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readConfig } from '../../../src/config.js';
 import type { Database } from '../../../src/core/db/client.js';
 import { selectRows } from '../../../src/core/db/sql.js';
@@ -8,10 +8,9 @@ import type { Market } from '../../../src/markets/market/market.js';
 import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
 import type { LiveExecutor, LiveOrder, VenueFill, VenueOutcome } from '../../../src/markets/orders/order.js';
 import { recordOutcome } from '../../../src/markets/orders/record-outcome.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey } from '../../support/fixtures.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';
-import { startTradingTest, createTrader, type TradingTest, postTrade } from '../../fixtures/trade.js';
+import { useTradingTest, createTrader, postTrade } from '../support/trade.js';
 
 const SLUG = 'the-live-one';
 const live: LiveExecutor & { sent: LiveOrder[]; outcome: VenueOutcome | Error; isOpen: boolean } = {
@@ -33,24 +32,17 @@ const live: LiveExecutor & { sent: LiveOrder[]; outcome: VenueOutcome | Error; i
   cancelAll: () => Promise.resolve(),
 };
 
-let database: TestDatabase;
+// A server that may trade live; only the venue is simulated.
+const config = readConfig({ NODE_ENV: 'test', LIMIT_TRADING_PER_MINUTE: '1000000' });
+const { database, service } = useTradingTest({
+  context: { config: { ...config, trading: { ...config.trading, liveOrg: SLUG } } },
+  trading: { live },
+});
 let db: Database;
-let service: TradingTest;
 let trader: { orgId: string; secret: string };
 beforeAll(async () => {
-  database = await createTestDatabase();
   ({ db } = database);
-  // A server that may trade live; only the venue is simulated.
-  const config = readConfig({ NODE_ENV: 'test', LIMIT_TRADING_PER_MINUTE: '1000000' });
-  service = await startTradingTest(db, {
-    context: { config: { ...config, trading: { ...config.trading, liveOrg: SLUG } } },
-    trading: { live },
-  });
   trader = await createTrader(db, { slug: SLUG });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 beforeEach(async () => {
   live.sent = [];
@@ -101,12 +93,14 @@ const fill = (n: number, price: number, contracts: number): VenueFill => ({
   fee: 12_300n,
   filledAt: new Date('2026-11-21T12:00:00Z'),
 });
+
 const done = (fills: VenueFill[]): VenueOutcome => ({
   kind: 'done',
   venueOrderId: 'v-1',
   fills,
   reason: null,
 });
+
 const trade = (change: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
   postTrade(service.url, trader.secret, { mode: 'live', ...change }, headers);
 const record = (id: string, outcome: VenueOutcome) =>

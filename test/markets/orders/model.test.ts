@@ -1,26 +1,16 @@
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { selectRows } from '../../../src/core/db/sql.js';
 import type { AppError } from '../../../src/core/errors.js';
 import { riskLimits } from '../../../src/markets/ledger/risk-table.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
-import { books, marketableOrders } from '../orders-arbitraries.js';
-import { bidsOfBook, placeOnModel, type ModelAccount, type ModelAnswer } from '../orders-model.js';
-import { startTradingTest, type TradingTest, TICKER } from '../../fixtures/trade.js';
+import { books, marketableOrders } from '../support/orders-arbitraries.js';
+import { bidsOfBook, placeOnModel, type ModelAccount, type ModelAnswer } from '../support/orders-model.js';
+import { useTradingTest, TICKER } from '../support/trade.js';
 import { keyAuthority } from '../../../src/accounts/api-keys/authority.js';
 
-let database: TestDatabase;
-let service: TradingTest;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTradingTest(database.db, { env: { PAPER_CASH: '4.00' } });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useTradingTest({ env: { PAPER_CASH: '4.00' } });
 
 /** An Organization limited only by its cash. */
 async function createRiskTaker() {

@@ -19,8 +19,8 @@ import {
   type Postings,
 } from '../../../src/markets/ledger/positions.js';
 import type { FeeRule } from '../../../src/markets/market/fees.js';
-import { books, marketableOrders } from '../orders-arbitraries.js';
-import { bidsOfBook, chargeOf, offersOf } from '../orders-model.js';
+import { books, marketableOrders } from '../support/orders-arbitraries.js';
+import { bidsOfBook, chargeOf, offersOf } from '../support/orders-model.js';
 
 const rule: FeeRule = { type: 'quadratic', multiplier: DOLLAR };
 const zero: Postings = { cash: 0n, positions: 0n, fees: 0n, realised: 0n, capital: 0n };

@@ -1,14 +1,15 @@
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { byService, change } from '../../../src/accounts/audit/audit.js';
 import { tradingSwitches } from '../../../src/tables.js';
 import { CENT } from '../../../src/markets/market/money.js';
 import { createHeldTickers } from '../../../src/markets/services/sources.js';
 import { checkLedger } from '../../../src/markets/portfolio/ledger-check.js';
-import { makeBook } from '../../fixtures/events.js';
+import { makeBook } from '../support/events.js';
 import {
+  useTradingTest,
   createTrader,
   postTrade,
   startTradingTest,
@@ -16,18 +17,11 @@ import {
   usualBook,
   type TradeAnswer,
   type TradeJson,
-  type TradingTest,
-} from '../../fixtures/trade.js';
+} from '../support/trade.js';
 import { createKey } from '../../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';
 
-let database: TestDatabase;
-let service: TradingTest;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTradingTest(database.db);
-});
+const { database, service } = useTradingTest();
 beforeEach(async () => {
   service.markets.change = {};
   service.markets.said = {};
@@ -37,10 +31,6 @@ beforeEach(async () => {
     sql`update trading_orders set status = 'cancelled', reserved = 0 where status = 'resting'`,
   );
   await service.showBook(usualBook);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 /** The usual order at the best bid, behind ten contracts, so it rests. */

@@ -1,13 +1,13 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { requireTradable } from '../../../src/markets/orders/tradable.js';
 import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
 import { DOLLAR } from '../../../src/markets/market/money.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey } from '../../support/fixtures.js';
 import {
+  useTradingTest,
   startTradingTest,
   usualBook,
   postTrade,
@@ -16,21 +16,14 @@ import {
   createTrader,
   OTHER_TICKER,
   TICKER,
-} from '../../fixtures/trade.js';
-import { makeBook } from '../../fixtures/events.js';
+} from '../support/trade.js';
+import { makeBook } from '../support/events.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';
 
-let database: TestDatabase;
-let service: TradingTest;
+const { database, service } = useTradingTest();
 let db: Database;
 beforeAll(async () => {
-  database = await createTestDatabase();
   ({ db } = database);
-  service = await startTradingTest(db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 const cashOf = async (orgId: string) => {

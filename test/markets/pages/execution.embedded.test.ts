@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { seedExecution } from '../../fixtures/execution-page.js';
+import { seedExecution } from '../support/execution-page.js';
+import { useService } from '../../support/use.js';
 
 const PAGE = '/dashboard/scores/execution';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let orgId: string;
 let see: (path?: string) => Promise<{ status: number; main: string; words: string }>;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   service.clock.set('2026-11-21T15:00:00Z');
   const person = await signedIn(database.db, service.url, 'billing');
   orgId = person.organization.id;
@@ -21,10 +17,6 @@ beforeAll(async () => {
     const main = text.slice(text.indexOf('<main'), text.indexOf('</main>'));
     return { status, main, words: main.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ') };
   };
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 describe('the execution page', () => {

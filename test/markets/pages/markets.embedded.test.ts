@@ -24,10 +24,10 @@ import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
 import { fieldOf, getPage, linksOf, postForm, textOf } from '../../accounts/api-keys/html.js';
 import { everything, leadingStations } from '../../../src/markets/venue/simulation/world.js';
 import { addMember, Browser, createUser, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import type { HourFit, RunningDay } from '../../../src/markets/learning/running-day.js';
-import { makeGates, calibrated } from '../../fixtures/events.js';
+import { makeGates, calibrated } from '../support/events.js';
+import { useService } from '../../support/use.js';
 
 const PATH = '/dashboard/markets';
 /** 18:00 UTC: midday at the stations, with one day settling, one in progress and one to come. */
@@ -36,16 +36,13 @@ const NOON = '2026-07-15T18:00:00.000Z';
 /** The leading cities suffice; all 24 would prove nothing more. */
 const selection = { ...everything, stations: leadingStations };
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService({
+  app: { signInLimits: { perAddress: 10_000 } },
+  trading: { selection },
+});
 let owner: Awaited<ReturnType<typeof signedIn>>;
 let realOrders: Orders;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, {
-    app: { signInLimits: { perAddress: 10_000 } },
-    trading: { selection },
-  });
   service.clock.set(NOON);
   await service.trading.refresher.refresh();
   realOrders = service.trading.orders;
@@ -54,10 +51,6 @@ beforeAll(async () => {
 afterEach(async () => {
   service.trading.orders = realOrders;
   service.clock.set(NOON);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 const snapshot = () => service.trading.snapshots.current!;

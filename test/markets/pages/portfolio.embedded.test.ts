@@ -1,27 +1,30 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
 import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
 import { findFirstOrder } from '../../../src/markets/orders/first-order.js';
 import { applySettlement } from '../../../src/markets/ledger/positions.js';
 import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
 import { addMember, Browser, createUser, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
 import {
   bookTrade,
   MILD,
   writeWord,
   COLD,
   bookSettlement,
-  type FixedVenue,
   createFixedVenue,
   WARM,
-} from '../../fixtures/portfolio.js';
+} from '../support/portfolio.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-let venue: FixedVenue;
+const venue = createFixedVenue(() => service.clock);
+const weather = createSimulatedWeatherSource({
+  clock: { now: () => service.clock.now() },
+  seed: 'tests',
+  weather: simulateWeather('tests'),
+});
+const { database, service } = useService({ trading: { markets: venue, weather } });
+
 /** Can trade; holds COLD and WARM, and has an unfilled order. */
 let trader: Awaited<ReturnType<typeof signedIn>>;
 let stranger: Awaited<ReturnType<typeof signedIn>>;
@@ -36,12 +39,7 @@ const ticketPath = (ticker: string) => `/dashboard/markets/${ticker}`;
 const sellPath = (ticker: string) => `${ticketPath(ticker)}?side=yes&action=sell`;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   const { db } = database;
-  venue = createFixedVenue(() => service.clock);
-  const clock = { now: () => service.clock.now() };
-  const weather = createSimulatedWeatherSource({ clock, seed: 'tests', weather: simulateWeather('tests') });
-  service = await startTestService(db, { trading: { markets: venue, weather } });
   await service.trading.refresher.refresh();
   [trader, stranger] = [await signedIn(db, service.url), await signedIn(db, service.url)];
   const orgId = trader.organization.id;
@@ -68,10 +66,6 @@ beforeAll(async () => {
     status: 'cancelled',
     reason: 'nothing stood within <i>the limit</i>',
   });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 const sale = (fields: Record<string, string>) => ({

@@ -1,32 +1,26 @@
 import { v7 as uuid } from 'uuid';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { Role } from '../../../src/accounts/organizations/table.js';
 import { portfolioHistory, tradingAccounts, tradingOrders, tradingPositions } from '../../../src/tables.js';
 import { CENT, DOLLAR, parseDollars } from '../../../src/markets/market/money.js';
 import { everything, leadingStations } from '../../../src/markets/venue/simulation/world.js';
 import { signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
 import { operatorClient } from '../../support/operator.js';
+import { useService } from '../../support/use.js';
 
 const PAGE = '/dashboard/portfolio/risk';
 const SWITCH = `${PAGE}/switch`;
 const html = { accept: 'text/html' };
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService({
+  trading: { selection: { ...everything, stations: leadingStations } },
+});
 beforeAll(async () => {
-  database = await createTestDatabase();
-  const selection = { ...everything, stations: leadingStations };
-  service = await startTestService(database.db, { trading: { selection } });
   // 15:00 UTC, on a day in progress at every station.
   service.clock.set('2026-11-21T15:00:00Z');
   await service.trading.refresher.refresh();
 });
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+
 const operator = operatorClient(() => service);
 
 async function enter(role: Role = 'owner') {

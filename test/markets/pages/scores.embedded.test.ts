@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { insertRecords } from '../../../src/markets/scores/queries.js';
 import { signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { sources, seedScores } from '../../fixtures/scores-page.js';
+import { sources, seedScores } from '../support/scores-page.js';
+import { useService } from '../../support/use.js';
 
 const PAGE = '/dashboard/scores';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let see: (query?: string) => Promise<{ status: number; main: string; words: string }>;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   service.clock.set('2026-11-21T15:00:00Z');
   const { browser } = await signedIn(database.db, service.url, 'billing');
   see = async (query = '') => {
@@ -22,10 +18,6 @@ beforeAll(async () => {
     const main = text.slice(text.indexOf('<main'), text.indexOf('</main>'));
     return { status, main, words: toWords(main) };
   };
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 const toWords = (html: string): string =>

@@ -1,5 +1,5 @@
 import { asc } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { createArchive } from '../../../src/markets/training/forecast-archive.js';
 import {
   climateReports,
@@ -18,8 +18,8 @@ import { recordsDue } from '../../../src/markets/scores/records.js';
 import { climateDayOf } from '../../../src/markets/market/climate-day.js';
 import { findStation, stations } from '../../../src/markets/market/stations.js';
 import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { calibratedModel } from '../../../src/markets/learning/calibrated.js';
+import { useDatabase } from '../../support/use.js';
 
 const names = { marketSource: 'simulated', forecastSource: 'simulated' };
 const world = { seed: 'gauge', weather: simulateWeather('gauge') };
@@ -29,14 +29,13 @@ const [first, second] = pastParts;
 const DAY_MS = 86_400_000;
 
 const now = '2026-11-21T12:30:00Z';
-let database: TestDatabase;
+const database = useDatabase();
+
 /** Training for the first part of the past, shared by the tests because it is deterministic. */
 let learned: LearnedPast;
 beforeAll(async () => {
-  database = await createTestDatabase();
   learned = await pastAt(now).learn(first!, never);
 });
-afterAll(() => database.remove());
 
 const pastAt = (time: string, days = 4) => {
   const { db } = database;

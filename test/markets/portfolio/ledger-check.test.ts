@@ -1,22 +1,21 @@
 import { and, eq, sql, type SQL } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
 import { checkLedger, ledgerJson, ledgerText } from '../../../src/markets/portfolio/ledger-check.js';
 import { tradingPositions } from '../../../src/markets/ledger/portfolio-table.js';
 import { settleAccount } from '../../../src/markets/settlement/settle.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createOrganization, type TestOrganization } from '../../support/fixtures.js';
-import { buy, EVENT } from '../../fixtures/settlement.js';
+import { buy, EVENT } from '../support/settlement.js';
+import { useDatabase } from '../../support/use.js';
 
 const TICKER = `${EVENT}-B84.5`;
-let database: TestDatabase;
+const database = useDatabase();
+
 /** An Organization whose books stay intact. */
 let other: TestOrganization;
 beforeAll(async () => {
-  database = await createTestDatabase();
   other = await trader();
 });
-afterAll(() => database.remove());
 
 const check = (orgId: string) => checkLedger(database.db.orm, { orgId }, 10);
 

@@ -1,38 +1,19 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
 import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, type TestKey } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import {
-  bookTrade,
-  MILD,
-  writeWord,
-  COLD,
-  type FixedVenue,
-  createFixedVenue,
-  WARM,
-} from '../../fixtures/portfolio.js';
+import { bookTrade, MILD, writeWord, COLD, createFixedVenue, WARM } from '../support/portfolio.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-let venue: FixedVenue;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  venue = createFixedVenue(() => service.clock);
-  const weather = createSimulatedWeatherSource({
-    clock: { now: () => service.clock.now() },
-    seed: 'tests',
-    weather: simulateWeather('tests'),
-  });
-  service = await startTestService(database.db, { trading: { markets: venue, weather } });
+const venue = createFixedVenue(() => service.clock);
+const weather = createSimulatedWeatherSource({
+  clock: { now: () => service.clock.now() },
+  seed: 'tests',
+  weather: simulateWeather('tests'),
 });
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService({ trading: { markets: venue, weather } });
 
 let orgId: string;
 let key: TestKey;

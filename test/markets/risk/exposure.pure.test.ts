@@ -8,7 +8,7 @@ import {
   worstCaseLoss,
   type Leg,
 } from '../../../src/markets/risk/exposure.js';
-import { factsOf, held, inputOf, market, pending, snapshotOf } from '../../fixtures/risk.js';
+import { factsOf, held, inputOf, market, pending, snapshotOf } from '../support/risk.js';
 
 const leg = (ticker: string, side: 'yes' | 'no', contracts: number, cents: number): Leg => ({
   ticker,

@@ -6,8 +6,8 @@ import { defaultLimits } from '../../../src/markets/risk/limits.js';
 import type { Market } from '../../../src/markets/market/market.js';
 import type { MarketData } from '../../../src/markets/market/source.js';
 import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
-import { snapshotOf, pending, market, at, held, markets, inputOf, factsOf } from '../../fixtures/risk.js';
 import type { RiskInput } from '../../../src/markets/risk/exposure.js';
+import { at, factsOf, held, inputOf, market, markets, pending, snapshotOf } from '../support/risk.js';
 
 const detailOf = (input: RiskInput, facts: RiskFacts = factsOf()) => assessRisk(input, facts)?.detail;
 const limits = (values: Partial<RiskFacts['limits']>) => factsOf({ limits: { ...defaultLimits, ...values } });

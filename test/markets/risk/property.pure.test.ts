@@ -6,7 +6,7 @@ import { applyFill } from '../../../src/markets/ledger/positions.js';
 import { assessRisk } from '../../../src/markets/risk/gate.js';
 import type { HeldPosition } from '../../../src/markets/risk/facts.js';
 import { defaultLimits } from '../../../src/markets/risk/limits.js';
-import { inputOf, factsOf, EVENT } from '../../fixtures/risk.js';
+import { inputOf, factsOf, EVENT } from '../support/risk.js';
 
 const tickers = ['COLD', 'MILD', 'WARM'] as const;
 const side = fc.constantFrom('yes' as const, 'no' as const);

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Orm } from '../../../src/core/db/client.js';
 import { AppError } from '../../../src/core/errors.js';
 import {
@@ -14,23 +14,14 @@ import { CENT, DOLLAR, parseDollars } from '../../../src/markets/market/money.js
 import { assertWithinRisk, readKnownFacts } from '../../../src/markets/risk/gate.js';
 import { defaultLimits } from '../../../src/markets/risk/limits.js';
 import { readRiskFacts } from '../../../src/markets/risk/facts.js';
-import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
+import { isEmbedded } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { type Ask, inputOf, at, EVENT } from '../../fixtures/risk.js';
+import { type Ask, inputOf, at, EVENT } from '../support/risk.js';
 import { operatorClient } from '../../support/operator.js';
+import { useService, useServiceOn } from '../../support/use.js';
 
-let database: TestDatabase;
-/** Two instances over one database. */
-let services: [TestService, TestService];
-beforeAll(async () => {
-  database = await createTestDatabase();
-  services = [await startTestService(database.db), await startTestService(database.db)];
-});
-afterAll(async () => {
-  for (const service of services) await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
+const services = [service, useServiceOn(() => database.db)] as const;
 const call = operatorClient(() => services[1]);
 
 const orm = () => database.db.orm;

@@ -1,14 +1,14 @@
 import { v7 as uuid } from 'uuid';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { asksOf, bidsOf } from '../../../src/markets/market/book.js';
 import type { MarketSource } from '../../../src/markets/market/source.js';
 import { createSimulatedSource } from '../../../src/markets/venue/simulated.js';
 import { formatDollars } from '../../../src/markets/market/money.js';
 import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
-import { TestClock, startTestService, type TestService } from '../../support/service.js';
+import { TestClock } from '../../support/service.js';
 import { operatorClient } from '../../support/operator.js';
+import { useService, useServiceOn } from '../../support/use.js';
 
 const clock = new TestClock();
 clock.set('2026-11-21T15:00:00Z');
@@ -21,19 +21,13 @@ const markets: MarketSource = {
   read: async (signal) => ({ ...(await simulated.read(signal)), ...said }),
 };
 
-let database: TestDatabase;
-/** Two instances over one database. */
-let services: [TestService, TestService];
+const options = { context: { clock }, trading: { markets } };
+const { database, service } = useService(options);
+const services = [service, useServiceOn(() => database.db, options)] as const;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  const start = () => startTestService(database.db, { context: { clock }, trading: { markets } });
-  services = [await start(), await start()];
   for (const { trading } of services) await trading.refresher.refresh();
 });
-afterAll(async () => {
-  for (const service of services) await service.stop();
-  await database.remove();
-});
+
 const operator = operatorClient(() => services[1]);
 
 /** An Organization, and the market with the deepest YES offer. */

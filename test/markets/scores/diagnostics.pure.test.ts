@@ -7,7 +7,7 @@ import {
   toReliability,
   type DatedPit,
 } from '../../../src/markets/scores/diagnostics.js';
-import { endOf, randomOf } from '../gate-seasons.js';
+import { endOf, randomOf } from '../support/gate-seasons.js';
 
 const dateOf = (day: number): string => endOf(day).toISOString().slice(0, 10);
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { blockBootstrap } from '../../../src/markets/scores/bootstrap.js';
 import { gateErrorRates, gateRule, judgeGates } from '../../../src/markets/scores/gates.js';
 import { gateAt, type Gate } from '../../../src/markets/signals/signal.js';
-import { costOf } from '../../fixtures/scores-page.js';
+import { costOf } from '../support/scores-page.js';
 import {
   breakingEven,
   costless,
@@ -15,7 +15,7 @@ import {
   sharpened,
   tooSure,
   type Season,
-} from '../gate-seasons.js';
+} from '../support/gate-seasons.js';
 import type { JudgedRecord } from '../../../src/markets/scores/queries.js';
 
 /** Simulations of 28 gates, checked twice a month. Full tables: docs/decisions/030-gates-that-cannot-be-lucky.md. */

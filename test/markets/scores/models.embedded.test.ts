@@ -1,20 +1,12 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import type { ScoresAnswer } from '../../../src/markets/scores/schema.js';
 import { scoreRecord } from '../../../src/markets/scores/score.js';
-import { seedScores } from '../../fixtures/scores-page.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { seedScores } from '../support/scores-page.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { service } = useService();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   service.clock.set('2026-11-21T15:00:00Z');
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 const read = async (query = '') => {

@@ -1,22 +1,14 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import type { ScoresAnswer } from '../../../src/markets/scores/schema.js';
 import { everything, leadingStations } from '../../../src/markets/venue/simulation/world.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, {
-    trading: { selection: { ...everything, stations: leadingStations } },
-  });
-  service.clock.set('2026-11-21T20:00:00Z');
+const { database, service } = useService({
+  trading: { selection: { ...everything, stations: leadingStations } },
 });
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
+beforeAll(async () => {
+  service.clock.set('2026-11-21T20:00:00Z');
 });
 
 /** Inserts records as written before calibration, without the columns that came with it. */

@@ -11,7 +11,7 @@ import {
   scoreRecord,
 } from '../../../src/markets/scores/score.js';
 import { bracketPays, outcomesOf } from '../../../src/markets/market/brackets.js';
-import { makeData, makeForecasts, makeEvent, makeBook } from '../../fixtures/events.js';
+import { makeData, makeForecasts, makeEvent, makeBook } from '../support/events.js';
 
 const date = '2026-07-04';
 // The climate day of New York ends at 05:00Z of the next day, so 36 hours earlier is 17:00Z of the previous day.

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { forecastRecords } from '../../../src/markets/learning/table.js';
 import { DOLLAR } from '../../../src/markets/market/money.js';
 import { recordForecasts, scoreForecasts } from '../../../src/markets/scores/keeper.js';
@@ -13,21 +13,12 @@ import { readGates } from '../../../src/markets/scores/gates.js';
 import { readScores } from '../../../src/markets/scores/report.js';
 import { findStation } from '../../../src/markets/market/stations.js';
 import { everything } from '../../../src/markets/venue/simulation/world.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { makeData, makeForecasts, makeEvent, makeBook } from '../../fixtures/events.js';
+import { startTestService } from '../../support/service.js';
+import { makeData, makeForecasts, makeEvent, makeBook } from '../support/events.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  const stations = [findStation('KDEN')!, findStation('KMIA')!];
-  service = await startTestService(database.db, { trading: { selection: { ...everything, stations } } });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const stations = [findStation('KDEN')!, findStation('KMIA')!];
+const { database, service } = useService({ trading: { selection: { ...everything, stations } } });
 
 const date = '2026-07-04';
 const dayBefore = '2026-07-03';

@@ -13,23 +13,22 @@ import { bookingJobs, tradingJobs } from '../../../src/markets/services/services
 import { checkVenue } from '../../../src/markets/venue/check-venue.js';
 import { createKalshiClient } from '../../../src/markets/venue/kalshi-client.js';
 import { createVenueBudget } from '../../../src/markets/venue/venue-budget.js';
-import { keyFile, member, newBook, removeKeys, TICKER } from '../../fixtures/live-account.js';
+import { keyFile, member, newBook, removeKeys, TICKER } from '../support/live-account.js';
 import { startService } from '../../../src/service.js';
 import { createOrganization } from '../../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { startTestService } from '../../support/service.js';
-import { startFakeVenue, wireMarket, type FakeVenue } from '../fake-venue.js';
-import { startFakeWeather, type FakeWeather } from '../forecast-fake-weather.js';
+import { startFakeVenue, wireMarket, type FakeVenue } from '../support/fake-venue.js';
+import { startFakeWeather, type FakeWeather } from '../support/forecast-fake-weather.js';
+import { useDatabase } from '../../support/use.js';
 
 // Makes hundreds of requests to servers on this machine.
 vi.setConfig({ testTimeout: 120_000 });
 
-let database: TestDatabase;
+const database = useDatabase();
 let venue: FakeVenue;
 /** One server per host, so that each can be seen to be queried. */
 let weather: Record<'ensembles' | 'runs' | 'nws' | 'model', FakeWeather>;
 beforeAll(async () => {
-  database = await createTestDatabase();
   venue = await startFakeVenue();
   weather = {
     ensembles: await startFakeWeather(),
@@ -42,7 +41,6 @@ afterEach(() => vi.restoreAllMocks());
 afterAll(async () => {
   await venue.stop();
   for (const server of Object.values(weather)) await server.stop();
-  await database.remove();
   removeKeys();
 });
 

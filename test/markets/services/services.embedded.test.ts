@@ -1,21 +1,18 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { bookingJobs, tradingJobs } from '../../../src/markets/services/services.js';
 import { openTapePlayer } from '../../../src/markets/tape/player.js';
 import { readTape } from '../../../src/markets/tape/reader.js';
-import { createTrader, postTrade } from '../../fixtures/trade.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createTrader, postTrade } from '../support/trade.js';
 import { startTestService } from '../../support/service.js';
+import { useDatabase } from '../../support/use.js';
 
-let database: TestDatabase;
+const database = useDatabase();
+
 const folder = mkdtempSync(join(tmpdir(), 'gauge-taped-'));
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
 afterAll(async () => {
-  await database.remove();
   rmSync(folder, { recursive: true, force: true });
 });
 

@@ -6,7 +6,7 @@ import { portfolioHistory } from '../../../src/markets/ledger/portfolio-table.js
 import { type TestDatabase } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { type TestService } from '../../support/service.js';
-import { startSettlement, type TestVenue, ends, makeMarket, buy, EVENT } from '../../fixtures/settlement.js';
+import { startSettlement, type TestVenue, ends, makeMarket, buy, EVENT } from '../support/settlement.js';
 
 const TICKER = `${EVENT}-B84.5`;
 

@@ -1,14 +1,10 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { pino } from 'pino';
+import { beforeAll, expect, it } from 'vitest';
 import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
 import { checkLedger } from '../../../src/markets/portfolio/ledger-check.js';
 import { createSettling } from '../../../src/markets/settlement/settle.js';
-import { openDatabase } from '../../../src/core/db/open.js';
-import type { Database } from '../../../src/core/db/client.js';
-import { type TestDatabase, createTestDatabase } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
-import { type TestService, startTestService } from '../../support/service.js';
+import { type TestService } from '../../support/service.js';
 import {
   bookedOf,
   AFTER_CLOSE,
@@ -19,26 +15,17 @@ import {
   makeMarket,
   buy,
   clockOf,
-} from '../../fixtures/settlement.js';
+} from '../support/settlement.js';
+import { useOtherConnections, useService, useServiceOn } from '../../support/use.js';
 
-let database: TestDatabase;
-let otherDb: Database;
-let services: TestService[];
-let venues: TestVenue[];
-beforeAll(async () => {
-  database = await createTestDatabase();
-  const log = pino({ level: 'silent' });
-  otherDb = await openDatabase({ databaseUrl: database.url, dataDir: '' }, log);
-  venues = [0, 1].map((i) => makeVenue(clockOf(() => services[i]!)));
-  services = await Promise.all(
-    [database.db, otherDb].map((db, i) => startTestService(db, { trading: { markets: venues[i]! } })),
-  );
+const venues: TestVenue[] = [0, 1].map((i) => makeVenue(clockOf(() => services[i]!)));
+const { database, service: first } = useService({ trading: { markets: venues[0]! } });
+const otherConnections = useOtherConnections(database);
+
+const second = useServiceOn(() => otherConnections, { trading: { markets: venues[1]! } });
+const services: TestService[] = [first, second];
+beforeAll(() => {
   for (const { clock } of services) clock.set(AFTER_CLOSE);
-});
-afterAll(async () => {
-  await Promise.all(services.map((service) => service.stop()));
-  await otherDb.close();
-  await database.remove();
 });
 
 async function holders(count: number): Promise<string[]> {
@@ -104,7 +91,7 @@ it('a sale booked during the settlement of its market counts once, and the ledge
   await sayToBoth(ends.finalized(DOLLAR));
   // The transaction of an order, which holds the account’s lock and is about to write.
   let settled: Promise<unknown> | undefined;
-  await otherDb.orm.transaction(async (tx) => {
+  await otherConnections.orm.transaction(async (tx) => {
     await tx.execute(sql`select from trading_accounts where org_id = ${orgId!}::uuid for update`);
     settled = services[0]!.trading.settlement.settle();
     // Now the settlement waits for the lock.

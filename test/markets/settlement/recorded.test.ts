@@ -2,19 +2,18 @@ import { existsSync, readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createKalshiClient } from '../../../src/markets/venue/kalshi-client.js';
 import { createKalshiSource } from '../../../src/markets/venue/kalshi.js';
 import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
 import { checkLedger } from '../../../src/markets/portfolio/ledger-check.js';
 import { tradingPositions, tradingSettlements } from '../../../src/markets/ledger/portfolio-table.js';
 import { bracketPays } from '../../../src/markets/market/brackets.js';
-import { type TestDatabase, createTestDatabase } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
-import { type TestService, startTestService } from '../../support/service.js';
-import { startFakeVenue, wireMarket, type FakeVenue } from '../fake-venue.js';
-import { plentyOfTokens } from '../venue-tokens.js';
-import { buy, cashOf } from '../../fixtures/settlement.js';
+import { startFakeVenue, wireMarket } from '../support/fake-venue.js';
+import { plentyOfTokens } from '../support/venue-tokens.js';
+import { buy, cashOf } from '../support/settlement.js';
+import { use, useService } from '../../support/use.js';
 
 interface RecordedEvent {
   event: { event_ticker: string; series_ticker: string };
@@ -61,26 +60,16 @@ function ownEvent(eventTicker: string, closeTime: string, temperature: number): 
 const winnerOf = ({ markets }: RecordedEvent) => markets.find(({ result }) => result === 'yes');
 const settled = events.filter(winnerOf);
 
-let database: TestDatabase;
-let venue: FakeVenue;
-let service: TestService;
 const clock = { now: () => service.clock.now() };
-beforeAll(async () => {
-  database = await createTestDatabase();
-  venue = await startFakeVenue();
-  const markets = createKalshiSource({
+const venue = use(startFakeVenue, (fakeVenue) => fakeVenue.stop());
+const createMarkets = () =>
+  createKalshiSource({
     client: createKalshiClient({ baseUrl: venue.url, budget: plentyOfTokens(), backoffMs: 5 }),
     series: SERIES,
     clock,
     log: pino({ level: 'silent' }),
   });
-  service = await startTestService(database.db, { trading: { markets } });
-});
-afterAll(async () => {
-  await service.stop();
-  await venue.stop();
-  await database.remove();
-});
+const { database, service } = useService(() => ({ trading: { markets: createMarkets() } }));
 
 it('every recorded market is found by ticker, archived or not, with the recorded result', async () => {
   const [current, moved] = [events.filter((_, i) => i % 2 === 0), events.filter((_, i) => i % 2 === 1)];

@@ -18,7 +18,7 @@ import {
   makeMarket,
   buy,
   wordsOf,
-} from '../../fixtures/settlement.js';
+} from '../support/settlement.js';
 
 let database: TestDatabase;
 let service: TestService;

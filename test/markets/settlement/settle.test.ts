@@ -25,7 +25,7 @@ import {
   clockOf,
   wordsOf,
   EVENT,
-} from '../../fixtures/settlement.js';
+} from '../support/settlement.js';
 import { keyAuthority } from '../../../src/accounts/api-keys/authority.js';
 
 const MINUTE_MS = 60_000;

@@ -10,7 +10,7 @@ import {
   type RecordedEvent,
   type SettlementEvent,
 } from '../../../src/markets/settlement/settlement-event.js';
-import { ends, makeMarket } from '../../fixtures/settlement.js';
+import { ends, makeMarket } from '../support/settlement.js';
 
 const word = (
   state: SettlementEvent['state'],

@@ -17,7 +17,7 @@ import {
   makeForecasts,
   makeGates,
   quadratic,
-} from '../../fixtures/events.js';
+} from '../support/events.js';
 
 const date = '2026-07-04';
 const at = new Date('2026-07-04T06:00:00Z');

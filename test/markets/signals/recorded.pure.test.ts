@@ -10,8 +10,8 @@ import { CENT, DOLLAR, parseDollars } from '../../../src/markets/market/money.js
 import { climateDayOf } from '../../../src/markets/market/climate-day.js';
 import type { EventSignals, Signal } from '../../../src/markets/signals/signal.js';
 import { makeSignals } from '../../../src/markets/signals/signals.js';
-import { wireMarket } from '../fake-venue.js';
-import { calibrated, makeForecasts, makeGates, quadratic } from '../../fixtures/events.js';
+import { wireMarket } from '../support/fake-venue.js';
+import { calibrated, makeForecasts, makeGates, quadratic } from '../support/events.js';
 
 const HOUR_MS = 3_600_000;
 const fileOf = (name: string) => new URL(`../../../../shared/data/kalshi/${name}`, import.meta.url);

@@ -16,7 +16,7 @@ import {
   makeForecasts,
   makeGates,
   quadratic,
-} from '../../fixtures/events.js';
+} from '../support/events.js';
 
 const date = '2026-07-04';
 /** An hour into New York's climate day, so no report is expected yet. */

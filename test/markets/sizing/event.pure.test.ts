@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { BALANCE_STEP, DOLLAR } from '../../../src/markets/market/money.js';
 import { sizeEvent, type SizedEvent } from '../../../src/markets/sizing/event.js';
 import { paidFor } from '../../../src/markets/sizing/fund.js';
-import { randomOf } from '../joint-arbitraries.js';
-import { buyAll, dollars, profitIf, quoteOf, randomEvent, toEvent, toMarket } from '../../fixtures/sizing.js';
 import type { EventToSize } from '../../../src/markets/sizing/model.js';
+import { randomOf } from '../support/joint-arbitraries.js';
+import { buyAll, dollars, profitIf, quoteOf, randomEvent, toEvent, toMarket } from '../support/sizing.js';
 
 const paidOf = ({ markets }: EventToSize) => markets.map(({ held, feeRule }) => paidFor(held, feeRule));
 const bought = ({ purchases }: SizedEvent) =>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { solveJoint, type JointOptimum, type JointProblem } from '../../../src/markets/sizing/joint.js';
 import { stakeOnExclusive } from './smoczynski-tomkins.js';
-import { randomOf, randomProblem } from '../joint-arbitraries.js';
+import { randomOf, randomProblem } from '../support/joint-arbitraries.js';
 
 const pays = ({ pays: { from, to }, side }: JointProblem['legs'][number], j: number) =>
   (j >= from && j <= to) === (side === 'yes') ? 1 : 0;

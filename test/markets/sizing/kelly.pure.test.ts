@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { CENT, DOLLAR, parseDollars, shareOf } from '../../../src/markets/market/money.js';
 import { allInCost } from '../../../src/markets/market/fees.js';
 import { kellyFraction, walkLevels } from './walk-levels.js';
-import { quadratic } from '../../fixtures/events.js';
+import { quadratic } from '../support/events.js';
 
 const rule = { bankroll: 1_000n * DOLLAR, kellyShare: 0.25, maxStake: 1_000n * DOLLAR };
 const asks = (...levels: [cents: number, contracts: number][]) =>

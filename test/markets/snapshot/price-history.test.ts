@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { MINUTE_MS } from '../../../src/core/time.js';
 import {
@@ -8,15 +8,11 @@ import {
   readPriceHistory,
 } from '../../../src/markets/snapshot/price-history.js';
 import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { useDatabase } from '../../support/use.js';
 
 const NOON = Date.parse('2026-07-15T12:00:00Z');
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.remove());
+const database = useDatabase();
 
 const market = (ticker: string, status: string, yesBid: bigint | null, yesAsk: bigint | null) => ({
   ticker,

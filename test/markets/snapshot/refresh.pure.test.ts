@@ -8,7 +8,7 @@ import { rawEnsemble } from '../learning/raw-ensemble.js';
 import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
 import { createRefresher, type RefreshDeps, type Refresher } from '../../../src/markets/snapshot/refresh.js';
 import { TestClock } from '../../support/service.js';
-import { ScriptedMarkets, ScriptedWeather } from '../scripted-sources.js';
+import { ScriptedMarkets, ScriptedWeather } from '../support/scripted-sources.js';
 
 let refresher: Refresher;
 afterEach(() => refresher.stop());

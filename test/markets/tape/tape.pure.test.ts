@@ -46,8 +46,8 @@ import { readTape, TapeError, type TapeEntry } from '../../../src/markets/tape/r
 import { createPrintFollower, tapedPrints } from '../../../src/markets/tape/prints.js';
 import { createTapeWriter, requireTapeTarget } from '../../../src/markets/tape/writer.js';
 import { TestClock } from '../../support/service.js';
-import { lineCoefficients } from '../forecast-past.js';
-import { ScriptedWeather } from '../scripted-sources.js';
+import { lineCoefficients } from '../support/forecast-past.js';
+import { ScriptedWeather } from '../support/scripted-sources.js';
 
 const log = pino({ level: 'silent' });
 const folder = mkdtempSync(join(tmpdir(), 'gauge-tape-'));

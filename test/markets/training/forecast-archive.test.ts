@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { KnownHistory, createArchive, type Archive } from '../../../src/markets/training/forecast-archive.js';
 import { train } from '../../../src/markets/training/training.js';
 import { noFits } from '../../../src/markets/learning/fits.js';
@@ -6,18 +6,16 @@ import type { DayEnsemble } from '../../../src/markets/weather/weather.js';
 import { climateReports, ensembleRuns } from '../../../src/markets/learning/table.js';
 import type { SettledDay } from '../../../src/markets/market/source.js';
 import { gaussian } from '../../../src/markets/venue/simulation/random.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { dateAfter, first, makePast } from '../forecast-past.js';
+import { dateAfter, first, makePast } from '../support/forecast-past.js';
 import type { KnownRun } from '../../../src/markets/learning/queries.js';
+import { useDatabase } from '../../support/use.js';
 
-let database: TestDatabase;
+const database = useDatabase();
 let archive: Archive;
 const names = { forecastSource: 'some weather', marketSource: 'some venue' };
 beforeAll(async () => {
-  database = await createTestDatabase();
   archive = createArchive({ db: database.db, ...names });
 });
-afterAll(() => database.remove());
 beforeEach(async () => {
   await database.db.orm.delete(ensembleRuns);
   await database.db.orm.delete(climateReports);
@@ -34,6 +32,7 @@ const run = (over: Partial<DayEnsemble> = {}): DayEnsemble => ({
   membersF: [69, 71, 73],
   ...over,
 });
+
 const report = (over: Partial<SettledDay> = {}): SettledDay => ({
   kind: 'daily_maximum',
   stationId: 'KNYC',
@@ -42,6 +41,7 @@ const report = (over: Partial<SettledDay> = {}): SettledDay => ({
   knownAt: new Date('2026-07-05T14:00:00Z'),
   ...over,
 });
+
 const later = new Date('2026-07-06T00:00:00Z');
 
 describe('the archive', () => {

@@ -15,7 +15,7 @@ import {
   together,
   type Past,
   type Truth,
-} from '../forecast-past.js';
+} from '../support/forecast-past.js';
 
 const newYork = { stationId: 'KNYC', biasF: 0, errorF: 2, spreadF: 1 };
 const later = new Date('2026-12-31T00:00:00Z');

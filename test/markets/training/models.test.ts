@@ -1,24 +1,20 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createArchive } from '../../../src/markets/training/forecast-archive.js';
 import { createTrainer } from '../../../src/markets/training/trainer.js';
 import { findMix } from '../../../src/markets/learning/fits.js';
 import type { DayEnsemble } from '../../../src/markets/weather/weather.js';
 import { forecastMixes } from '../../../src/markets/learning/table.js';
 import { createCalibrationStore } from '../../../src/markets/snapshot/snapshot.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { dateAfter, first, makePast, type Past } from '../forecast-past.js';
+import { dateAfter, first, makePast, type Past } from '../support/forecast-past.js';
+import { useDatabase } from '../../support/use.js';
 
 const names = { forecastSource: 'test', marketSource: 'test' };
 const folder = new URL('../../../migrations/', import.meta.url);
 const log = pino({ level: 'silent' });
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.remove());
+const database = useDatabase();
 
 const run: DayEnsemble = {
   kind: 'daily_maximum',

@@ -11,9 +11,9 @@ import {
 import { noFits } from '../../../src/markets/learning/fits.js';
 import type { DayEnsemble, ObservedExtreme } from '../../../src/markets/weather/weather.js';
 import { findStation } from '../../../src/markets/market/stations.js';
-import { dateAfter, first, makePast, together, type Past } from '../forecast-past.js';
-import { makeEvent, makeHour } from '../../fixtures/events.js';
 import { calibratedModel } from '../../../src/markets/learning/calibrated.js';
+import { makeEvent, makeHour } from '../support/events.js';
+import { type Past, dateAfter, first, makePast, together } from '../support/forecast-past.js';
 
 interface World extends Past {
   ensembles: DayEnsemble[];

@@ -6,7 +6,7 @@ import { problemOf, trainHoursInSteps } from '../../../src/markets/training/trai
 import type { DayEnsemble, ObservedExtreme } from '../../../src/markets/weather/weather.js';
 import type { HourFit } from '../../../src/markets/learning/running-day.js';
 import { stations } from '../../../src/markets/market/stations.js';
-import { makeEvent } from '../../fixtures/events.js';
+import { makeEvent } from '../support/events.js';
 import {
   courseOf,
   dateAfter,
@@ -14,7 +14,7 @@ import {
   makeRunning,
   runningTogether,
   type RunningPast,
-} from '../forecast-past.js';
+} from '../support/forecast-past.js';
 import { calibratedModel } from '../../../src/markets/learning/calibrated.js';
 
 const HOUR_MS = 3_600_000;

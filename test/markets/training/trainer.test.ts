@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { noFits } from '../../../src/markets/learning/fits.js';
 import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
 import { forecastFits } from '../../../src/markets/learning/table.js';
@@ -8,25 +8,20 @@ import { targetKey, targetOf } from '../../../src/markets/market/market.js';
 import { createSimulatedSource } from '../../../src/markets/venue/simulated.js';
 import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
 import { everything, leadingStations } from '../../../src/markets/venue/simulation/world.js';
-import { first, makePast } from '../forecast-past.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { first, makePast } from '../support/forecast-past.js';
+import { createTestDatabase } from '../../support/database.js';
+import { startTestService } from '../../support/service.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService(() => ({ trading: { selection } }));
+
 /** The seven leading cities, four of which have an area with hourly markets. */
 const selection = { ...everything, stations: leadingStations };
 /** Two models for yesterday, today and tomorrow, maxima and minima, plus hours a day ahead and the last two. */
 const RUNS = 2 * (7 * 3 * 2 + 4 * 13);
 const never = new AbortController().signal;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, { trading: { selection } });
   service.clock.set('2026-11-21T12:00:00Z');
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 const days = () => {

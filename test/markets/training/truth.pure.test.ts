@@ -7,7 +7,7 @@ import { pitHistogram, type PitValue } from '../../../src/markets/learning/pit.j
 import { rawEnsemble } from '../learning/raw-ensemble.js';
 import { gaussian } from '../../../src/markets/venue/simulation/random.js';
 import { leadingStations } from '../../../src/markets/venue/simulation/world.js';
-import { dateAfter, first, makePast, together, type Past } from '../forecast-past.js';
+import { dateAfter, first, makePast, together, type Past } from '../support/forecast-past.js';
 import type { KnownRun } from '../../../src/markets/learning/queries.js';
 import { pitOfMaximum } from '../learning/pit-of.js';
 import { calibratedModel } from '../../../src/markets/learning/calibrated.js';

@@ -3,9 +3,9 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { checkVenue, isAlarming, venueReportText } from '../../../src/markets/venue/check-venue.js';
 import { createKalshiClient } from '../../../src/markets/venue/kalshi-client.js';
-import { startFakeVenue, wireMarket, wireSeries, type FakeVenue } from '../fake-venue.js';
+import { startFakeVenue, wireMarket, wireSeries, type FakeVenue } from '../support/fake-venue.js';
 import { ownScript } from '../../support/own-build.js';
-import { plentyOfTokens } from '../venue-tokens.js';
+import { plentyOfTokens } from '../support/venue-tokens.js';
 
 const clock = { now: () => Date.parse('2026-09-25T18:00:00Z') };
 const open = { close_time: '2026-09-26T06:00:00Z' };

@@ -10,9 +10,9 @@ import { toOrderBook } from '../../../src/markets/venue/kalshi-market.js';
 import { createKalshiSource, type KalshiSourceOptions } from '../../../src/markets/venue/kalshi.js';
 import { createVenueBudget, type VenueBudget } from '../../../src/markets/venue/venue-budget.js';
 import { createKeptBooks } from '../../../src/markets/venue/socket/kept-books.js';
-import { fillVenue } from '../fake-world.js';
-import { startFakeVenue, type FakeVenue } from '../fake-venue.js';
-import { plentyOfTokens } from '../venue-tokens.js';
+import { fillVenue } from '../support/fake-world.js';
+import { startFakeVenue, type FakeVenue } from '../support/fake-venue.js';
+import { plentyOfTokens } from '../support/venue-tokens.js';
 
 const never = new AbortController().signal;
 const signed = () => ({ 'kalshi-access-key': 'key', 'kalshi-access-signature': 'signed' });

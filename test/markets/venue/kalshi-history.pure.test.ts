@@ -4,8 +4,8 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createKalshiClient, UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
 import { createKalshiSource } from '../../../src/markets/venue/kalshi.js';
-import { startFakeVenue, wireMarket, type FakeVenue } from '../fake-venue.js';
-import { plentyOfTokens } from '../venue-tokens.js';
+import { startFakeVenue, wireMarket, type FakeVenue } from '../support/fake-venue.js';
+import { plentyOfTokens } from '../support/venue-tokens.js';
 
 type Json = Record<string, unknown>;
 

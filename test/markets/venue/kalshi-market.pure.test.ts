@@ -6,7 +6,7 @@ import { isOnTick, isPlaced, type Market } from '../../../src/markets/market/mar
 import { createNoteBook } from '../../../src/markets/market/source.js';
 import { CENT, parseDollars } from '../../../src/markets/market/money.js';
 import { bracketPays } from '../../../src/markets/market/brackets.js';
-import { rulesOf, wireMarket } from '../fake-venue.js';
+import { rulesOf, wireMarket } from '../support/fake-venue.js';
 
 /** `88° to 89°` on July 4 in Chicago; the numbers are made up. */
 const wire = (change: Record<string, unknown> = {}): Record<string, unknown> => ({

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createKalshiClient } from '../../../src/markets/venue/kalshi-client.js';
 import { createIndexReader } from '../../../src/markets/weather/kalshi-index.js';
-import { plentyOfTokens } from '../venue-tokens.js';
+import { plentyOfTokens } from '../support/venue-tokens.js';
 
 type Json = Record<string, unknown>;
 

@@ -5,7 +5,7 @@ import { WeatherUnavailableError } from '../../../src/markets/weather/read-json.
 import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
 import { climateDayOf, hourOf } from '../../../src/markets/market/climate-day.js';
 import { findPlace, findStation } from '../../../src/markets/market/stations.js';
-import { startFakeWeather, type FakeWeather } from '../forecast-fake-weather.js';
+import { startFakeWeather, type FakeWeather } from '../support/forecast-fake-weather.js';
 
 const HOUR_MS = 3_600_000;
 const now = Date.parse('2026-07-05T12:00:00Z');

@@ -6,7 +6,7 @@ import { createObservationReader } from '../../../src/markets/weather/nws-observ
 import { createOpenMeteoSource } from '../../../src/markets/weather/open-meteo.js';
 import { WeatherUnavailableError } from '../../../src/markets/weather/read-json.js';
 import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
-import { startFakeWeather, type FakeWeather, type Report } from '../forecast-fake-weather.js';
+import { startFakeWeather, type FakeWeather, type Report } from '../support/forecast-fake-weather.js';
 
 let fake: FakeWeather;
 let now = 0;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { eq, sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Orm } from '../../../src/core/db/client.js';
 import { auditLog, usageArchives, usageHours, usageReservations, usageTotals } from '../../../src/tables.js';
 import { archiveMonth, eachOpenMonth, readBack } from '../../../src/metering/archive/archive.js';
@@ -12,21 +12,20 @@ import { ArchiveError } from '../../../src/metering/archive/file.js';
 import { listArchives } from '../../../src/metering/archive/queries.js';
 import { firstRemembered } from '../../../src/metering/ingestion/batch.js';
 import { compare, repair } from '../../../src/metering/reconciliation/reconcile.js';
-import { asMaintained, createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createOrganization, createProduct } from '../../support/fixtures.js';
+import { asMaintained } from '../../support/database.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct } from '../support/products.js';
 import { startTestService, TestClock } from '../../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
-import { fillUsage } from '../../support/usage-events.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
+import { fillUsage } from '../support/usage-events.js';
+import { useDatabase } from '../../support/use.js';
 
-let database: TestDatabase;
+const database = useDatabase();
+
 const dir = mkdtempSync(join(tmpdir(), 'gauge-archive-'));
 const clock = new TestClock();
 clock.set('2031-03-15T12:00:00Z');
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
 afterAll(async () => {
-  await database.remove();
   rmSync(dir, { recursive: true, force: true });
 });
 

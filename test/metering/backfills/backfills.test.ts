@@ -1,5 +1,5 @@
 import { and, eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import {
   auditLog,
   products,
@@ -11,23 +11,16 @@ import {
 } from '../../../src/tables.js';
 import { createBackfillRunner } from '../../../src/metering/backfills/runner.js';
 import { compare } from '../../../src/metering/reconciliation/reconcile.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   service.clock.set('2031-03-20T12:00:00Z');
 });
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+
 const operate = operatorClient(() => service);
 const orm = () => database.db.orm;
 

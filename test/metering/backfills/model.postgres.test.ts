@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { createBackfillRunner } from '../../../src/metering/backfills/runner.js';
 import { compare } from '../../../src/metering/reconciliation/reconcile.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { operatorToken } from '../../support/operator.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { useService } from '../../support/use.js';
 
 /** MODEL_RUNS=300 for a long run; MODEL_SEED repeats one. */
 const numRuns = Number(process.env.MODEL_RUNS ?? 10);
@@ -17,16 +17,9 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const ALL = 999;
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   service.clock.set(new Date(NOW).toISOString());
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 /** Few keys, so that they collide. Quantities are in thousandths, times in ms. */

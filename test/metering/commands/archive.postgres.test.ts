@@ -6,9 +6,10 @@ import { gunzipSync } from 'node:zlib';
 import { sql } from 'drizzle-orm';
 import { expect, it, vi } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
-import { createKey, createOrganization, createProduct } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct } from '../support/products.js';
 import { maintenanceCommand } from '../../support/maintenance-command.js';
-import { fillUsage } from '../../support/usage-events.js';
+import { fillUsage } from '../support/usage-events.js';
 
 vi.setConfig({ testTimeout: 60_000 });
 

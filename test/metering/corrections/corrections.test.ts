@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import {
   auditLog,
   entitlements,
@@ -11,24 +11,20 @@ import {
   webhookMessages,
 } from '../../../src/tables.js';
 import { compare, repair } from '../../../src/metering/reconciliation/reconcile.js';
-import { asMaintained, createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { asMaintained } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
-import { startTestService, TestClock, type TestService } from '../../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { TestClock } from '../../support/service.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
+
 const NOW = '2031-03-20T12:34:00Z';
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   service.clock.set(NOW);
 });
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+
 const operate = operatorClient(() => service);
 
 async function call(secret: string | undefined, path: string, body?: unknown) {

@@ -1,18 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { describe, expect, it } from 'vitest';
+import { ANY_QUANTITY, createProduct, grant } from '../support/products.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 async function call(
   method: string,
@@ -261,7 +252,7 @@ describe('every public route', () => {
     expect(await refusal(good, { cookie: 'a=b; gauge_session=x' })).toBe('400 session_cookie_not_allowed');
     expect(await refusal(good, {}, `?api_key=${good}`)).toBe('400 key_in_query_string');
     if (path !== '/api/key')
-      expect(await refusal(await secretOf({ scopes: ['trading:read'] }))).toBe('403 insufficient_scope');
+      expect(await refusal(await secretOf({ scopes: ['usage:read'] }))).toBe('403 insufficient_scope');
   });
 
   it('GET /api/key describes the key itself and never returns its secret', async () => {

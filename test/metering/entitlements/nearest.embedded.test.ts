@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { sendUsage, usageEvent } from '../../support/usage.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let secret: string;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   const [ours, theirs] = [await createOrganization(database.db), await createOrganization(database.db)];
   const [forecast, radar, archive] = [
     await createProduct(database.db, { slug: 'forecast-api' }),
@@ -21,10 +18,6 @@ beforeAll(async () => {
   await grant(database.db, ours.id, archive.id, { kind: 'read_only' });
   await grant(database.db, theirs.id, radar.id);
   ({ secret } = await createKey(database.db, ours.id));
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 async function ask(path: string, authorization?: string) {

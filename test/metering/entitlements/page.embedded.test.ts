@@ -1,26 +1,19 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { products } from '../../../src/tables.js';
 import { roles } from '../../../src/accounts/organizations/table.js';
 import { Browser, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createProduct, grant } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { sendUsage, usageEvent } from '../../support/usage.js';
+import { createKey } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
+import { useService } from '../../support/use.js';
 
 const PATH = '/dashboard/entitlements';
 const html = { accept: 'text/html' };
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   service.clock.set('2031-03-15T12:00:00Z');
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 async function arrive(role: (typeof roles)[number] = 'owner') {

@@ -1,25 +1,16 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import type { Run } from '../../../src/core/db/client.js';
 import type { ErrorPlace } from '../../../src/core/errors.js';
 import type { RejectedEvent } from '../../../src/metering/ingestion/answer.js';
 import { toBatch } from '../../../src/metering/ingestion/batch.js';
 import { recordBatches } from '../../../src/metering/ingestion/flush.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 /** An Organization with a product whose events count at most 10, and one with the default ceiling. */
 async function setUp() {

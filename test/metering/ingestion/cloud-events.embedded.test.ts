@@ -1,21 +1,11 @@
 import { createHash } from 'node:crypto';
 import { CloudEvent, emitterFor, httpTransport, Mode } from 'cloudevents';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { describe, expect, it } from 'vitest';
 import { createKey } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { createTenant, readUsage } from '../../support/usage.js';
+import { createTenant, readUsage } from '../support/usage.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 const single = 'application/cloudevents+json';
 const batch = 'application/cloudevents-batch+json';

@@ -1,30 +1,15 @@
 import { eq, and } from 'drizzle-orm';
 import fc from 'fast-check';
-import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../../src/core/db/client.js';
-import { openDatabase } from '../../../src/core/db/open.js';
+import { describe, expect, it } from 'vitest';
 import { apiKeys, entitlements } from '../../../src/tables.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { createTenant, readUsage, sendUsage, usageEvent, type UsageReply } from '../../support/usage.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
+import { createTenant, readUsage, sendUsage, usageEvent, type UsageReply } from '../support/usage.js';
+import { useOtherConnections, useService, useServiceOn } from '../../support/use.js';
 
-let database: TestDatabase;
-let second: Database;
-let services: TestService[];
-beforeAll(async () => {
-  database = await createTestDatabase();
-  services = [await startTestService(database.db)];
-  // Two instances on one Postgres, each with its own connections.
-  second = await openDatabase({ databaseUrl: database.url, dataDir: '' }, pino({ level: 'silent' }));
-  services.push(await startTestService(second));
-});
-afterAll(async () => {
-  for (const service of services) await service.stop();
-  await second.close();
-  await database.remove();
-});
+const { database, service } = useService();
+const otherConnections = useOtherConnections(database);
+const services = [service, useServiceOn(() => otherConnections)];
 
 /** The instances in rotation. */
 const instance = (i: number) => services[i % services.length]!;

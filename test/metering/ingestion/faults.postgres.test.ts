@@ -6,13 +6,7 @@ import type { Database } from '../../../src/core/db/client.js';
 import { openDatabase } from '../../../src/core/db/open.js';
 import { createPostgresServer, type PostgresServer } from '../../support/postgres-server.js';
 import { startTestService, type TestService } from '../../support/service.js';
-import {
-  createTenant,
-  readUsage,
-  sendUsage,
-  usageEvent as one,
-  type UsageReply,
-} from '../../support/usage.js';
+import { createTenant, readUsage, sendUsage, usageEvent as one, type UsageReply } from '../support/usage.js';
 
 /** This file's own Postgres, as shipped, which tests can crash. */
 let server: PostgresServer;

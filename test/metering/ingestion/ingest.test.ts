@@ -1,23 +1,16 @@
 import { gzipSync } from 'node:zlib';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { ErrorPlace } from '../../../src/core/errors.js';
 import { entitlements } from '../../../src/tables.js';
 import type { RejectedEvent } from '../../../src/metering/ingestion/answer.js';
-import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { ANY_QUANTITY, createProduct, grant } from '../support/products.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   service.clock.set('2026-03-04T12:00:00.000Z');
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 interface Answer {

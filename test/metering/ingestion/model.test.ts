@@ -1,10 +1,10 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, it } from 'vitest';
-import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { it } from 'vitest';
+import { isEmbedded } from '../../support/database.js';
 import { anyCommand, TURN_OF_MONTH } from './model/commands.js';
 import type { Model, ModelKey } from './model/model.js';
 import { addKey, createSystem, putEntitlement } from './model/system.js';
+import { useService } from '../../support/use.js';
 
 const ORGANIZATIONS = 2;
 const PRODUCTS = 3;
@@ -13,16 +13,7 @@ const DAY_MS = 86_400_000;
 const numRuns = Number(process.env.MODEL_RUNS ?? (isEmbedded ? 20 : 80));
 const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 /** Every run starts with a live and a test key and two grants per Organization, so that short sequences have an effect. */
 async function setUp(startsAt: number) {

@@ -1,5 +1,5 @@
 import { and, eq } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   createCapNotices,
   createKeyNotices,
@@ -7,25 +7,17 @@ import {
 } from '../../../src/metering/notices/notices.js';
 import { capNotices, entitlements, mails, memberships } from '../../../src/tables.js';
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { mailEnv } from '../../support/mail.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService({ env: mailEnv(1) });
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, { env: mailEnv(1) });
   service.clock.set('2031-03-15T12:00:00Z');
 });
 beforeEach(async () => void (await database.db.orm.delete(mails)));
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
-
 const html = { accept: 'text/html' };
 
 const subjectsMailedTo = async (email: string) => {

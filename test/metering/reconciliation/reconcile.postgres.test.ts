@@ -1,22 +1,15 @@
 import { setTimeout } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { compare, hasDrift, repair } from '../../../src/metering/reconciliation/reconcile.js';
-import { asMaintained, createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { startTestService, TestClock, type TestService } from '../../support/service.js';
+import { asMaintained } from '../../support/database.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
+import { TestClock } from '../../support/service.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 /** Sends batches over several products without a pause until stopped; every batch must be accepted. */
 async function startSenders(count: number) {

@@ -1,25 +1,21 @@
 import { eq, sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { auditLog, operatorLog, usageHours, usageTotals } from '../../../src/tables.js';
 import { driftJson } from '../../../src/metering/reconciliation/drift-report.js';
 import { compare, hasDrift, repair } from '../../../src/metering/reconciliation/reconcile.js';
-import { asMaintained, createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { startTestService, TestClock, type TestService } from '../../support/service.js';
+import { asMaintained } from '../../support/database.js';
+import { ANY_QUANTITY, createProduct, grant } from '../support/products.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { TestClock } from '../../support/service.js';
+import { useService } from '../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
+
 const clock = new TestClock();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   // Early in a month, so that the week before spans two months and older times would be refused.
   service.clock.set('2026-03-05T12:34:56.789Z');
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 /** An Organization with live and test events of two keys in two months and several hours. */

@@ -1,5 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { selectBalances } from '../../../src/metering/entitlements/queries.js';
 import {
@@ -18,9 +18,9 @@ import {
   selectSums,
 } from '../../../src/metering/events/page-queries.js';
 import { selectSeries } from '../../../src/metering/reports/operator/queries.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createTenant } from '../../support/usage.js';
-import { fillUsage } from '../../support/usage-events.js';
+import { createTenant } from '../support/usage.js';
+import { fillUsage } from '../support/usage-events.js';
+import { useDatabase } from '../../support/use.js';
 
 /** Page statements must read these by index, so that their cost does not grow with other Organizations' data. */
 const bigTables = new Set([
@@ -36,10 +36,9 @@ const bigTables = new Set([
 ]);
 const OTHERS = 20_000;
 
-let database: TestDatabase;
+const database = useDatabase();
 let tenant: Awaited<ReturnType<typeof createTenant>>;
 beforeAll(async () => {
-  database = await createTestDatabase();
   tenant = await createTenant(database.db);
   const { orm } = database.db;
   const n = sql.raw(`generate_series(1, ${OTHERS}) as n`);
@@ -81,7 +80,6 @@ beforeAll(async () => {
   await fillUsage(database.db, { ...own, count: 3, prefix: 'test ', everyMs: 1, livemode: false });
   await orm.execute(sql`analyze`);
 });
-afterAll(() => database.remove());
 
 /** The pages' statements with sample arguments. */
 function statements(): Record<string, SQL> {

@@ -1,27 +1,19 @@
 import fc from 'fast-check';
 import { and, eq } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { apiKeys, entitlements } from '../../../src/tables.js';
 import type { UsageLimit } from '../../../src/metering/entitlements/table.js';
 import { compare } from '../../../src/metering/reconciliation/reconcile.js';
-import { createTestDatabase, type TestDatabase, isEmbedded } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
+import { isEmbedded } from '../../support/database.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
+import { useService } from '../../support/use.js';
 
 /** MODEL_RUNS=300 for a long run; MODEL_SEED repeats one. The embedded database runs fewer by default. */
 const numRuns = Number(process.env.MODEL_RUNS ?? (isEmbedded ? 4 : 10));
 const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -148,6 +140,7 @@ const limit: fc.Arbitrary<UsageLimit> = fc.record({
   window: fc.constantFrom('calendar_month', 'calendar_week', 'calendar_day', ...Object.keys(rolling)),
   enforcement: fc.constantFrom('warn' as const, 'block' as const, 'block' as const),
 });
+
 const limits = fc.array(limit, { minLength: 1, maxLength: 4 });
 const which = fc.nat(9);
 const step: fc.Arbitrary<Step> = fc.oneof(

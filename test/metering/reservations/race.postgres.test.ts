@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
 import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
@@ -10,23 +10,17 @@ import { createMeteringMetrics } from '../../../src/metering/metrics.js';
 import { createReservations } from '../../../src/metering/reservations/reservations.js';
 import { createSettlements } from '../../../src/metering/reservations/settlements.js';
 import { reserve } from '../../../src/metering/reservations/statements.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { createPostgresServer } from '../../support/postgres-server.js';
+import { useDatabase, useOtherConnections } from '../../support/use.js';
 
 /** TEST_RESERVES=10000 for the long run. */
 const RESERVES = Number(process.env.TEST_RESERVES ?? 2_000);
 
-let database: TestDatabase;
-let other: Database;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  other = await openDatabase({ databaseUrl: database.url, dataDir: '' }, pino({ level: 'silent' }));
-});
-afterAll(async () => {
-  await other.close();
-  await database.remove();
-});
+const database = useDatabase();
+
+const other = useOtherConnections(database);
 
 it('a race over two instances, replayed in commit order, holds no unit too many and refuses none that had room', async () => {
   const server = await createPostgresServer({ track_commit_timestamp: 'on' });

@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import { createMetrics } from '../../../src/core/metrics.js';
 import { createMeteringMetrics } from '../../../src/metering/metrics.js';
@@ -8,14 +8,11 @@ import {
   createReservationWatch,
 } from '../../../src/metering/reservations/reservations.js';
 import { createSettlements } from '../../../src/metering/reservations/settlements.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
+import { useDatabase } from '../../support/use.js';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.remove());
+const database = useDatabase();
 
 const HOUR_SECONDS = 3_600;
 

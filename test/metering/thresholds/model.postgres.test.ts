@@ -1,28 +1,19 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { startOfWindow } from '../../../src/metering/entitlements/limits.js';
 import type { UsageLimit } from '../../../src/metering/entitlements/table.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import '../../support/property-seed.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { sendUsage, usageEvent } from '../../support/usage.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';
+import { useService } from '../../support/use.js';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 const rolling: Record<string, number> = { PT1M: MINUTE, PT5H: 5 * HOUR, P2D: 2 * DAY };
 
@@ -76,15 +67,18 @@ const limit = fc.record({
   window: fc.constantFrom(...windows),
   enforcement: fc.constantFrom('warn' as const, 'block' as const),
 });
+
 const terms = fc.record({
   limits: fc.array(limit, { maxLength: 4 }),
   unitCap: fc.constantFrom(null, '10', '12.5'),
   thresholds: fc.constantFrom<number[] | null>(null, [100], [1, 33, 250], []),
 });
+
 const event = fc.record({
   quantity: fc.constantFrom(0, 2, 500, 1_000, 2_250, 4_000, 9_998),
   ago: fc.constantFrom(0, 0, 0, 1, MINUTE, 90 * MINUTE, 5 * HOUR - 1, DAY, 7 * DAY - 1, -1, -4 * MINUTE),
 });
+
 const step = fc.oneof(
   { weight: 3, arbitrary: fc.record({ send: fc.array(event, { minLength: 1, maxLength: 4 }) }) },
   { weight: 2, arbitrary: fc.record({ wait: fc.constantFrom(1, MINUTE, HOUR, 5 * HOUR, DAY, 9 * DAY) }) },

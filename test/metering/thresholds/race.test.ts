@@ -1,31 +1,21 @@
-import { pino } from 'pino';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Database } from '../../../src/core/db/client.js';
-import { openDatabase } from '../../../src/core/db/open.js';
-import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { sendUsage, usageEvent } from '../../support/usage.js';
+import { beforeAll, expect, it } from 'vitest';
+import { isEmbedded } from '../../support/database.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';
+import { useOtherConnections, useService, useServiceOn } from '../../support/use.js';
 
 const START = '2026-04-30T12:00:00.000Z';
 
-let database: TestDatabase;
-let second: Database | undefined;
-let services: TestService[];
-beforeAll(async () => {
-  database = await createTestDatabase();
-  services = [await startTestService(database.db)];
-  if (!isEmbedded) {
-    second = await openDatabase({ databaseUrl: database.url, dataDir: '' }, pino({ level: 'silent' }));
-    services.push(await startTestService(second));
-  }
+const { database, service } = useService();
+const services = [service];
+if (!isEmbedded) {
+  const otherConnections = useOtherConnections(database);
+  services.push(useServiceOn(() => otherConnections));
+}
+beforeAll(() => {
   for (const { clock } of services) clock.set(START);
-});
-afterAll(async () => {
-  for (const service of services) await service.stop();
-  await second?.close();
-  await database.remove();
 });
 
 const instance = (i: number) => services[i % services.length]!;

@@ -1,30 +1,21 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { DAY_MS } from '../../../src/core/time.js';
 import { entitlements, products, type UsageLimit } from '../../../src/metering/entitlements/table.js';
 import { deleteOldWebhooks } from '../../../src/accounts/webhooks/upkeep.js';
-import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
 import { operatorClient } from '../../support/operator.js';
-import { startTestService, type TestService } from '../../support/service.js';
-import { sendUsage, usageEvent } from '../../support/usage.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';
+import { useService } from '../../support/use.js';
 
 const START = '2026-05-14T10:00:00.000Z';
 
-let database: TestDatabase;
-let service: TestService;
-const operator = operatorClient(() => service);
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-beforeEach(() => service.clock.set(START));
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
+const operator = operatorClient(() => service);
+beforeEach(() => service.clock.set(START));
 interface TenantOptions {
   unitCap?: string | null;
   terms?: Partial<typeof entitlements.$inferInsert>;

@@ -1,31 +1,20 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { answerPasswordRequests } from '../../../../src/accounts/identity/account/reset.js';
 import { createMailSender } from '../../../../src/accounts/mail/sender.js';
 import { mails, oneTimeLinks, operatorLog, passwordRequests } from '../../../../src/tables.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
-import { mailEnv, startMailServer, type MailServer, type Received } from '../../../support/mail.js';
+import { mailEnv, startMailServer, type Received } from '../../../support/mail.js';
 import { makeLink, signedInOperator } from '../../../support/operators.js';
 import { operatorToken } from '../../../support/operator.js';
 import { givePasskey, SoftPasskey } from '../../../support/passkey.js';
 import { authenticator, giveSecondFactor } from '../../../support/second-factor.js';
-import { startTestService, type TestService } from '../../../support/service.js';
+import { startTestService } from '../../../support/service.js';
 import { logOf } from './account.js';
+import { use, useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-let server: MailServer;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startMailServer();
-  service = await startTestService(database.db, { env: mailEnv(server.port) });
-});
-afterAll(async () => {
-  await service.stop();
-  await server.stop();
-  await database.remove();
-});
+const server = use(startMailServer, (mailServer) => mailServer.stop());
+const { database, service } = useService(() => ({ env: mailEnv(server.port) }));
 
 const html = { accept: 'text/html' };
 const origin = mailEnv(0).PUBLIC_URL;

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { desc, eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   operatorLog,
   organizations,
@@ -10,28 +10,19 @@ import {
   sessions,
 } from '../../../../src/tables.js';
 import { addMember, Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
 import { createOrganization } from '../../../support/fixtures.js';
 import { forgetConfirmation, makeOperator } from '../../../support/operators.js';
 import { givePasskey, SoftPasskey, type Deviations } from '../../../support/passkey.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
-import { startTestService, type TestService } from '../../../support/service.js';
+import { startTestService } from '../../../support/service.js';
 import { ACCOUNT, html, isSignedIn, logOf, open, post } from './account.js';
+import { useService } from '../../../support/use.js';
 
 const PASSKEYS = '/passkeys';
 const MINUTE = 60_000;
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, {
-    app: { signInLimits: { firstDelayMs: 1, maxDelayMs: 1, perAddress: 1000 } },
-  });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
+const { database, service } = useService({
+  app: { signInLimits: { firstDelayMs: 1, maxDelayMs: 1, perAddress: 1000 } },
 });
 
 /** Passkeys belong to a domain, so tests use localhost. */

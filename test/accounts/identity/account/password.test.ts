@@ -1,31 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { signInChallenges } from '../../../../src/tables.js';
 import { Browser, PASSWORD, signedIn } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
-import { startTestService, type TestService } from '../../../support/service.js';
 import { follow, isSignedIn, logOf, open, post } from './account.js';
+import { useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-const services: TestService[] = [];
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await start();
+const withLimits = (limits = {}) => ({
+  app: { signInLimits: { firstDelayMs: 1, maxDelayMs: 1, ...limits } },
 });
-afterAll(async () => {
-  await Promise.all(services.map((each) => each.stop()));
-  await database.remove();
-});
+const { database, service, startAnother } = useService(withLimits());
 
-async function start(limits = {}): Promise<TestService> {
-  const started = await startTestService(database.db, {
-    app: { signInLimits: { firstDelayMs: 1, maxDelayMs: 1, ...limits } },
-  });
-  services.push(started);
-  return started;
-}
+const start = (limits = {}) => startAnother(withLimits(limits));
 
 const NEW = 'eleven green umbrellas';
 const form = (changes = {}) => ({

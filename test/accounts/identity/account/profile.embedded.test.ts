@@ -1,23 +1,13 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { users } from '../../../../src/tables.js';
 import { roles } from '../../../../src/accounts/organizations/table.js';
 import { addMember, Browser, createUser, signedIn } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
 import { createOrganization } from '../../../support/fixtures.js';
-import { startTestService, type TestService } from '../../../support/service.js';
 import { ACCOUNT, changes, follow, html, logOf, open, post } from './account.js';
+import { useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 const pages = ['', '/password', '/second-factor', '/sessions'];
 

@@ -1,27 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { sessions } from '../../../../src/tables.js';
 import { Browser, PASSWORD, signedIn } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
-import { startTestService, type TestService } from '../../../support/service.js';
 import { ACCOUNT, follow, html, isSignedIn, logOf, open, post } from './account.js';
+import { useService } from '../../../support/use.js';
 
 const DAY = 24 * 60 * 60_000;
 const iPhone =
   'Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, { env: { TRUST_PROXY: '1' } });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService({ env: { TRUST_PROXY: '1' } });
 
 const rowsOf = (userId: string) => database.db.orm.select().from(sessions).where(eq(sessions.userId, userId));
 

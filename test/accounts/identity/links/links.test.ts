@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { and, eq, inArray, isNull } from 'drizzle-orm';
 import { findLink } from '../../../../src/accounts/identity/links/links.js';
 import {
@@ -13,23 +13,14 @@ import {
 import { createSetUpLink } from '../../../../src/accounts/identity/operators/operators.js';
 import { hashToken } from '../../../../src/accounts/identity/session/session-cookie.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
 import { givePasskey } from '../../../support/passkey.js';
 import { makeLink, makeOperator, signedInOperator } from '../../../support/operators.js';
 import { operatorClient } from '../../../support/operator.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
-import { startTestService, type TestService } from '../../../support/service.js';
+import { startTestService } from '../../../support/service.js';
+import { useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 const html = { accept: 'text/html' };
 const post = (browser: Browser, path: string, form: Record<string, string> = {}, headers = {}) =>

@@ -1,10 +1,8 @@
 import { and, eq, lt } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { v4, v7 as uuid } from 'uuid';
 import { hashToken } from '../../../../src/accounts/identity/session/session-cookie.js';
 import { invitations } from '../../../../src/tables.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
-import { startTestService, type TestService } from '../../../support/service.js';
 import {
   auditOf,
   createTeam,
@@ -22,18 +20,10 @@ import {
   type Team,
 } from './support.js';
 import { Browser } from '../../../support/accounts.js';
+import { useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let team: Team;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
 beforeEach(async () => {
   team = await createTeam(database.db, service.url);
 });

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
 import { verifyPassword } from '../../../../src/accounts/identity/password.js';
 import {
@@ -14,8 +14,7 @@ import {
 import { createLogger, createPlainLog } from '../../../../src/core/log/log.js';
 import { operatorClient } from '../../../support/operator.js';
 import { addMember, Browser, createUser, PASSWORD } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
-import { startTestService, type TestService } from '../../../support/service.js';
+import { startTestService } from '../../../support/service.js';
 import {
   auditOf,
   createTeam,
@@ -30,36 +29,29 @@ import {
   signIn,
   type Team,
 } from './support.js';
+import { useService } from '../../../support/use.js';
 
 const NEW_PASSWORD = 'a quite long password';
 const roomy = { wrongLinks: 10_000, newAccounts: 10_000 };
 
-let database: TestDatabase;
-let service: TestService;
+let logged = '';
+const stream = new Writable({
+  write(chunk: Buffer, _encoding, done) {
+    logged += chunk.toString();
+    done();
+  },
+});
+const { database, service } = useService({
+  app: { joinLimits: roomy },
+  context: { log: createLogger('trace', stream), accessLog: createPlainLog('trace', stream) },
+});
 let team: Team;
 let orgId: string;
-let logged = '';
-beforeAll(async () => {
-  database = await createTestDatabase();
-  const stream = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      logged += chunk.toString();
-      done();
-    },
-  });
-  service = await startTestService(database.db, {
-    app: { joinLimits: roomy },
-    context: { log: createLogger('trace', stream), accessLog: createPlainLog('trace', stream) },
-  });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
 beforeEach(async () => {
   team = await createTeam(database.db, service.url);
   orgId = team.organization.id;
 });
+
 const operator = operatorClient(() => service);
 
 const accept = (browser: Browser, invitation: string) => post(browser, '/dashboard/join', { invitation });

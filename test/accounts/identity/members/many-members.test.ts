@@ -1,18 +1,14 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
+import { beforeAll, expect, it, vi } from 'vitest';
 import { signedIn } from '../../../support/accounts.js';
-import { startTestService, type TestService } from '../../../support/service.js';
 import { html } from './support.js';
+import { useService } from '../../../support/use.js';
 
 const MEMBERS = 10_000;
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let owner: Awaited<ReturnType<typeof signedIn>>;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   owner = await signedIn(database.db, service.url);
   const { orm } = database.db;
   await orm.execute(sql`insert into users (id, email, name, password_hash, created_at)
@@ -22,10 +18,6 @@ beforeAll(async () => {
     select ${owner.organization.id}::uuid, md5(n::text)::uuid, 'member', now()
     from generate_series(1, ${sql.raw(String(MEMBERS - 1))}) as n`);
   await orm.execute(sql`analyze`);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 const emailsIn = (text: string) =>

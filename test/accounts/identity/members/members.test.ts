@@ -1,23 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
 import type { Role } from '../../../../src/accounts/organizations/table.js';
 import { addMember, Browser } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
 import { createKey, createOrganization } from '../../../support/fixtures.js';
-import { startTestService, type TestService } from '../../../support/service.js';
 import { auditOf, createTeam, html, join, post, remove, roleOf, setRole, type Team } from './support.js';
+import { useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let team: Team;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   team = await createTeam(database.db, service.url);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 const roles: Role[] = ['owner', 'admin', 'member', 'billing'];

@@ -1,23 +1,14 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { formatTime } from '../../../../src/core/pages/format.js';
 import { putMember } from '../../../../src/accounts/identity/members/members.js';
 import { inChange } from '../../../support/change.js';
 import { Browser, createUser } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
-import { startTestService, type TestService } from '../../../support/service.js';
 import { operatorClient } from '../../../support/operator.js';
 import { createTeam, freshEmail, html, invite, post, remove, signIn } from './support.js';
+import { useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
+
 const operator = operatorClient(() => service);
 
 /** A person's row in the list and the text of their page. */

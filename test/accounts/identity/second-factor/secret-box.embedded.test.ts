@@ -1,27 +1,17 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   createSecretBox,
   resealSecrets,
 } from '../../../../src/accounts/identity/second-factor/secret-box.js';
 import { secondFactors } from '../../../../src/tables.js';
 import { Browser, createUser } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
-import { startTestService, type TestService } from '../../../support/service.js';
+import { useService } from '../../../support/use.js';
 
 const SECRET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, { env: { SECRET_KEYS: 'the newest key, an older key' } });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService({ env: { SECRET_KEYS: 'the newest key, an older key' } });
 
 const storedOf = async (userId: string) => {
   const [row] = await database.db.orm.select().from(secondFactors).where(eq(secondFactors.userId, userId));

@@ -1,20 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
 import { startTestService, type TestService } from '../../../support/service.js';
+import { useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 let proxied: TestService;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   proxied = await startTestService(database.db, { env: { TRUST_PROXY: '1' } });
 });
 afterAll(async () => {
-  await service.stop();
   await proxied.stop();
-  await database.remove();
 });
 
 const change = (headers: Record<string, string>, url = service.url, path = '/logout', method = 'POST') =>

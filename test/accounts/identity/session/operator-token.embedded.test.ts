@@ -1,23 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
-import { startTestService, type TestService, type TestServiceOptions } from '../../../support/service.js';
+import { describe, expect, it } from 'vitest';
+import { type TestService } from '../../../support/service.js';
 import { operatorToken } from '../../../support/operator.js';
+import { useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-const started: TestService[] = [];
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(async () => {
-  for (const service of started) await service.stop();
-  await database.remove();
-});
-
-async function start(options: TestServiceOptions = {}): Promise<TestService> {
-  const service = await startTestService(database.db, options);
-  started.push(service);
-  return service;
-}
+const { startAnother: start } = useService();
 
 const call = (service: TestService, headers: Record<string, string> = {}, path = '/operator/products') =>
   fetch(service.url + path, { headers });

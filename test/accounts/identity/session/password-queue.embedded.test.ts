@@ -1,27 +1,17 @@
 import { setMaxListeners } from 'node:events';
 import { request } from 'node:http';
 import { eq, like } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { hashPassword } from '../../../../src/accounts/identity/password.js';
 import { sessions } from '../../../../src/accounts/identity/table.js';
 import { users } from '../../../../src/accounts/organizations/table.js';
 import { AppError } from '../../../../src/core/errors.js';
 import { operatorClient, operatorToken, unique } from '../../../support/operator.js';
 import { Browser, createUser, PASSWORD } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
-import { startTestService, type TestService } from '../../../support/service.js';
+import { useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db, {
-    app: { signInLimits: { perAccount: 100, quickFailures: 100 } },
-  });
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
+const { database, service } = useService({
+  app: { signInLimits: { perAccount: 100, quickFailures: 100 } },
 });
 
 const CALLERS = 10;
@@ -69,7 +59,7 @@ async function hangUpInTheQueue(callOf: (n: number) => Call): Promise<void> {
     call.end(body);
     return call;
   });
-  const soon = { timeout: 10_000, interval: 5 };
+  const soon = { timeout: 50_000, interval: 5 };
   await vi.waitUntil(async () => (await countCallers()) === CALLERS, soon);
   for (const call of calls) call.destroy();
   await vi.waitUntil(async () => (await countCallers()) === 0, soon);

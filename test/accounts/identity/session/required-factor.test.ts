@@ -1,29 +1,19 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { change } from '../../../../src/accounts/audit/audit.js';
 import { organizations } from '../../../../src/tables.js';
 import { operatorClient } from '../../../support/operator.js';
 import { addMember, Browser, createUser, sessionIdOf, signedIn } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
 import { createOrganization } from '../../../support/fixtures.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
-import { startTestService, type TestService } from '../../../support/service.js';
 import { memberAuthority } from '../../../../src/accounts/identity/session/authority.js';
+import { useService } from '../../../support/use.js';
 
 const html = { accept: 'text/html', 'sec-fetch-mode': 'navigate' };
 
-let database: TestDatabase;
-let service: TestService;
-const call = operatorClient(() => service);
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
+const call = operatorClient(() => service);
 const setUp = '/dashboard/account/second-factor?done=required';
 
 it('an Organization that requires a second factor hides everything from members without one and rejects their changes', async () => {

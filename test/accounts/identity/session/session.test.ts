@@ -1,34 +1,19 @@
 import { and, eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { MAX_FORM_BYTES } from '../../../../src/core/http/body.js';
 import { deleteExpiredSessions } from '../../../../src/accounts/identity/session/queries.js';
 import { signIn } from '../../../../src/accounts/identity/sign-in/sign-in.js';
 import { keptForms, memberships, sessions, users } from '../../../../src/tables.js';
 import { addMember, Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
 import { createOrganization } from '../../../support/fixtures.js';
-import { startTestService, type TestService } from '../../../support/service.js';
+import { useService } from '../../../support/use.js';
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 
-let database: TestDatabase;
-let service: TestService;
-const others: TestService[] = [];
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await Promise.all([service, ...others].map((each) => each.stop()));
-  await database.remove();
-});
+const { database, service, startAnother: start } = useService();
 
-async function startAnother(env: Record<string, string> = {}): Promise<TestService> {
-  const another = await startTestService(database.db, { env });
-  others.push(another);
-  return another;
-}
+const startAnother = (env: Record<string, string> = {}) => start({ env });
 
 const notSignedIn = { status: 401, body: { code: 'not_signed_in' } };
 const rowsOf = (userId: string) => database.db.orm.select().from(sessions).where(eq(sessions.userId, userId));

@@ -1,24 +1,14 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { failedSignIns, operatorLog, users } from '../../../../src/tables.js';
 import { DAY_MS, HOUR_MS } from '../../../../src/core/time.js';
 import { deleteOldFailedSignIns } from '../../../../src/accounts/identity/sign-in/failed-queries.js';
 import { addMember, Browser, createUser } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
 import { createOrganization } from '../../../support/fixtures.js';
 import { signedInOperator } from '../../../support/operators.js';
-import { startTestService, type TestService } from '../../../support/service.js';
+import { useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
 
 const html = { accept: 'text/html' };
 const rowsOf = (userId: string) =>

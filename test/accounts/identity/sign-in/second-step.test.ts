@@ -1,40 +1,27 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { deleteExpiredSessions } from '../../../../src/accounts/identity/session/queries.js';
 import { answerChallenge } from '../../../../src/accounts/identity/sign-in/sign-in.js';
 import { findChallenge } from '../../../../src/accounts/identity/second-factor/queries.js';
 import { createSecretBox } from '../../../../src/accounts/identity/second-factor/secret-box.js';
 import { recoveryCodes, secondFactors, sessions, signInChallenges, users } from '../../../../src/tables.js';
 import { addMember, Browser, createUser, PASSWORD, type TestUser } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
 import { createOrganization } from '../../../support/fixtures.js';
 import { makeLink } from '../../../support/operators.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
-import { startTestService, type TestService } from '../../../support/service.js';
+import { type TestService } from '../../../support/service.js';
+import { useService } from '../../../support/use.js';
 
 const MINUTE = 60_000;
 const html = { accept: 'text/html,*/*;q=0.8' };
 const json = { accept: 'application/json' };
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await start();
+const withLimits = (limits = {}) => ({
+  app: { signInLimits: { firstDelayMs: 1, maxDelayMs: 1, perAddress: 1000, ...limits } },
 });
-const services: TestService[] = [];
-afterAll(async () => {
-  await Promise.all(services.map((each) => each.stop()));
-  await database.remove();
-});
+const { database, service, startAnother } = useService(withLimits());
 
-async function start(limits = {}): Promise<TestService> {
-  const started = await startTestService(database.db, {
-    app: { signInLimits: { firstDelayMs: 1, maxDelayMs: 1, perAddress: 1000, ...limits } },
-  });
-  services.push(started);
-  return started;
-}
+const start = (limits = {}) => startAnother(withLimits(limits));
 
 /** A member with a second factor, and a browser that has sent the right password. */
 async function challenged(on: TestService = service) {

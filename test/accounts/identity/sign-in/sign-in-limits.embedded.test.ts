@@ -1,29 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { SignInLimits } from '../../../../src/accounts/identity/sign-in/sign-in-limits.js';
 import { Browser, createUser, PASSWORD } from '../../../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
-import { startTestService, type TestService } from '../../../support/service.js';
+import { type TestService } from '../../../support/service.js';
+import { useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-const services: TestService[] = [];
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(async () => {
-  await Promise.all(services.map((service) => service.stop()));
-  await database.remove();
-});
+const { database, startAnother } = useService();
 
 /** Gives each test its own service and thereby its own counters. */
-async function start(signInLimits: Partial<SignInLimits>): Promise<TestService> {
-  const service = await startTestService(database.db, {
+const start = (signInLimits: Partial<SignInLimits>) =>
+  startAnother({
     env: { TRUST_PROXY: '1' },
     app: { signInLimits: { firstDelayMs: 1, maxDelayMs: 1, ...signInLimits } },
   });
-  services.push(service);
-  return service;
-}
 
 const attempt = (service: TestService, email: string, password: string, from = '192.0.2.1') =>
   new Browser(service.url).send('POST', '/login', {

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
 import {
   apiKeys,
@@ -12,21 +12,12 @@ import {
 import { verifyPassword } from '../../../../src/accounts/identity/password.js';
 import { Browser } from '../../../support/accounts.js';
 import { createKey } from '../../../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
-import { startTestService, type TestService } from '../../../support/service.js';
 import { hostileNames, operatorClient, unique, uniqueEmail } from '../../../support/operator.js';
+import { useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+const { database, service } = useService();
+
 const call = operatorClient(() => service);
 
 const input = { name: 'Ada', password: 'correct horse battery' };

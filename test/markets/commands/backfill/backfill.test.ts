@@ -7,12 +7,12 @@ import { createArchive } from '../../../../src/markets/training/forecast-archive
 import { findStation, indexAreas, stations } from '../../../../src/markets/market/stations.js';
 import { createKalshiClient } from '../../../../src/markets/venue/kalshi-client.js';
 import { createKalshiSource } from '../../../../src/markets/venue/kalshi.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
-import { settledLadder, startFakeVenue, type FakeVenue } from '../../fake-venue.js';
-import { startFakeWeather, type FakeWeather } from '../../forecast-fake-weather.js';
-import { plentyOfTokens } from '../../venue-tokens.js';
+import { settledLadder, startFakeVenue, type FakeVenue } from '../../support/fake-venue.js';
+import { startFakeWeather, type FakeWeather } from '../../support/forecast-fake-weather.js';
+import { plentyOfTokens } from '../../support/venue-tokens.js';
 import { daysBetween, addDays } from '../../../../src/markets/market/climate-day.js';
 import { createOpenMeteoSource } from '../../../../src/markets/weather/open-meteo.js';
+import { useDatabase } from '../../../support/use.js';
 
 const clock = { now: () => Date.parse('2026-07-05T12:00:00Z') };
 const log = pino({ level: 'silent' });
@@ -23,18 +23,16 @@ const range = { from: '2026-05-01', to: '2026-06-09' };
 /** Runs for each station's maximum and minimum and each area's hours, from one and two days before. */
 const RUNS_A_DAY = 2 * (2 * stations.length + 24 * indexAreas.length);
 
-let database: TestDatabase;
+const database = useDatabase();
 let orm: Orm;
 let weather: FakeWeather;
 let venue: FakeVenue;
 beforeAll(async () => {
-  database = await createTestDatabase();
   orm = database.db.orm;
   weather = await startFakeWeather();
   venue = await startFakeVenue();
 });
 afterAll(async () => {
-  await database.remove();
   await weather.stop();
   await venue.stop();
 });

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { climateDayAt, daysBetween, addDays } from '../../../../src/markets/market/climate-day.js';
 import { findPlace, indexAreas, stations } from '../../../../src/markets/market/stations.js';
 import { maintenanceCommand } from '../../../support/maintenance-command.js';
-import { settledLadder, startFakeVenue, type FakeVenue } from '../../fake-venue.js';
-import { startFakeWeather, type FakeWeather } from '../../forecast-fake-weather.js';
+import { settledLadder, startFakeVenue, type FakeVenue } from '../../support/fake-venue.js';
+import { startFakeWeather, type FakeWeather } from '../../support/forecast-fake-weather.js';
 
 // Starts processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });

@@ -12,14 +12,7 @@ import type { Signal } from '../../../../src/markets/signals/signal.js';
 import { findStation } from '../../../../src/markets/market/stations.js';
 import { stationDaysBetween, type StationDay } from '../../../../src/markets/venue/simulation/world.js';
 import { makePoints, type MadeWorld } from './made-points.js';
-import {
-  makeEvent,
-  makeForecasts,
-  makeData,
-  makeGates,
-  calibrated,
-  makeBook,
-} from '../../../fixtures/events.js';
+import { makeEvent, makeForecasts, makeData, makeGates, calibrated, makeBook } from '../../support/events.js';
 
 const sourceOf = (points: PointInTime[]): Feed => ({
   name: 'made',

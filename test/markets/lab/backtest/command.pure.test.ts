@@ -8,7 +8,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { BacktestResult } from '../../../../src/markets/lab/backtest/backtest.js';
 import type { QueueResult } from '../../../../src/markets/lab/backtest/queue.js';
 import { runBacktestCommand } from '../../../../src/markets/lab/backtest/command.js';
-import { wireMarket } from '../../fake-venue.js';
+import { wireMarket } from '../../support/fake-venue.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'gauge-backtest-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

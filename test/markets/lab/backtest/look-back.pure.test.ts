@@ -10,7 +10,7 @@ import type { RecordedTrade } from '../../../../src/markets/lab/backtest/records
 import type { OrderBook } from '../../../../src/markets/market/book.js';
 import { CENT, DOLLAR } from '../../../../src/markets/market/money.js';
 import type { Print, PrintsRead } from '../../../../src/markets/market/source.js';
-import { makeBook } from '../../../fixtures/events.js';
+import { makeBook } from '../../support/events.js';
 
 const TICKER = 'KXHIGHNY-26NOV21-B40.5';
 const start = new Date('2026-11-21T12:00:00Z');

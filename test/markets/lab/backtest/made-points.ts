@@ -6,7 +6,7 @@ import { probabilityOf } from '../../../../src/markets/market/distribution.js';
 import type { Market } from '../../../../src/markets/market/market.js';
 import { CENT, DOLLAR } from '../../../../src/markets/market/money.js';
 import { gaussian } from '../../../../src/markets/venue/simulation/random.js';
-import { makeEvent, makeForecasts, makeData, makeGates, calibrated } from '../../../fixtures/events.js';
+import { makeEvent, makeForecasts, makeData, makeGates, calibrated } from '../../support/events.js';
 
 const HOUR_MS = 3_600_000;
 

@@ -9,7 +9,7 @@ import type { Market } from '../../../../src/markets/market/market.js';
 import { DOLLAR } from '../../../../src/markets/market/money.js';
 import { findStation } from '../../../../src/markets/market/stations.js';
 import { gaussian } from '../../../../src/markets/venue/simulation/random.js';
-import { makeEvent } from '../../../fixtures/events.js';
+import { makeEvent } from '../../support/events.js';
 
 const HOUR_MS = 3_600_000;
 const DAYS = 40;

@@ -11,7 +11,7 @@ import {
 } from '../../../../src/markets/lab/backtest/records.js';
 import { finalOutcomes, groupEvents } from '../../../../src/markets/market/event.js';
 import { CENT } from '../../../../src/markets/market/money.js';
-import { wireMarket } from '../../fake-venue.js';
+import { wireMarket } from '../../support/fake-venue.js';
 
 const MINUTE_MS = 60_000;
 

@@ -8,8 +8,9 @@ import { isCrossed, isSameBook, type OrderBook } from '../../../../src/markets/m
 import { toOrderBook } from '../../../../src/markets/venue/kalshi-market.js';
 import { compareBooks } from '../../../../src/markets/venue/socket/changes.js';
 import { createKeptBooks, type KeptBooks } from '../../../../src/markets/venue/socket/kept-books.js';
-import type { StreamFrame } from '../../fake-stream.js';
-import { startFakeVenue, type FakeVenue } from '../../fake-venue.js';
+import type { StreamFrame } from '../../support/fake-stream.js';
+import { startFakeVenue, type FakeVenue } from '../../support/fake-venue.js';
+import { until } from '../../../support/until.js';
 
 const tickers = Array.from({ length: 250 }, (_, i) => `KXHIGHNY-26NOV22-B${i}.5`);
 const [first, second, last] = [tickers[0]!, tickers[1]!, tickers.at(-1)!];
@@ -53,13 +54,6 @@ afterEach(async () => {
   await venue.stop();
 });
 
-async function until(condition: () => boolean, what = 'It'): Promise<void> {
-  for (let i = 0; !condition(); i++) {
-    if (i > 1_000) throw new Error(`${what} did not come about.`);
-    await sleep(5);
-  }
-}
-
 const venueBook = (ticker: string): OrderBook => {
   const { yes_dollars: yes, no_dollars: no } = venue.books.get(ticker)!;
   return toOrderBook({ yes: yes ?? [], no: no ?? [] });
@@ -73,7 +67,7 @@ const areAllKept = () => tickers.every(isKept);
 /** Waits until all books are kept. */
 async function begin(): Promise<void> {
   kept.follow(tickers);
-  await until(areAllKept, 'The first books');
+  await until(areAllKept);
 }
 
 async function problems(kind: string): Promise<number> {
@@ -236,10 +230,10 @@ describe('the books recover, and are never wrong in between, after', () => {
     kept.watch((ticker) => (doubted ||= kept.book(ticker) === undefined));
     fault();
     hit();
-    await until(() => doubted, 'The doubt');
-    await until(areAllKept, 'The mended books');
+    await until(() => doubted);
+    await until(areAllKept);
     hit();
-    await until(areAllKept, 'The books after that');
+    await until(areAllKept);
     expect([phantoms(), await problems(kind)]).toEqual([[], expect.any(Number)]);
     expect(await problems(kind)).toBeGreaterThan(0);
   });
@@ -253,8 +247,8 @@ describe('the books recover, and are never wrong in between, after', () => {
     const phantoms = watchForPhantoms();
     fault();
     hit();
-    await until(() => kept.book(last) === undefined, 'The doubt');
-    await until(areAllKept, 'The mended books');
+    await until(() => kept.book(last) === undefined);
+    await until(areAllKept);
     expect(phantoms()).toEqual([]);
     const { values } = await metrics.streamReconnects.get();
     expect(values[0]!.value).toBeGreaterThan(0);
@@ -264,9 +258,9 @@ describe('the books recover, and are never wrong in between, after', () => {
     await begin();
     venue.stream.fault = (frame, send) => (frame.id === undefined ? send(frame) : undefined);
     kept.follow([...tickers, 'NEW']);
-    await until(() => kept.book(last) === undefined, 'The doubt');
+    await until(() => kept.book(last) === undefined);
     venue.stream.fault = undefined;
-    await until(areAllKept, 'The mended books');
+    await until(areAllKept);
   });
 
   it('a quiet market, which answered pings keep connected', async () => {

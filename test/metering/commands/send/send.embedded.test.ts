@@ -5,25 +5,19 @@ import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../../../support/fixtures.js';
+import { createKey, createOrganization } from '../../../support/fixtures.js';
+import { createProduct, grant } from '../../support/products.js';
 import { operatorToken } from '../../../support/operator.js';
-import { startTestService, type TestService } from '../../../support/service.js';
 import { createFolder, send, startSend } from './run-send.js';
+import { useService } from '../../../support/use.js';
 
 // Some tests start processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
+
 const folder = createFolder();
-beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
-});
 afterAll(async () => {
-  await service.stop();
-  await database.remove();
   folder.remove();
 });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { sendUsage } from '../../../support/usage.js';
+import { sendUsage } from '../../support/usage.js';
 import {
   checkModel,
   entitlementInEffect,

@@ -3,7 +3,8 @@ import { v7 as uuid } from 'uuid';
 import { hashSecret } from '../../../../src/accounts/api-keys/bearer-key.js';
 import type { Database } from '../../../../src/core/db/client.js';
 import { apiKeyDirectory, apiKeys, entitlements, products } from '../../../../src/tables.js';
-import { createKey, createOrganization, createProduct, type TestKey } from '../../../support/fixtures.js';
+import { createKey, createOrganization, type TestKey } from '../../../support/fixtures.js';
+import { createProduct } from '../../support/products.js';
 import type { TestService } from '../../../support/service.js';
 import type { Model, ModelEntitlement, ModelKey, ModelProduct } from './model.js';
 

@@ -1,19 +1,18 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import {
   granularities,
   listCustomerUsage,
   selectCustomerUsage,
 } from '../../../../src/metering/reports/operator/queries.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
-import { createProduct } from '../../../support/fixtures.js';
+import { createProduct } from '../../support/products.js';
+import { useDatabase } from '../../../support/use.js';
 
 const CUSTOMERS = 5_000;
 const LIMIT = 51;
 
-let database: TestDatabase;
+const database = useDatabase();
 beforeAll(async () => {
-  database = await createTestDatabase();
   const { orm } = database.db;
   const product = await createProduct(database.db, { slug: 'many' });
   const n = sql.raw(`generate_series(1, ${CUSTOMERS}) as n`);
@@ -28,7 +27,6 @@ beforeAll(async () => {
     cross join generate_series(timestamptz '2031-03-02 00:00Z', '2031-03-02 02:00Z', '1 hour') h`);
   await orm.execute(sql`analyze`);
 });
-afterAll(() => database.remove());
 
 interface PlanNode {
   'Node Type': string;

@@ -1,30 +1,21 @@
 import { parse } from 'csv-parse/sync';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { addDecimals } from '../../../../src/core/decimal.js';
 import { selectRows } from '../../../../src/core/db/sql.js';
 import type { Granularity } from '../../../../src/metering/reports/operator/queries.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
-import {
-  ANY_QUANTITY,
-  createKey,
-  createOrganization,
-  createProduct,
-  grant,
-  type TestKey,
-} from '../../../support/fixtures.js';
+import { ANY_QUANTITY, createProduct, grant } from '../../support/products.js';
+import { createKey, createOrganization, type TestKey } from '../../../support/fixtures.js';
 import { hostileSlugs, operatorClient, operatorToken } from '../../../support/operator.js';
-import { startTestService, type TestService } from '../../../support/service.js';
-import { sendUsage, usageEvent } from '../../../support/usage.js';
+import { sendUsage, usageEvent } from '../../support/usage.js';
+import { useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
+
 const customers: { slug: string; keys: TestKey[] }[] = [];
 const productSlugs: string[] = [];
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   // The turn of a month lies within the seven days in which events may be reported.
   service.clock.set('2026-03-04T00:00:00.000Z');
   const { db } = database;
@@ -43,10 +34,7 @@ beforeAll(async () => {
     customers.push({ slug, keys });
   }
 });
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+
 const call = operatorClient(() => service);
 
 interface Row {

@@ -1,21 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { addDecimals } from '../../../../src/core/decimal.js';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.js';
-import { createKey, createProduct, grant } from '../../../support/fixtures.js';
-import { startTestService, type TestService } from '../../../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../../../support/usage.js';
-import { fillUsage } from '../../../support/usage-events.js';
+import { createKey } from '../../../support/fixtures.js';
+import { createProduct, grant } from '../../support/products.js';
+import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { fillUsage } from '../../support/usage-events.js';
+import { useService } from '../../../support/use.js';
 
-let database: TestDatabase;
-let service: TestService;
+const { database, service } = useService();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  service = await startTestService(database.db);
   service.clock.set('2031-03-20T12:00:00Z');
-});
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
 });
 
 interface Series {

@@ -1,0 +1,426 @@
+import { parse } from 'csv-parse/sync';
+import { sql } from 'drizzle-orm';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { recordAudit, type AuditEntry } from '../../src/accounts/audit/audit.js';
+import { genesisHash, hashRow } from '../../src/accounts/audit/chain.js';
+import { memberships, users } from '../../src/tables.js';
+import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
+import { inChange } from '../support/change.js';
+import { readLog, writeRows, writeRowsAtOnce } from '../accounts/audit/support.js';
+import { useService } from '../support/use.js';
+
+const PAGE = '/dashboard/audit-log';
+const CSV = '/dashboard/audit-log.csv';
+
+const { database, service } = useService();
+let owner: Awaited<ReturnType<typeof signedIn>>;
+beforeEach(async () => {
+  owner = await signedIn(database.db, service.url);
+});
+
+const write = (entry: Partial<AuditEntry>, orgId = owner.organization.id) =>
+  inChange(database.db, (tx) =>
+    recordAudit(tx, orgId, {
+      at: new Date(service.clock.now()),
+      action: 'test.written',
+      actor: 'system',
+      target: 'x',
+      ...entry,
+    }),
+  );
+
+const page = async (query = '', browser = owner.browser) => {
+  const answer = await browser.get(`${PAGE}${query}`, { accept: 'text/html' });
+  return { ...answer, ...readPage(answer.text) };
+};
+
+/** The page as a person reads it: text without markup, rows, links, and the selected options. */
+function readPage(html: string) {
+  const main = /<main[^]*<\/main>/.exec(html)?.[0] ?? '';
+  const body = /<tbody[^]*<\/tbody>/.exec(main)?.[0] ?? '';
+  const rows = [...body.matchAll(/<tr[^]*?<\/tr>/g)].map(([row]) => toText(row));
+  const links = [...main.matchAll(/href="([^"]*)"/g)].map(([, href]) => href!.replaceAll('&amp;', '&'));
+  return { main, rows, links, reading: toText(main) };
+}
+
+const toText = (html: string): string =>
+  html
+    .replaceAll(/<[^>]*>/g, ' ')
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&#34;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&');
+
+const readCsv = async (query = '', browser = owner.browser) => {
+  const answer = await browser.get(`${CSV}${query}`);
+  const records: Record<string, string>[] = parse(answer.text, { columns: true, record_delimiter: '\r\n' });
+  return { ...answer, records };
+};
+
+describe('the audit log', () => {
+  it.each(['owner', 'admin'] as const)('is open to the role %s, with a link to it', async (role) => {
+    const { browser } = await signedIn(database.db, service.url, role);
+    const { status, text } = await page('', browser);
+    expect(status).toBe(200);
+    expect(text).toContain(`href="${PAGE}" aria-current="page"`);
+    expect((await browser.get(CSV)).status).toBe(200);
+  });
+
+  it.each(['member', 'billing'] as const)('is closed to the role %s, without a link to it', async (role) => {
+    const { browser } = await signedIn(database.db, service.url, role);
+    for (const path of [PAGE, CSV]) {
+      const refused = await browser.get(path, { accept: 'text/html' });
+      expect(refused.status).toBe(403);
+      expect(refused.text).not.toContain(`href="${PAGE}"`);
+      expect((await browser.get(path)).body).toMatchObject({ code: 'forbidden_role' });
+    }
+  });
+
+  it('is closed to visitors without a session', async () => {
+    const stranger = new Browser(service.url);
+    expect((await stranger.get(PAGE)).status).toBe(401);
+    expect((await stranger.get(CSV)).status).toBe(401);
+    const sent = await stranger.get(`${PAGE}?action=a`, {
+      accept: 'text/html',
+      'sec-fetch-mode': 'navigate',
+    });
+    expect([sent.status, sent.headers.get('location')]).toEqual([
+      303,
+      `/login?next=${encodeURIComponent(`${PAGE}?action=a`)}`,
+    ]);
+  });
+
+  it('another Organization’s rows are never in it, nor its people and actions in the filters', async () => {
+    const other = await signedIn(database.db, service.url);
+    await write({ action: 'other.secret', actor: other.user.id, target: 'theirs' }, other.organization.id);
+    await write({ target: 'ours' });
+    const theirs = (await readLog(database.db, other.organization.id))[0]!;
+    const cursor = Buffer.from(theirs.id.replaceAll('-', ''), 'hex').toString('base64url');
+    for (const query of ['', '?action=other.secret', `?actor=${other.user.id}`, `?cursor=${cursor}`]) {
+      const { status, text } = await page(query);
+      expect(status).toBe(200);
+      expect(text).not.toContain('theirs');
+      // A reader who enters an id or an action gets it back, and nothing about it.
+      if (!query.startsWith('?a')) expect(text).not.toContain('other.secret');
+      expect(text).not.toContain(other.user.email);
+      expect((await readCsv(query)).text).not.toContain('theirs');
+    }
+  });
+});
+
+describe('an entry', () => {
+  it('says who did what, when, from where, and what the value was before', async () => {
+    const { user } = owner;
+    await write({
+      action: 'member.role_changed',
+      actor: user.id,
+      target: 'ben@example.com',
+      details: { before: { role: 'member' }, after: { role: 'admin' } },
+      ip: '192.0.2.77',
+      requestId: 'request-77',
+    });
+    const { rows, links } = await page();
+    expect(rows).toHaveLength(1);
+    const [row] = rows;
+    for (const words of [
+      user.name,
+      user.email,
+      'Changed the role of ben@example.com from member to admin',
+      'Role member → became admin',
+      'member.role_changed',
+      '192.0.2.77',
+      'request-77',
+      'No. 1,',
+    ])
+      expect(row).toContain(words);
+    expect(row).toContain(new Date(service.clock.now()).toISOString().slice(0, 19).replace('T', ' '));
+    expect(links).toContain('/dashboard/members');
+    expect(links).toContain(`${PAGE}?actor=${user.id}`);
+  });
+
+  it('of a key links to the key', async () => {
+    const { body } = await owner.browser.send('POST', '/dashboard/api-keys', {
+      json: { name: 'Läufer', livemode: false },
+    });
+    const path = `/dashboard/api-keys/${body.apiKey.id}`;
+    const rotated = await owner.browser.send('POST', `${path}/rotate`, { json: { graceMinutes: 1 } });
+    await owner.browser.send('DELETE', path);
+    const { rows, links } = await page();
+    expect(rows[0]).toContain('Revoked the test API key Läufer');
+    expect(rows[1]).toContain('Rotated the test API key Läufer , with a grace period of 1 minute');
+    expect(rows[2]).toContain('Created the test API key Läufer');
+    expect(links).toEqual(
+      expect.arrayContaining([path, `/dashboard/api-keys/${rotated.body.apiKey.id as string}`]),
+    );
+  });
+
+  it.each([
+    ['entitlement.granted', { after: { kind: 'read_only' } }, 'Granted read only access to target'],
+    [
+      'entitlement.changed',
+      { before: { endsAt: null }, after: { endsAt: '2031-01-02T00:00:00.000Z' } },
+      'Changed the entitlement to target',
+    ],
+    ['entitlement.withdrawn', { before: { kind: 'live' } }, 'Withdrew the entitlement to target'],
+    ['invitation.revoked', { role: 'member' }, 'Revoked the invitation of target'],
+    ['member.added', { after: { role: 'billing' } }, 'Added target as billing'],
+    ['member.invited', { role: 'admin' }, 'Invited target as admin'],
+    ['member.joined', { after: { role: 'admin' } }, 'target accepted an invitation as admin'],
+    ['member.removed', { before: { role: 'admin' } }, 'Removed target'],
+    ['member.removed', { userRemoved: true }, 'Removed target , whose account was removed'],
+    ['organization.created', { after: { name: 'A' } }, 'Created the Organization A'],
+    [
+      'organization.updated',
+      { before: { name: 'A' }, after: { name: 'B' } },
+      'Renamed the Organization from A to B',
+    ],
+    [
+      'organization.updated',
+      { before: { marketAccess: 'trade' }, after: { marketAccess: 'read' } },
+      'Set market access to read',
+    ],
+    [
+      'organization.updated',
+      {
+        before: { name: 'A', marketAccess: 'trade', requireSecondFactor: 'no' },
+        after: { name: 'B', marketAccess: 'none', requireSecondFactor: 'yes' },
+      },
+      'Renamed the Organization from A to B , and required a second factor for every member, and set market access to none',
+    ],
+    [
+      'usage.totals_repaired',
+      { totals: { rows: 1 }, hours: { rows: 2 } },
+      'Set 1 total and 2 hours of usage',
+    ],
+    ['usage.archived', { livemode: true, events: 1200 }, 'Archived live 1,200 events of target'],
+    ['trading_limits.declared', { after: { maxOpenOrders: '5' } }, 'Set the risk limits'],
+    ['trading_limits.withdrawn', {}, 'Removed the risk limits : the defaults apply'],
+    [
+      'trading_switch.changed',
+      { after: { state: 'reduce_only', reason: 'bad fills' } },
+      "Set the operator's trading switch to reduce only: bad fills",
+    ],
+    ['thing.never_seen', { any: [{}] }, 'Thing never seen : target'],
+    ['api_key.created', { name: 5, livemode: null }, 'Created the API key target'],
+    ['member.role_changed', {}, 'Changed the role of target'],
+    ['constructor', { __proto__: null }, 'Constructor : target'],
+  ])('%s %j reads well', async (action, details, words) => {
+    await write({ action, details, target: 'target' });
+    const { rows } = await page();
+    expect(rows[0]).toContain(words);
+    expect(rows[0]).toContain(action);
+  });
+
+  it('names the operator, the service, former members and deleted people', async () => {
+    const [left, gone] = [await createUser(database.db), await createUser(database.db)];
+    for (const { id } of [left, gone]) await addMember(database.db, owner.organization.id, id, 'admin');
+    for (const actor of [left.id, gone.id, 'operator', 'system']) await write({ actor });
+    await database.db.orm.delete(memberships).where(sql`user_id in (${left.id}, ${gone.id})`);
+    await database.db.orm.delete(users).where(sql`id = ${gone.id}`);
+    const { rows } = await page();
+    expect(rows[0]).toContain('The service automatically');
+    expect(rows[1]).toContain('The operator runs this service');
+    expect(rows[2]).toContain(`A former member account removed, id ${gone.id}`);
+    expect(rows[3]).toContain(`${left.name} ${left.email} former member`);
+  });
+
+  it.each([
+    '<script>alert(1)</script>',
+    '"><img src=x onerror=alert(1)>',
+    'שלום ‮evil',
+    '😀'.repeat(100),
+    '=1+1',
+    "&lt;'",
+  ])('with %j in it shows it as text', async (hostile) => {
+    await write({
+      action: 'api_key.created',
+      actor: hostile,
+      target: hostile,
+      details: {
+        name: hostile,
+        [hostile]: hostile,
+        before: { [hostile]: hostile },
+        nested: { [hostile]: 1 },
+      },
+      ip: hostile,
+      requestId: hostile,
+    });
+    const { main, status } = await page();
+    expect(status).toBe(200);
+    expect(main).not.toMatch(/<script|<img/);
+    expect(toText(main)).toContain(`API key ${hostile}`);
+    const { records } = await readCsv();
+    for (const name of ['actor', 'target', 'ip', 'requestId'])
+      expect(records[0]![name]).toBe(hostile.startsWith('=') ? `'${hostile}` : hostile);
+  });
+});
+
+describe('filters', () => {
+  const days = ['2031-01-01T00:00:00.000Z', '2031-01-01T23:59:59.999Z', '2031-01-02T00:00:00.000Z'];
+  const targets = async (query: string) => (await readCsv(query)).records.map(({ target }) => target);
+  beforeEach(async () => {
+    for (const [i, at] of days.entries()) {
+      await write({ at: new Date(at), action: 'a.one', actor: owner.user.id, target: `one ${i}` });
+      await write({ at: new Date(at), action: 'a.two', actor: 'operator', target: `two ${i}` });
+    }
+  });
+
+  it.each([
+    ['?action=a.one', ['one 2', 'one 1', 'one 0']],
+    ['?actor=operator', ['two 2', 'two 1', 'two 0']],
+    ['?actor=operator&action=a.one', []],
+    ['?from=2031-01-02', ['two 2', 'one 2']],
+    ['?to=2031-01-01', ['two 1', 'one 1', 'two 0', 'one 0']],
+    ['?from=2031-01-01&to=2031-01-01&action=a.two&actor=operator', ['two 1', 'two 0']],
+    ['?from=2031-01-03', []],
+    ['?from=0001-01-01&to=9999-12-31&action=a.one', ['one 2', 'one 1', 'one 0']],
+    ['?action=&actor=&from=&to=', ['two 2', 'one 2', 'two 1', 'one 1', 'two 0', 'one 0']],
+  ])('%s', async (query, expected) => {
+    expect(await targets(query)).toEqual(expected);
+    const { rows } = await page(query);
+    expect(rows).toHaveLength(expected.length);
+    for (const [i, target] of expected.entries()) expect(rows[i]).toContain(target);
+  });
+
+  it('offer the values that occur, keep the selection, and carry over to the export', async () => {
+    const { main, links } = await page('?action=a.one&from=2031-01-02');
+    expect(main).toMatch(/<option value="a.one" selected>\s*A one\s*<\/option>/);
+    expect(main).toContain('<option value="a.two">');
+    expect(main).toContain(`${owner.user.name} (${owner.user.email})`);
+    expect(main).toContain('The operator (runs this service)');
+    expect(main).toMatch(/name="from" type="date" value="2031-01-02"/);
+    expect(links).toContain(`${CSV}?action=a.one&from=2031-01-02`);
+    expect(links).toContain(`${PAGE}?action=a.one&actor=${owner.user.id}&from=2031-01-02`);
+  });
+
+  it('without results say so and link back', async () => {
+    const { status, reading, links } = await page('?action=a.three');
+    expect(status).toBe(200);
+    expect(reading).toContain('No entries match');
+    expect(links).toContain(PAGE);
+  });
+
+  it.each([
+    ['?from=2031-02-30', 'must be a day'],
+    ['?to=tomorrow', 'must be a day'],
+    ['?from=2031-01-02&to=2031-01-01', 'must not be before the first day'],
+    [`?action=${'a'.repeat(300)}`, '1 to 100 characters'],
+    ['?actor=%00', 'without control characters'],
+  ])('%s: the error is shown beside its field', async (query, words) => {
+    const { status, reading, main } = await page(query);
+    expect(status).toBe(400);
+    expect(reading).toContain(words);
+    expect(main).toContain('aria-invalid="true"');
+    expect((await owner.browser.get(`${CSV}${query}`)).body).toMatchObject({ code: 'invalid_request' });
+  });
+
+  it.each(['?cursor=x', '?cursor=%00', '?action=a&action=b', '?cursor=a&cursor=b'])(
+    '%s is refused',
+    async (query) => {
+      expect((await page(query)).status).toBe(400);
+      expect((await owner.browser.get(`${CSV}${query}`)).status).toBe(400);
+    },
+  );
+});
+
+it('a log without entries says what it will contain', async () => {
+  const { reading } = await page();
+  expect(reading).toContain('No changes yet');
+  expect((await readCsv()).text.split('\r\n')).toHaveLength(2);
+});
+
+it('120 rows page without gaps or repeats, even while more are written', async () => {
+  await writeRowsAtOnce(database.db, owner.organization.id, 120);
+  const found: string[] = [];
+  let query: string | undefined = '';
+  let pages = 0;
+  while (query !== undefined) {
+    const { rows, links } = await page(query);
+    pages++;
+    found.push(...rows.map((row) => /target \d+/.exec(row)![0]));
+    expect(links.includes(PAGE)).toBe(pages > 1);
+    query = links.find((href) => href.includes('cursor='))?.slice(PAGE.length);
+    await writeRows(database.db, owner.organization.id, 1, { at: new Date('2050-01-01'), target: 'later' });
+  }
+  expect(pages).toBe(3);
+  expect(found).toEqual(Array.from({ length: 120 }, (_, i) => `target ${120 - i}`));
+});
+
+describe('the file', () => {
+  it('contains every row, in batches, and enough to recompute the hashes', async () => {
+    const { id, slug } = owner.organization;
+    const details = { before: { name: 'a, "b"\n' }, list: [1, null] };
+    await writeRows(database.db, id, 3, { details, ip: '2001:db8::1', actor: owner.user.id });
+    await writeRowsAtOnce(database.db, id, 1_100, { action: 'a.b', target: '=x' });
+    const { records, headers } = await readCsv();
+    expect(headers.get('content-type')).toMatch(/^text\/csv/);
+    expect(headers.get('content-disposition')).toMatch(
+      new RegExp(`^attachment; filename="audit-log-${slug}-.*\\.csv"$`),
+    );
+    expect(records).toHaveLength(1_103);
+    expect(records.every(({ target }) => target!.startsWith('target') || target === "'=x")).toBe(true);
+    let hash = genesisHash(id);
+    for (const record of records.toSorted((a, b) => Number(a.seq) - Number(b.seq))) {
+      hash = hashRow(hash, {
+        orgId: id,
+        seq: Number(record.seq),
+        id: record.id!,
+        at: record.at!,
+        action: record.action!,
+        actor: record.actor!,
+        target: record.target!.replace(/^'/, ''),
+        details: JSON.parse(record.details!),
+        ip: record.ip || null,
+        requestId: record.requestId || null,
+      });
+      expect(record.hash).toBe(hash);
+    }
+    expect(records.find(({ seq }) => seq === '1')).toMatchObject({
+      actorName: owner.user.name,
+      actorEmail: owner.user.email,
+    });
+  });
+});
+
+it('the page reads only by index, whatever the filter', async () => {
+  const { id } = owner.organization;
+  await database.db.orm.execute(sql`insert into audit_log (org_id, id, at, action, actor, target, details)
+    select ${id}, md5('plan' || n)::uuid, now(), 'a.' || n % 20, 'actor ' || n % 50, 'x', '{}' from generate_series(1, 20000) as n`);
+  await database.db.orm.execute(sql`analyze audit_log`);
+  const { listAuditRows, listDistinct } = await import('../../src/accounts/audit/queries.js');
+  const plans: string[] = [];
+  // Explains each statement instead of running it.
+  const orm = new Proxy(database.db.orm, {
+    get: (target, name) =>
+      name === 'execute'
+        ? async (statement: ReturnType<typeof sql>) => {
+            const { rows } = (await target.execute(sql`explain ${statement}`)) as {
+              rows: { 'QUERY PLAN': string }[];
+            };
+            plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
+            return { rows: [] };
+          }
+        : Reflect.get(target, name),
+  });
+  for (const column of ['action', 'actor'] as const) await listDistinct(orm, id, column, 200);
+  for (const filter of [
+    {},
+    { action: 'a.1' },
+    { actor: 'actor 1' },
+    { action: 'a.1', actor: 'actor 1' },
+    { from: '2031-01-01', to: '2031-02-01' },
+    { from: '2031-01-01', to: '2031-02-01', action: 'a.1' },
+    { from: '2031-01-01', actor: 'actor 1', action: 'a.1' },
+  ]) {
+    const statement = listAuditRows(database.db.orm, id, filter, { before: id, limit: 51 });
+    await orm.execute((statement as unknown as { getSQL(): ReturnType<typeof sql> }).getSQL());
+  }
+  expect(plans).toHaveLength(9);
+  for (const plan of plans) {
+    expect(plan).toMatch(/Index (Only )?Scan|Bitmap Index Scan/);
+    expect(plan).not.toMatch(/Seq Scan on audit_log/);
+    expect(plan).toMatch(/Index Cond/);
+  }
+});

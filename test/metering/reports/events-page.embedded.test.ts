@@ -1,0 +1,470 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { get, type IncomingMessage } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { parse } from 'csv-parse/sync';
+import { eq } from 'drizzle-orm';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Database, Orm } from '../../../src/core/db/client.js';
+import { apiKeys, products } from '../../../src/tables.js';
+import { archiveMonth, eachOpenMonth } from '../../../src/metering/archive/archive.js';
+import { roles } from '../../../src/accounts/organizations/table.js';
+import { Browser, signedIn } from '../../support/accounts.js';
+import { createKey } from '../../support/fixtures.js';
+import { createProduct, grant } from '../support/products.js';
+import { fillUsage } from '../support/usage-events.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
+import { until } from '../../support/until.js';
+import { useDatabase, useServiceOn } from '../../support/use.js';
+
+const NOW = '2031-03-15T12:00:00Z';
+const PATH = '/dashboard/usage/events';
+const html = { accept: 'text/html' };
+
+const database = useDatabase();
+const service = useServiceOn(() => watched(database.db));
+
+/** How often events were read for a file, and a hook that runs before each read. */
+const reads = { count: 0, before: () => undefined as void };
+beforeAll(() => service.clock.set(NOW));
+
+/** The real database, with reads of events counted and optionally failing. */
+function watched(db: Database): Database {
+  const execute = (query: Parameters<Orm['execute']>[0]) => {
+    const { sql } = (
+      db.orm as unknown as { dialect: { sqlToQuery(q: unknown): { sql: string } } }
+    ).dialect.sqlToQuery(query);
+    if (/from usage_events/.test(sql)) {
+      reads.count++;
+      reads.before();
+    }
+    return db.orm.execute(query);
+  };
+  const orm = new Proxy(db.orm, {
+    get: (target, name) => (name === 'execute' ? execute : (Reflect.get(target, name) as unknown)),
+  });
+  return { ...db, orm };
+}
+
+async function arrive(role: (typeof roles)[number] = 'owner') {
+  const { db } = database;
+  const { organization, browser } = await signedIn(db, service.url, role);
+  const product = await createProduct(db);
+  await grant(db, organization.id, product.id);
+  const key = await createKey(db, organization.id, { name: 'the runtime' });
+  const open = (query: Record<string, string> = {}) =>
+    browser.get(`${PATH}?${new URLSearchParams(query).toString()}`, html);
+  const fill = (
+    count: number,
+    more: { prefix?: string; from?: string; everyMs?: number; livemode?: boolean } = {},
+  ) =>
+    fillUsage(db, {
+      orgId: organization.id,
+      productId: product.id,
+      apiKeyId: key.id,
+      count,
+      prefix: 'event ',
+      from: '2031-03-01T00:00:00Z',
+      everyMs: 1,
+      ...more,
+    });
+  return { db, orgId: organization.id, browser, product, key, open, fill };
+}
+
+const textOf = (page: string) => page.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
+const keysOn = (page: string) =>
+  [...page.matchAll(/<code><bdi>([^<]*)<\/bdi><\/code><\/a>\s*<\/th>/g)].map(([, key]) => key);
+
+describe('an event', () => {
+  it('is found by exactly its idempotency key, with everything that was recorded', async () => {
+    const { product, key, open } = await arrive();
+    const event = { quantity: 0.1, occurredAt: '2031-03-14T23:59:59.123456Z' };
+    await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'Order 1,"é"', event)]);
+    const page = await open({ idempotencyKey: 'Order 1,"é"' });
+    expect(page.status).toBe(200);
+    const text = textOf(page.text);
+    for (const part of [
+      'Found',
+      '0.1 calls',
+      product.name,
+      'the runtime',
+      '2031-03-14T23:59:59.123456Z',
+      NOW.slice(0, -1),
+    ])
+      expect(text).toContain(part);
+    expect(text).toContain('2031-03-15T12:00:00.000000Z');
+    for (const other of ['order 1,"é"', 'Order 1,"é" ', 'Order 1', '%'])
+      expect(textOf((await open({ idempotencyKey: other })).text)).toContain('Not found');
+    expect(textOf((await open({ idempotencyKey: 'Order 1,"é" ' })).text)).toContain(
+      'begins or ends with a space',
+    );
+  });
+
+  it('in test mode warns that a live event with the same key does not count', async () => {
+    const { open, fill } = await arrive();
+    await fill(1, { prefix: 'live ' });
+    await fill(1, { prefix: 'test ', livemode: false });
+    const warning = 'A live event with the same key is treated as a repeat';
+    expect(textOf((await open({ idempotencyKey: 'test 00000000' })).text)).toContain(warning);
+    expect(textOf((await open({ idempotencyKey: 'live 00000000' })).text)).not.toContain(warning);
+  });
+
+  it('of another Organization is not found, and its existence is not revealed', async () => {
+    const stranger = await arrive();
+    await sendUsage(service.url, stranger.key.secret, [usageEvent(stranger.product.slug, 'theirs')]);
+    const { open, browser } = await arrive();
+    const page = await open({ idempotencyKey: 'theirs' });
+    expect(textOf(page.text)).toContain('Not found');
+    expect(page.text).not.toContain(stranger.product.name);
+    expect((await open({ product: stranger.product.slug })).status).toBe(404);
+    expect((await browser.get(`${PATH}.csv?product=${stranger.product.slug}`)).status).toBe(404);
+  });
+
+  it('with a hostile idempotency key is shown as text', async () => {
+    const { product, key, open } = await arrive();
+    const hostile = `<script>alert(1)</script>"'&‮🚀`;
+    await sendUsage(service.url, key.secret, [usageEvent(product.slug, hostile)]);
+    for (const page of [await open({ idempotencyKey: hostile }), await open()]) {
+      expect(page.text).not.toContain('<script>alert');
+      expect(page.text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&#34;&#39;&amp;');
+    }
+    expect((await open({ idempotencyKey: '<img src=x>' })).text).not.toContain('<img');
+  });
+});
+
+describe('the list', () => {
+  it('pages through all events newest first, live and test separately', async () => {
+    const { open, fill, browser } = await arrive();
+    // Ten events at each time, so that the idempotency key decides their order.
+    for (let i = 0; i < 12; i++)
+      await fill(10, { prefix: `${'abcdefghijkl'[i]!}-`, everyMs: 0, from: `2031-03-01T00:00:0${i % 4}Z` });
+    await fill(1, { prefix: 'test-', livemode: false });
+    const seen: string[] = [];
+    let page = await open();
+    for (;;) {
+      seen.push(...(keysOn(page.text) as string[]));
+      const next = /rel="next" href="([^"]*)"/.exec(page.text)?.[1];
+      if (next === undefined) break;
+      page = await browser.get(next.replaceAll('&amp;', '&'), html);
+      expect(page.status).toBe(200);
+    }
+    expect(seen).toHaveLength(120);
+    expect(new Set(seen).size).toBe(120);
+    const second = (key: string) => 'abcdefghijkl'.indexOf(key[0]!) % 4;
+    expect(seen).toEqual(seen.toSorted((a, b) => second(b) - second(a) || (a < b ? 1 : -1)));
+    expect(keysOn((await open({ mode: 'test' })).text)).toEqual(['test-00000000']);
+  });
+
+  it('contains the events of a time range, excluding its end', async () => {
+    const { open, fill } = await arrive();
+    await fill(5, { everyMs: 60_000 });
+    const inRange = await open({ from: '2031-03-01T00:01', to: '2031-03-01T00:03' });
+    expect(keysOn(inRange.text)).toEqual(['event 00000002', 'event 00000001']);
+    const none = await open({ from: '2031-03-02T00:00' });
+    expect(textOf(none.text)).toContain('No live events of this product match.');
+  });
+
+  it('explains how to send the first event, and tells a new Organization who grants products', async () => {
+    const { open } = await arrive();
+    expect(textOf((await open()).text)).toContain('No live events yet');
+    const { browser } = await signedIn(database.db, service.url);
+    expect(textOf((await browser.get(PATH, html)).text)).toContain('No products yet');
+  });
+
+  it.each([
+    [{ mode: 'x' }, 'Must be live or test.'],
+    [{ from: '2031-02-30T00:00' }, 'Must be a time in UTC'],
+    [{ to: 'yesterday' }, 'Must be a time in UTC'],
+    [{ from: '2031-03-02T00:00', to: '2031-03-02T00:00' }, 'Must be later than the time it starts from.'],
+    [{ idempotencyKey: 'a\u0000' }, 'Must be 1 to 255 characters without control characters.'],
+    [{ idempotencyKey: 'x'.repeat(300) }, 'Must be 1 to 255 characters'],
+    [{ cursor: 'AAAA' }, 'Not a cursor that this list returned.'],
+    [
+      { cursor: Buffer.from('2031-02-30T00:00:00.000000Z x').toString('base64url') },
+      'Not a cursor that this list returned.',
+    ],
+    [{ product: "' or 1=1" }, 'Must be 1 to 64 of a-z'],
+  ])('%j is refused beside its field', async (query, message) => {
+    const { open } = await arrive();
+    const page = await open(query);
+    expect(page.status).toBe(400);
+    expect(textOf(page.text)).toContain(message);
+    expect(page.text).not.toContain('newest first');
+  });
+
+  it.each(roles)('is open to the role %s', async (role) => {
+    const { open, browser } = await arrive(role);
+    expect((await open()).status).toBe(200);
+    expect((await browser.get(`${PATH}.csv`)).status).toBe(200);
+  });
+
+  it('asks a visitor without a session to sign in', async () => {
+    const stranger = new Browser(service.url);
+    expect((await stranger.get(PATH, html)).status).toBe(303);
+    expect((await stranger.get(`${PATH}.csv`)).status).toBe(401);
+  });
+});
+
+describe('the CSV file', () => {
+  it('of 20,000 events is complete and in order, compressed or not', async () => {
+    const { browser, fill, product } = await arrive();
+    // Events at the same time across batch boundaries.
+    for (let i = 0; i < 2; i++) await fill(10_000, { prefix: `${i}-`, everyMs: i === 0 ? 1 : 7 });
+    for (const headers of [{}, { 'accept-encoding': 'identity' }]) {
+      reads.count = 0;
+      const answer = await browser.get(`${PATH}.csv?from=2031-02-01T00:00`, headers);
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get('content-disposition')).toBe(
+        `attachment; filename="events-${product.slug}-live-20310201T0000Z-to-20310315T1205Z.csv"`,
+      );
+      const rows = parse<{ occurred_at: string; idempotency_key: string }>(answer.text, { columns: true });
+      expect(rows).toHaveLength(20_000);
+      const order = rows.map((row) => `${row.occurred_at} ${row.idempotency_key}`);
+      expect(order).toEqual(order.toSorted());
+      expect(new Set(order).size).toBe(20_000);
+      expect(reads.count).toBe(11);
+    }
+  });
+
+  it('contains each event exactly, and no formulas', async () => {
+    const { db, browser, key, product } = await arrive();
+    await db.orm.update(products).set({ usageMetric: '@metric' }).where(eq(products.id, product.id));
+    await db.orm.update(apiKeys).set({ name: '=name,"x"' }).where(eq(apiKeys.id, key.id));
+    const [{ prefix } = { prefix: '' }] = await db.orm.select().from(apiKeys).where(eq(apiKeys.id, key.id));
+    const sent = ['=cmd|calc', '+1', '-1', '@x', 'plain, with "quotes"'];
+    await sendUsage(
+      service.url,
+      key.secret,
+      sent.map((id, i) => ({
+        ...usageEvent(product.slug, id, { metric: '@metric', quantity: 0.1 }),
+        occurredAt: `2031-03-14T00:00:00.00000${i}Z`,
+      })),
+    );
+    const rows = parse<Record<string, string>>((await browser.get(`${PATH}.csv`)).text, { columns: true });
+    expect(rows.map((row) => row.idempotency_key)).toEqual(["'=cmd|calc", "'+1", "'-1", "'@x", sent[4]]);
+    expect(rows[1]).toEqual({
+      idempotency_key: "'+1",
+      occurred_at: '2031-03-14T00:00:00.000001Z',
+      received_at: '2031-03-15T12:00:00.000000Z',
+      quantity: '0.1',
+      metric: "'@metric",
+      product: product.slug,
+      mode: 'live',
+      api_key_id: key.id,
+      api_key_name: `'=name,"x"`,
+      api_key_prefix: prefix,
+      counted_quantity: '0.1',
+      corrected_at: '',
+      corrected_by: '',
+      correction_reason: '',
+    });
+  });
+
+  it('has its header even without events', async () => {
+    const { browser } = await arrive();
+    const answer = await browser.get(`${PATH}.csv?mode=test`);
+    expect(answer.text).toMatch(/^idempotency_key,[a-z_,]+\r\n$/);
+  });
+
+  it('is read no faster than the client takes it, and stops once the client hangs up', async () => {
+    const { browser, fill } = await arrive();
+    // About 24 MB, more than the buffers between server and client hold.
+    await fill(20_000, { prefix: '🚀'.repeat(240) });
+    reads.count = 0;
+    const response = await download(browser);
+    await until(() => reads.count > 1);
+    let before = 0;
+    while (before !== reads.count) {
+      before = reads.count;
+      await setTimeout(400);
+    }
+    expect(reads.count).toBeLessThan(9);
+    response.destroy();
+    await setTimeout(300);
+    expect(reads.count).toBeLessThanOrEqual(before + 1);
+    expect((await browser.get(PATH, html)).status).toBe(200);
+  });
+
+  it('breaks off if the database fails, so that the client sees it is incomplete', async () => {
+    const { browser, fill } = await arrive();
+    await fill(10_000);
+    let left = 3;
+    reads.before = () => {
+      if (left-- === 0) throw Object.assign(new Error('injected'), { code: '57P01' });
+    };
+    try {
+      const response = await download(browser);
+      let text = '';
+      const ended = new Promise<string>((resolve) => {
+        response.on('end', () => resolve('whole'));
+        response.on('error', (error) => resolve((error as { code?: string }).code ?? 'broken'));
+      });
+      response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+      expect(await ended).toBe('ECONNRESET');
+      expect(text.split('\r\n').length).toBeLessThan(6_100);
+      // A failure before the first byte gives an ordinary error answer.
+      left = 0;
+      expect((await browser.get(`${PATH}.csv`)).status).toBe(503);
+    } finally {
+      reads.before = () => undefined;
+    }
+    expect((await browser.get(`${PATH}.csv`)).status).toBe(200);
+  });
+
+  it('is not read at all for a HEAD request', async () => {
+    const { browser, fill } = await arrive();
+    await fill(5_000);
+    reads.count = 0;
+    expect((await browser.send('HEAD', `${PATH}.csv`)).headers.get('content-type')).toContain('text/csv');
+    expect(reads.count).toBe(1);
+  });
+});
+
+/** Starts to download the file of all events, without reading any of it yet. */
+function download(browser: Browser): Promise<IncomingMessage> {
+  const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+  return new Promise((resolve, reject) => {
+    get(`${browser.url}${PATH}.csv`, { headers: { cookie } }, resolve).on('error', reject);
+  });
+}
+
+describe('the filters', () => {
+  it('by API key and quantity show only matching events, on the page and in the file', async () => {
+    const { db, orgId, browser, product, key, open } = await arrive();
+    const other = await createKey(db, orgId, { name: 'the other' });
+    const send = (secret: string, id: string, quantity: number) =>
+      sendUsage(service.url, secret, [usageEvent(product.slug, id, { quantity })]);
+    await send(key.secret, 'a', 0.5);
+    await send(key.secret, 'b', 2);
+    await send(other.secret, 'c', 2);
+    await send(other.secret, 'd', 30);
+    const shown = async (query: Record<string, string>) =>
+      keysOn((await open(query)).text).toSorted((a, b) => a!.localeCompare(b!));
+    expect(await shown({ key: other.id })).toEqual(['c', 'd']);
+    expect(await shown({ min: '2' })).toEqual(['b', 'c', 'd']);
+    expect(await shown({ max: '2.0' })).toEqual(['a', 'b', 'c']);
+    expect(await shown({ key: key.id, min: '0.6', max: '2' })).toEqual(['b']);
+    expect(textOf((await open({ min: '31' })).text)).toContain('No events match');
+    const file = await browser.get(`${PATH}.csv?key=${other.id}&min=3`);
+    expect(parse<Record<string, string>>(file.text, { columns: true })).toMatchObject([
+      { idempotency_key: 'd', api_key_name: 'the other' },
+    ]);
+    const chosen = (await open({ key: other.id })).text;
+    expect(chosen).toMatch(new RegExp(`<option value="${other.id}" selected>`));
+    // The mode links and the file link keep it.
+    expect(chosen.match(new RegExp(`href="[^"]*key=${other.id}`, 'g'))).toHaveLength(3);
+  });
+
+  it('by quantity use the quantity that counts: the corrected one', async () => {
+    const { db, orgId, key, product, open } = await arrive();
+    await sendUsage(
+      service.url,
+      key.secret,
+      ['a', 'b', 'c'].map((id) => usageEvent(product.slug, id, { quantity: 5 })),
+    );
+    const { secret } = await createKey(db, orgId, { scopes: ['usage:correct'] });
+    const correct = async (idempotencyKey: string, quantity: number) => {
+      const correctionKey = `${idempotencyKey}-${quantity}`;
+      const answer = await fetch(`${service.url}/api/usage/corrections`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          corrections: [{ idempotencyKey, quantity, reason: 'Miscounted', correctionKey }],
+        }),
+      });
+      expect(answer.status).toBe(200);
+    };
+    await correct('a', 50);
+    await correct('b', 50);
+    await correct('b', 0);
+    const shown = async (query: Record<string, string>) => keysOn((await open(query)).text);
+    expect(await shown({ min: '50' })).toEqual(['a']);
+    expect(await shown({ max: '0' })).toEqual(['b']);
+    expect(await shown({ min: '5', max: '5' })).toEqual(['c']);
+  });
+
+  it('examine a bounded number of events at a time, and the next page continues after them', async () => {
+    const { db, orgId, product, key, open, fill } = await arrive();
+    await fill(5_100, { everyMs: 60_000, from: '2031-03-10T00:00:00Z' });
+    const other = await createKey(db, orgId, { name: 'seldom' });
+    const event = { orgId, productId: product.id, apiKeyId: other.id, count: 1, everyMs: 1 };
+    await fillUsage(db, { ...event, prefix: 'old ', from: '2031-03-10T00:00:30Z' });
+    const first = await open({ key: other.id });
+    expect(textOf(first.text)).toContain('No events found so far');
+    const next = /rel="next" href="([^"]+)"/.exec(first.text)![1]!.replaceAll('&amp;', '&');
+    const second = await open(Object.fromEntries(new URLSearchParams(next.split('?')[1])));
+    expect(keysOn(second.text)).toEqual(['old 00000000']);
+    expect(second.text).not.toContain('rel="next"');
+    const pages: string[] = [];
+    for (let query: Record<string, string> | undefined = { key: key.id, max: '5' }; query;) {
+      const { text } = await open(query);
+      pages.push(...keysOn(text).map(String));
+      const href = /rel="next" href="([^"]+)"/.exec(text)?.[1]?.replaceAll('&amp;', '&');
+      query =
+        href === undefined || pages.length > 160
+          ? undefined
+          : Object.fromEntries(new URLSearchParams(href.split('?')[1]));
+    }
+    expect(new Set(pages).size).toBe(pages.length);
+    expect(pages[0]).toBe('event 00005099');
+  });
+
+  it('name an invalid field, and do not recognise a key of another Organization', async () => {
+    const { open } = await arrive();
+    const stranger = await arrive();
+    for (const [query, says] of [
+      [{ min: '-1' }, 'Must be a number'],
+      [{ max: '1e9' }, 'Must be a number'],
+      [{ min: '3', max: '2' }, 'Must not be less'],
+      [{ key: "x' or 1=1" }, 'Must be an API key'],
+    ] as const) {
+      const page = await open(query);
+      expect([page.status, textOf(page.text)]).toEqual([400, expect.stringContaining(says)]);
+    }
+    const foreign = await open({ key: stranger.key.id });
+    expect([foreign.status, textOf(foreign.text)]).toEqual([404, expect.stringContaining('Not an API key')]);
+    expect(foreign.text).not.toContain('the runtime (');
+  });
+
+  it('are in UTC, like the times of the rows', async () => {
+    const { open, fill } = await arrive();
+    await fill(1);
+    expect((await open()).text).not.toContain('data-zoned');
+  });
+});
+
+it('archived events are mentioned, with their number and date, wherever they would have been listed', async () => {
+  const { orgId, product, browser, open, fill } = await arrive();
+  await fill(3, { prefix: 'old ', from: '2029-01-31T23:59:59.999Z' });
+  const dir = mkdtempSync(join(tmpdir(), 'gauge-archived-pages-'));
+  const { orm } = database.db;
+  const options = { orm, clock: service.clock, dir, chunkSize: 10, rest: 0, onEvents: () => undefined };
+  for await (const month of eachOpenMonth(orm, '2029-03-01', orgId))
+    await archiveMonth({ ...options, signal: new AbortController().signal }, month);
+  rmSync(dir, { recursive: true });
+  const archiveNotice = (page: { text: string }) =>
+    / [^.]* archived , the last on 15 Mar 2031/.exec(textOf(page.text))?.[0];
+
+  const all = await open({ product: product.slug });
+  expect(textOf(all.text)).toContain('No live events are left here');
+  expect(archiveNotice(all)).toContain('3 events from January 2029 to February 2029 are archived');
+  expect(archiveNotice(await open({ product: product.slug, to: '2029-02-01T00:00' }))).toContain(
+    '1 event of January 2029 is',
+  );
+  expect(archiveNotice(await open({ product: product.slug, from: '2029-02-01T00:00' }))).toContain(
+    '2 events of February 2029',
+  );
+  expect(archiveNotice(await open({ product: product.slug, from: '2029-03-01T00:00' }))).toBeUndefined();
+  expect(archiveNotice(await open({ product: product.slug, mode: 'test' }))).toBeUndefined();
+  const one = await open({ idempotencyKey: 'old 00000000' });
+  expect(textOf(one.text)).toMatch(/Not found .* 3 events from .* are archived .* it would count twice/);
+
+  const month = { product: product.slug, range: 'month', month: '2029-02' };
+  const usage = await browser.get(`/dashboard/usage?${new URLSearchParams(month).toString()}`, html);
+  expect(archiveNotice(usage)).toContain('2 events of February 2029 are archived');
+  expect(textOf(usage.text)).toMatch(/Used 2 calls/);
+  const log = await browser.get('/dashboard/audit-log', html);
+  expect(textOf(log.text)).toMatch(/Archived live 1 event of 2029-01/);
+  expect(archiveNotice(await (await arrive()).open({}))).toBeUndefined();
+});

@@ -1,0 +1,410 @@
+import { parse } from 'csv-parse/sync';
+import { eq } from 'drizzle-orm';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { entitlements, products, usageTotals } from '../../../src/tables.js';
+import { roles } from '../../../src/accounts/organizations/table.js';
+import { Browser, signedIn } from '../../support/accounts.js';
+import { ANY_QUANTITY, createProduct, grant } from '../support/products.js';
+import { createKey } from '../../support/fixtures.js';
+import { fillUsage } from '../support/usage-events.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
+import { useService } from '../../support/use.js';
+
+const NOW = '2031-03-15T12:00:00Z';
+const html = { accept: 'text/html' };
+
+const { database, service } = useService();
+beforeAll(async () => {
+  service.clock.set(NOW);
+});
+
+/** A person whose Organization has a product and a live key. */
+async function arrive(unitCap: string | null = null, role: (typeof roles)[number] = 'owner') {
+  const { db } = database;
+  const { organization, browser } = await signedIn(db, service.url, role);
+  const product = await createProduct(db, { unitCap, maxQuantity: ANY_QUANTITY });
+  await grant(db, organization.id, product.id);
+  const key = await createKey(db, organization.id, { name: 'the runtime' });
+  const open = (query = '') => browser.get(`/dashboard/usage${query}`, html);
+  const csv = async (query = '') => {
+    const answer = await browser.get(`/dashboard/usage.csv${query}`);
+    expect(answer.status, answer.text).toBe(200);
+    return parse<Record<string, string>>(answer.text, { columns: true });
+  };
+  return { db, orgId: organization.id, browser, product, key, open, csv };
+}
+
+const textOf = (page: string) =>
+  page
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
+
+describe('the numbers', () => {
+  it('match the totals digit by digit', async () => {
+    const { db, orgId, product, key, open, csv } = await arrive();
+    await sendUsage(service.url, key.secret, [
+      usageEvent(product.slug, 'a', { quantity: 0.1 }),
+      usageEvent(product.slug, 'b', { quantity: 0.2, occurredAt: '2031-03-10T00:00:00Z' }),
+      usageEvent(product.slug, 'c', {
+        quantity: 9007199254740991,
+        occurredAt: '2031-03-10T23:59:59.999999Z',
+      }),
+      usageEvent(product.slug, 'd', { quantity: 1e-20, occurredAt: '2031-03-11T00:00:00Z' }),
+    ]);
+    const [total] = await db.orm.select().from(usageTotals).where(eq(usageTotals.orgId, orgId));
+    expect(total!.quantity).toBe('9007199254740991.30000000000000000001');
+    const rows = await csv();
+    expect(rows).toHaveLength(15);
+    expect(rows.filter((row) => row.quantity !== '0')).toMatchObject([
+      {
+        day_utc: '2031-03-10',
+        quantity: '9007199254740991.2',
+        events: '2',
+        month_so_far: '9007199254740991.2',
+      },
+      { day_utc: '2031-03-11', quantity: '0.00000000000000000001' },
+      { day_utc: '2031-03-15', quantity: '0.1', month_so_far: total!.quantity },
+    ]);
+    const page = textOf((await open()).text);
+    expect(page).toContain('9,007,199,254,740,991.30000000000000000001');
+    expect(page).toContain('0.00000000000000000001');
+  });
+
+  it('belong to the day, the hour and the month in UTC', async () => {
+    const { orgId, db, product, key, csv } = await arrive();
+    const event = { orgId, productId: product.id, apiKeyId: key.id, count: 1, everyMs: 1 };
+    await fillUsage(db, { ...event, prefix: 'a', from: '2031-02-28T23:59:59.999999Z' });
+    await fillUsage(db, { ...event, prefix: 'b', from: '2031-03-01T00:00:00Z' });
+    await fillUsage(db, { ...event, prefix: 'c', from: '2031-03-01T23:59:59.999999Z' });
+    const used = (rows: Record<string, string>[]) =>
+      rows.filter((row) => row.events !== '0').map((row) => [Object.values(row)[0], row.events]);
+    expect(used(await csv('?range=month&month=2031-02'))).toEqual([['2031-02-28', '1']]);
+    expect(used(await csv('?range=month&month=2031-03'))).toEqual([['2031-03-01', '2']]);
+    expect(used(await csv('?range=day&date=2031-03-01'))).toEqual([
+      ['2031-03-01T00:00:00.000Z', '1'],
+      ['2031-03-01T23:00:00.000Z', '1'],
+    ]);
+    expect(used(await csv('?range=custom&from=2031-02-28&to=2031-03-01'))).toEqual([
+      ['2031-02-28', '1'],
+      ['2031-03-01', '2'],
+    ]);
+    expect(await csv('?range=day&date=2031-02-28')).toHaveLength(24);
+    expect(await csv('?range=month&month=2031-02')).toHaveLength(28);
+  });
+
+  it('are separate for live and test, for each API key and for each metric', async () => {
+    const { db, orgId, product, key, open, csv } = await arrive('10');
+    const other = await createKey(db, orgId, { name: 'the other' });
+    const test = await createKey(db, orgId, { name: 'the tester', livemode: false });
+    const send = (secret: string, id: string, quantity: number, metric = 'calls') =>
+      sendUsage(service.url, secret, [usageEvent(product.slug, id, { quantity, metric })]);
+    await send(key.secret, 'a', 1);
+    await send(other.secret, 'b', 4);
+    await send(test.secret, 'c', 99);
+    await db.orm.update(products).set({ usageMetric: 'tokens' }).where(eq(products.id, product.id));
+    await send(key.secret, 'd', 1000, 'tokens');
+    const total = (rows: Record<string, string>[]) => rows.at(-1)!.month_so_far;
+    expect(total(await csv())).toBe('1000');
+    expect(total(await csv('?metric=calls'))).toBe('5');
+    expect(total(await csv(`?metric=calls&key=${other.id}`))).toBe('4');
+    expect(total(await csv('?mode=test'))).toBe('99');
+    const page = await open('?metric=calls');
+    expect(textOf(page.text)).toMatch(/tokens: 1,000 .*calls: 5 \(former metric\)/);
+    // A metric that is no longer counted has no cap.
+    expect(textOf(page.text)).not.toContain('Remaining');
+    expect(page.text).toContain(`key=${other.id}`);
+    const filtered = textOf((await open(`?metric=calls&key=${other.id}`)).text);
+    expect(filtered).toContain('Only usage through the API key the other');
+    expect(filtered).toMatch(/the other org_live_\w+… 4 80.0% 1/);
+    expect(textOf((await open(`?key=${test.id}`)).text)).toContain('it has no live usage');
+  });
+});
+
+describe('a month against its cap', () => {
+  it('shows what is used, what is left, and where the pace of seven days leads', async () => {
+    const { db, orgId, product, key, open } = await arrive('1000');
+    // 24 events a day until now, starting in late February.
+    const event = { orgId, productId: product.id, apiKeyId: key.id, prefix: 'e', everyMs: 3_600_000 };
+    await fillUsage(db, { ...event, count: 24 * 22 + 12, from: '2031-02-21T00:00:00Z' });
+    const page = textOf((await open()).text);
+    // 14.5 days have passed, 16.5 are left.
+    expect(page).toContain('Used 348 calls');
+    expect(page).toContain('Remaining 652 of 1,000');
+    expect(page).toContain('34.8%');
+    expect(page).toContain('≈ 744 74.4% of the cap');
+    expect(page).toContain('adds 24 calls a day, the mean of the last 7 days');
+    expect(page).not.toContain('Over the cap');
+    await db.orm.update(products).set({ unitCap: '400' }).where(eq(products.id, product.id));
+    expect(textOf((await open()).text)).toContain(
+      'At the current pace the cap is reached around 17 Mar 2031',
+    );
+    const ofEntitlement = eq(entitlements.productId, product.id);
+    await db.orm.update(entitlements).set({ hasOwnCap: true, unitCap: '500' }).where(ofEntitlement);
+    expect(textOf((await open()).text)).toContain('Remaining 152 of 500');
+    const former = textOf((await open('?range=month&month=2031-02')).text);
+    expect(former).toContain('Used 192 calls');
+    expect(former).not.toContain('≈');
+  });
+
+  it('has no pace before a day of usage, and one over fewer days after that', async () => {
+    const { db, orgId, product, key, open } = await arrive('1000');
+    const event = { orgId, productId: product.id, apiKeyId: key.id, everyMs: 3_600_000 };
+    await fillUsage(db, { ...event, count: 12, prefix: 'a', from: '2031-03-15T00:00:00Z' });
+    expect(textOf((await open()).text)).toContain('There is no projection yet');
+    await fillUsage(db, { ...event, count: 36, prefix: 'b', from: '2031-03-13T12:00:00Z' });
+    expect(textOf((await open()).text)).toContain(
+      'adds 24 calls a day, the mean of the 2 days since the first usage',
+    );
+  });
+
+  it('says plainly that it is exceeded, by how much, and that events are still recorded', async () => {
+    const { product, key, open } = await arrive('0.3');
+    await sendUsage(service.url, key.secret, [
+      usageEvent(product.slug, 'a', { quantity: 0.30000000000000004 }),
+    ]);
+    const page = textOf((await open()).text);
+    expect(page).toContain('Over the cap by 0.00000000000000004 calls .');
+    expect(page).toContain('events above the cap are still recorded');
+    expect(page).toContain('Remaining 0 of 0.3');
+  });
+});
+
+describe('the page', () => {
+  it.each(roles)('is open to the role %s', async (role) => {
+    const { open, csv } = await arrive(null, role);
+    expect((await open()).status).toBe(200);
+    expect(await csv()).toHaveLength(15);
+  });
+
+  it('asks a visitor without a session to sign in', async () => {
+    const stranger = new Browser(service.url);
+    expect((await stranger.get('/dashboard/usage?range=day', html)).headers.get('location')).toBe(
+      '/login?next=%2Fdashboard%2Fusage%3Frange%3Dday',
+    );
+    expect((await stranger.get('/dashboard/usage.csv')).status).toBe(401);
+  });
+
+  it('tells a new Organization who grants products, and one without events how to send the first', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    const empty = await browser.get('/dashboard/usage', html);
+    expect(empty.status).toBe(200);
+    expect(textOf(empty.text)).toContain('No products yet');
+    expect((await browser.get('/dashboard/usage.csv', html)).status).toBe(404);
+    const { open, product } = await arrive();
+    const first = await open();
+    expect(textOf(first.text)).toContain('No live events yet');
+    expect(first.text).toContain('href="/dashboard/api-keys"');
+    expect(first.text).toContain(product.slug);
+  });
+
+  it('starts with the product used this month, and finds one whose entitlement is gone', async () => {
+    const { db, orgId, product, key, open } = await arrive();
+    const another = await createProduct(db, { slug: `zz-${product.slug}` });
+    await fillUsage(db, {
+      orgId,
+      productId: another.id,
+      apiKeyId: key.id,
+      count: 3,
+      prefix: 'a',
+      from: '2031-03-02T00:00:00Z',
+      everyMs: 1,
+    });
+    expect((await open()).text).toMatch(new RegExp(`<option value="${another.slug}" selected>`));
+    expect(textOf((await open(`?product=${another.slug}`)).text)).toContain('Used 3 calls');
+  });
+
+  it('links to the latest usage from a period without any', async () => {
+    const { product, key, open } = await arrive();
+    await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a')]);
+    const page = await open('?range=month&month=2031-01');
+    expect(textOf(page.text)).toContain('The latest usage was on 15 Mar 2031');
+    expect(page.text).toContain('month=2031-03');
+  });
+
+  it.each([
+    ['?range=week', 'Must be day, last7, last30, month or custom.'],
+    ['?mode=both', 'Must be live or test.'],
+    ['?range=day&date=2031-02-30', 'Must be a date like 2026-01-31'],
+    ['?range=day&date=%00', 'Must be a date'],
+    ['?range=month&month=March', 'Must be a month like 2026-01'],
+    ['?range=custom&from=2031-01-01', 'Required.'],
+    ['?range=custom&from=2031-01-02&to=2031-01-01', 'Must not be before the first day.'],
+    ['?range=custom&from=2029-01-01&to=2031-01-01', 'at most 366 days, not 731'],
+    ['?key=1', 'Must be an API key'],
+    ['?product=%3Cscript%3E', 'Must be 1 to 64 of a-z'],
+    ['?product=a&product=b', 'Must be given once.'],
+    [`?metric=${'x'.repeat(300)}`, 'Must be 1 to 255 characters'],
+  ])('%s is refused beside its field, with no report in its place', async (query, message) => {
+    const { open, browser } = await arrive('10');
+    const page = await open(query);
+    expect(page.status).toBe(400);
+    expect(textOf(page.text).replaceAll('&#39;', "'")).toContain(message);
+    expect(page.text).not.toContain('<svg class="plot"');
+    expect(page.text).not.toContain('<script>alert');
+    expect((await browser.get(`/dashboard/usage.csv${query}`)).status).toBe(400);
+  });
+
+  it("does not recognise another Organization's product or API key", async () => {
+    const { open, browser } = await arrive();
+    const stranger = await arrive();
+    await sendUsage(service.url, stranger.key.secret, [usageEvent(stranger.product.slug, 'a')]);
+    for (const query of [`?product=${stranger.product.slug}`, `?key=${stranger.key.id}`]) {
+      const page = await open(query);
+      expect(page.status).toBe(404);
+      expect(page.text).toContain('of your Organization.');
+      expect(page.text).not.toContain('the runtime');
+      expect((await browser.get(`/dashboard/usage.csv${query}`)).status).toBe(404);
+    }
+  });
+
+  it('shows hostile names as text, and neutralises formulas in the CSV', async () => {
+    const { db, orgId, product, open } = await arrive();
+    const name = `=cmd|'<script>alert(1)</script>"&‮ 🚀`;
+    await db.orm.update(products).set({ name, usageMetric: name }).where(eq(products.id, product.id));
+    const hostile = await createKey(db, orgId, { name });
+    await fillUsage(db, {
+      orgId,
+      productId: product.id,
+      apiKeyId: hostile.id,
+      metric: name,
+      count: 1,
+      prefix: 'a',
+      from: '2031-03-02T00:00:00Z',
+      everyMs: 1,
+    });
+    const page = await open();
+    expect(page.text).not.toContain('<script>alert');
+    expect(page.text).toContain('=cmd|&#39;&lt;script&gt;alert(1)&lt;/script&gt;&#34;&amp;');
+    const csv = await open('.csv');
+    expect(csv.headers.get('content-type')).toContain('text/csv');
+    expect(csv.headers.get('content-disposition')).toBe(
+      `attachment; filename="usage-${product.slug}-live-2031-03.csv"`,
+    );
+    expect(parse<{ metric: string }>(csv.text, { columns: true })[0]!.metric).toBe(`'${name}`);
+  });
+
+  it('lists the fifty largest of many API keys and sums up all of them', async () => {
+    const { db, orgId, product, open } = await arrive();
+    const event = { orgId, productId: product.id, count: 1, from: '2031-03-02T00:00:00Z', everyMs: 1 };
+    for (let i = 1; i <= 53; i++) {
+      const { id } = await createKey(db, orgId, { name: `key number ${i}.` });
+      await fillUsage(db, { ...event, apiKeyId: id, prefix: `${i}-`, quantity: String(i) });
+    }
+    const page = textOf((await open()).text);
+    expect(page).toContain('The top 50 of 53 by usage.');
+    expect(page).toContain('Used 1,431 calls');
+    expect(page).toContain('key number 4.');
+    expect(page).not.toContain('key number 3.');
+    expect(page.indexOf('key number 53.')).toBeLessThan(page.indexOf('key number 52.'));
+  });
+});
+
+describe('the last days', () => {
+  it('end today, and are compared with as many days before', async () => {
+    const { db, orgId, product, key, open, csv } = await arrive();
+    const event = { orgId, productId: product.id, apiKeyId: key.id, everyMs: 1 };
+    await fillUsage(db, { ...event, prefix: 'a', count: 3, from: '2031-03-09T00:00:00Z' });
+    await fillUsage(db, { ...event, prefix: 'b', count: 2, from: '2031-03-08T12:59:59Z' });
+    // Later than the current time of day, so outside the comparison.
+    await fillUsage(db, { ...event, prefix: 'c', count: 9, from: '2031-03-08T13:00:00Z' });
+    await fillUsage(db, { ...event, prefix: 'd', count: 5, from: '2031-02-13T23:59:59Z' });
+    const week = await open('?range=last7');
+    const text = textOf(week.text);
+    expect(text).toContain('9 Mar 2031 – 15 Mar 2031');
+    expect(text).toContain('Used 3 calls');
+    expect(text).toContain('Previous period 2 +50.0% since then 2 Mar 2031 – 8 Mar 2031, 13:00');
+    expect(week.text).toContain('data-label="9 Mar 2031: 3 calls, in the previous period 0"');
+    expect(await csv('?range=last7')).toHaveLength(7);
+    expect(await csv('?range=last30')).toHaveLength(30);
+    expect(textOf((await open('?range=last30')).text)).toContain('Used 14 calls');
+    expect(textOf((await open('?range=month')).text)).toContain('Previous period 5 +180.0% since then');
+    expect(week.text).toMatch(/rel="prev" href="[^"]*range=custom[^"]*from=2031-03-02[^"]*to=2031-03-08/);
+    expect(week.text).not.toContain('rel="next"');
+  });
+
+  it('link from a bar, and from the table, to the events of the day or hour', async () => {
+    const { product, key, browser, open } = await arrive();
+    await sendUsage(service.url, key.secret, [
+      usageEvent(product.slug, 'found from its bar', { occurredAt: '2031-03-14T07:30:00Z' }),
+      usageEvent(product.slug, 'of another day', { occurredAt: '2031-03-13T07:30:00Z' }),
+    ]);
+    for (const [query, from] of [
+      ['?range=last7', '2031-03-14T00%3A00'],
+      ['?range=day&date=2031-03-14', '2031-03-14T07%3A00'],
+    ]) {
+      const { text } = await open(query);
+      const links = [...text.matchAll(/href="(\/dashboard\/usage\/events\?[^"]*)"/g)].map(
+        ([, href]) => href!,
+      );
+      const ofStep = links.filter((href) => href.includes(`from=${from!}`));
+      expect(ofStep.length, query).toBeGreaterThanOrEqual(2);
+      const events = textOf((await browser.get(ofStep[0]!.replaceAll('&amp;', '&'), html)).text);
+      expect(events).toContain('found from its bar');
+      expect(events).not.toContain('of another day');
+    }
+  });
+});
+
+describe('all products', () => {
+  const path = '/dashboard/usage/products';
+
+  it('share one chart of their events, and a table of what each counts', async () => {
+    const { db, orgId, browser, product, key } = await arrive();
+    const stranger = await arrive();
+    const event = { orgId, apiKeyId: key.id, everyMs: 1 };
+    await fillUsage(db, {
+      ...event,
+      productId: product.id,
+      prefix: 'a',
+      count: 3,
+      from: '2031-03-14T00:00:00Z',
+    });
+    await fillUsage(db, {
+      ...event,
+      productId: product.id,
+      prefix: 'b',
+      count: 2,
+      from: '2031-02-14T00:00:00Z',
+    });
+    const others = [];
+    for (let i = 0; i < 6; i++) {
+      const other = await createProduct(db, { maxQuantity: ANY_QUANTITY });
+      await grant(db, orgId, other.id);
+      const of = { ...event, productId: other.id, prefix: `other ${i} `, quantity: '2.5' };
+      await fillUsage(db, { ...of, count: 10 + i, from: '2031-03-14T05:00:00Z' });
+      others.push(other);
+    }
+    const page = await browser.get(path, html);
+    const text = textOf(page.text);
+    expect(page.status).toBe(200);
+    expect(text).toContain(`${product.name} 3 3 calls 2 +50.0%`);
+    expect(text).toContain(`${others[5]!.name} 15 37.5 calls 0`);
+    // Only five have a segment each.
+    expect(text).toContain('2 other products');
+    expect(page.text).toMatch(/data-label="14 Mar 2031: 78 events: [^"]* 15, [^"]*2 other products 13"/);
+    expect(text).not.toContain(stranger.product.name);
+    const day = await browser.get(`${path}?range=day&date=2031-03-14`, html);
+    expect(day.text).toMatch(/data-label="05:00: 75 events/);
+    expect(textOf((await browser.get(`${path}?mode=test`, html)).text)).toContain(
+      'No test usage of any product',
+    );
+    expect(textOf((await browser.get(`${path}?range=last7`, html)).text)).toContain(
+      '9 Mar 2031 – 15 Mar 2031',
+    );
+  });
+
+  it('say how many are shown if there are more', async () => {
+    const { db, orgId, browser } = await arrive();
+    for (let i = 0; i < 100; i++) await grant(db, orgId, (await createProduct(db)).id);
+    expect(textOf((await browser.get(path, html)).text)).toContain('Only the first 100 products');
+  });
+
+  it('name the invalid field', async () => {
+    const { browser } = await arrive();
+    for (const query of ['range=year', 'mode=both', 'mode=live&mode=test', 'range=month&month=2031-13']) {
+      const page = await browser.get(`${path}?${query}`, html);
+      expect([query, page.status]).toEqual([query, 400]);
+    }
+  });
+});

@@ -1,0 +1,179 @@
+import { request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Database } from '../../src/core/db/client.js';
+import { listMountedRoutes, listPageRoutes } from '../openapi/support/mounted-routes.js';
+import { countChanges } from '../support/counted-changes.js';
+import { ordinaryNames, populate } from '../pages/populated.js';
+import { changes, others, type Prepared, type World, type Prepare } from './changes.js';
+import { openLiveAccount, removeKeys } from '../markets/support/live-account.js';
+import { createApp } from '../../src/app.js';
+import { useDatabase, useServiceOn } from '../support/use.js';
+
+const database = useDatabase();
+const service = useServiceOn(() => interrupted(database.db), {
+  env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' },
+  app: { signInLimits: { perAddress: 10_000 }, joinLimits: { newAccounts: 1000, wrongLinks: 1000 } },
+});
+let world: World;
+let countedChanges: () => Promise<string>;
+/** Runs once, just before the next transaction begins. */
+let meanwhile: (() => Promise<unknown>) | undefined;
+
+beforeAll(async () => {
+  const own = await populate(service, ordinaryNames);
+  world = { db: database.db, service, own, live: await openLiveAccount(interrupted(database.db)) };
+  countedChanges = await countChanges(database.db);
+}, 120_000);
+afterAll(async () => {
+  await world.live.stop();
+  removeKeys();
+});
+
+/** The database with `meanwhile` between a request's checks and the transaction of its change. */
+function interrupted(db: Database): Database {
+  const first =
+    <A extends unknown[], R>(begin: (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      const happens = meanwhile;
+      meanwhile = undefined;
+      await happens?.();
+      return begin(...args);
+    };
+  const orm = new Proxy(db.orm, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (name === 'transaction') return first(target.transaction.bind(target));
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+  const transaction: Database['transaction'] = async (work) => {
+    await first(() => Promise.resolve())();
+    return db.transaction(work);
+  };
+  return { ...db, orm, transaction };
+}
+
+it('the table contains every route that changes something', () => {
+  const app = createApp(service.context, service.running);
+  const mounted = new Set([...listMountedRoutes(app), ...listPageRoutes(app)]);
+  const changing = [...mounted].filter((address) => !/^(get|head|options) /.test(address));
+  expect([...Object.keys(changes), ...others].sort()).toEqual(changing.sort());
+});
+
+interface Answer {
+  status: number;
+  text: string;
+  location: string | undefined;
+}
+
+/** Refused by status, or by a redirect to the sign-in or the confirmation. */
+const isRefused = ({ status, location }: Answer) =>
+  [401, 403, 404].includes(status) || (status === 303 && /^\/(login|confirm)\b/.test(location!));
+
+const cases = Object.entries(changes)
+  .flatMap(([address, prepares]) =>
+    prepares.map((prepare, n) => ({ name: n === 0 ? address : `${address} (${n + 1})`, prepare })),
+  )
+  .map((each, place) => ({
+    ...each,
+    place,
+    // The statement that records usage checks the key itself, without a transaction.
+    hasTransaction: !each.name.includes('/api/usage') || each.name.includes('corrections'),
+  }));
+
+describe.each(cases)('$name', ({ prepare, place, hasTransaction }) => {
+  it('succeeds with the required authority', async () => {
+    const before = await countedChanges();
+    const { status, text } = await send(await prepare(world));
+    expect([status < 400, text.slice(0, 300)]).toEqual([true, expect.anything()]);
+    expect(await countedChanges()).not.toBe(before);
+  });
+
+  it('is refused and changes nothing if the authority is lost while the body is being sent', async () => {
+    // The next test tries every way to lose the authority; this one tries one way per route.
+    for await (const { prepared, what } of withdrawals(prepare, hasTransaction ? place : undefined)) {
+      if (prepared.body === undefined || prepared.body.length < 2) return;
+      let before = '';
+      const answer = await withTokens(prepared, () =>
+        send(prepared, async () => {
+          await prepared.withdrawals[what]!();
+          before = await countedChanges();
+        }),
+      );
+      expect([what, isRefused(answer), answer.status]).toEqual([what, true, answer.status]);
+      expect(await countedChanges(), what).toBe(before);
+    }
+  });
+
+  it.runIf(hasTransaction)(
+    'is refused and changes nothing if the authority is lost before its transaction begins',
+    async () => {
+      for await (const { prepared, what } of withdrawals(prepare)) {
+        let before = '';
+        meanwhile = async () => {
+          await prepared.withdrawals[what]!();
+          before = await countedChanges();
+        };
+        const answer = await withTokens(prepared, () => send(prepared));
+        expect([what, meanwhile]).toEqual([what, undefined]);
+        expect([what, isRefused(answer), answer.status]).toEqual([what, true, answer.status]);
+        expect(await countedChanges(), what).toBe(before);
+      }
+    },
+  );
+});
+
+/** Prepares the request again for each thing that can be withdrawn. @param only index of the one withdrawal to try */
+async function* withdrawals(prepare: Prepare, only?: number) {
+  let prepared = await prepare(world);
+  const all = Object.keys(prepared.withdrawals);
+  const wanted = only === undefined || all.length === 0 ? all : [all[only % all.length]!];
+  for (const [n, what] of wanted.entries()) {
+    if (n > 0) prepared = await prepare(world);
+    yield { prepared, what };
+  }
+}
+
+/** Restores the operator's tokens afterwards. */
+async function withTokens<T>({ service: asked = service }: Prepared, work: () => Promise<T>): Promise<T> {
+  const { operatorTokens } = asked.context.config;
+  const tokens = [...operatorTokens];
+  try {
+    return await work();
+  } finally {
+    operatorTokens.splice(0, operatorTokens.length, ...tokens);
+  }
+}
+
+/** Enough time for all checks that happen before the body is read. */
+const HALF_SENT_MS = 150;
+
+/** Sends half of the body, awaits `meanwhile`, and sends the rest. */
+async function send(
+  { method, path, headers, body, service: asked = service }: Prepared,
+  between?: () => Promise<void>,
+): Promise<Answer> {
+  const bytes = Buffer.from(body ?? '');
+  const length = body === undefined ? {} : { 'content-length': String(bytes.length) };
+  const call = request(asked.url + path, { method, headers: { ...headers, ...length } });
+  const answer = new Promise<Answer>((resolve, reject) => {
+    call.on('error', reject);
+    call.on('response', (res) => {
+      const chunks: Buffer[] = [];
+      res.on('data', (chunk: Buffer) => chunks.push(chunk));
+      res.on('end', () => {
+        const text = Buffer.concat(chunks).toString();
+        resolve({ status: res.statusCode!, text, location: res.headers.location });
+      });
+    });
+  });
+  const half = bytes.length >> 1;
+  if (between) {
+    call.write(bytes.subarray(0, half));
+    await sleep(HALF_SENT_MS);
+    await between();
+    call.end(bytes.subarray(half));
+  } else call.end(bytes);
+  return answer;
+}

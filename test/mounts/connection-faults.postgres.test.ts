@@ -1,0 +1,195 @@
+import { setTimeout } from 'node:timers/promises';
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Database } from '../../src/core/db/client.js';
+import { openDatabase } from '../../src/core/db/open.js';
+import { operatorClient, unique } from '../support/operator.js';
+import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
+import { createOrganization } from '../support/fixtures.js';
+import { createPostgresProxy, type Fault, type PostgresProxy } from '../support/postgres-proxy.js';
+import { createPostgresServer, type PostgresServer } from '../support/postgres-server.js';
+import { createTenant, sendUsage, usageEvent } from '../metering/support/usage.js';
+import { createTrader, postTrade, startTradingTest, type TradingTest } from '../markets/support/trade.js';
+
+/** A private Postgres, a proxy that can inject faults at any statement, and the service behind it. */
+let server: PostgresServer;
+let proxy: PostgresProxy;
+let db: Database;
+let service: TradingTest;
+let admin: pg.Pool;
+const uncaught: unknown[] = [];
+const onUncaught = (error: unknown) => void uncaught.push(error);
+
+beforeAll(async () => {
+  server = await createPostgresServer({ fsync: 'off' });
+  proxy = await createPostgresProxy(server.url('postgres'));
+  db = await openDatabase({ databaseUrl: proxy.url, dataDir: '' }, pino({ level: 'silent' }));
+  service = await startTradingTest(db, { env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000000' } });
+  admin = new pg.Pool({ connectionString: server.url('postgres'), max: 1 });
+  admin.on('error', () => undefined);
+  admin.on('connect', (client) => client.on('error', () => undefined));
+  process.on('uncaughtException', onUncaught);
+  for (const [name, prepare] of Object.entries(kinds)) prepared.set(name, await prepare());
+}, 120_000);
+afterAll(async () => {
+  process.off('uncaughtException', onUncaught);
+  await service.stop();
+  await admin.end();
+  await db.close();
+  await proxy.close();
+  await server.remove();
+});
+
+/** Does one piece of work per call. It resolves to a status, or to true for work that is not a request. */
+type Work = () => Promise<number | true>;
+const prepared = new Map<string, Work>();
+const operator = operatorClient(() => service);
+
+/** Every way in which the service uses the database: single statements and each kind of transaction. */
+const kinds: Record<string, () => Promise<Work>> = {
+  // Runs first, because each account with a position adds a statement.
+  'markets are settled': () =>
+    Promise.resolve(async () => {
+      await service.trading.settlement.settle();
+      await service.trading.settlement.recordHistory();
+      return true as const;
+    }),
+  async 'events are recorded'() {
+    const { product, key } = await createTenant(db);
+    return async () =>
+      (await sendUsage(service.url, key.secret, [usageEvent(product.slug, unique('e'))])).status;
+  },
+  async 'events are rehearsed'() {
+    const { product, key } = await createTenant(db);
+    return async () =>
+      (await sendUsage(service.url, key.secret, [usageEvent(product.slug, unique('e'))], { dryRun: true }))
+        .status;
+  },
+  'an order is filled': () =>
+    Promise.resolve(async () => {
+      // A new account, so that there is always something to buy.
+      const { secret } = await createTrader(db);
+      return (await postTrade(service.url, secret, { contracts: 1 })).status;
+    }),
+  async 'a portfolio is read in one snapshot'() {
+    const { secret } = await createTrader(db);
+    await postTrade(service.url, secret);
+    return async () =>
+      (await fetch(`${service.url}/portfolio`, { headers: { authorization: `Bearer ${secret}` } })).status;
+  },
+  async 'a person signs in'() {
+    const organization = await createOrganization(db);
+    const { email, id } = await createUser(db);
+    await addMember(db, organization.id, id, 'owner');
+    return async () => (await new Browser(service.url).signIn(email)).status;
+  },
+  async 'a key is made, exchanged and revoked'() {
+    const { browser } = await signedIn(db, service.url);
+    return async () => {
+      const made = await browser.send('POST', '/dashboard/api-keys', {
+        json: { name: 'a key', livemode: true },
+      });
+      if (made.status !== 201) return made.status;
+      const path = `/dashboard/api-keys/${made.body.apiKey.id}`;
+      const rotated = await browser.send('POST', `${path}/rotate`, { json: {} });
+      if (rotated.status !== 201) return rotated.status;
+      return (await browser.send('DELETE', path)).status;
+    };
+  },
+  'the operator grants a product': () =>
+    Promise.resolve(async () => {
+      const [organization, product] = [unique('org'), unique('product')];
+      const calls: [string, object][] = [
+        [`/organizations/${organization}`, { name: 'An Organization' }],
+        [`/products/${product}`, { name: 'A product', usageMetric: 'calls' }],
+        [`/organizations/${organization}/entitlements/${product}`, { kind: 'live' }],
+      ];
+      for (const [path, body] of calls) {
+        const { status } = await operator('PUT', path, body);
+        if (status >= 400) return status;
+      }
+      return 200;
+    }),
+  async 'a page is shown'() {
+    const { browser } = await signedIn(db, service.url);
+    return async () => (await browser.get('/dashboard', { accept: 'text/html' })).status;
+  },
+};
+
+/** Injects the fault at the first and every `stride`th later statement; the next run must be undisturbed. */
+async function injectFaultAtEachStep(
+  work: Work,
+  makeFault: (step: number) => Fault,
+  { recover = (): Promise<unknown> => setTimeout(20), first = 1, stride = 1 } = {},
+) {
+  let faultCount = 0;
+  for (let step = first; ; step += stride) {
+    proxy.arm(step, makeFault(step));
+    const outcome = await work().catch((error: unknown) => error);
+    if (!proxy.hasStruck) break;
+    faultCount++;
+    const where = `step ${step}: ${proxy.steps[step - 1]?.sql.slice(0, 80)}`;
+    // The service retries, or refuses so that the caller retries. A job reports to its scheduler.
+    if (typeof outcome === 'number')
+      expect(outcome === 503 || outcome < 400, `${where}: ${outcome}`).toBe(true);
+    expect(uncaught, where).toEqual([]);
+    await recover();
+    proxy.arm(0);
+    const after = await work();
+    expect(after === true || after < 400, `after ${where}: ${String(after)}`).toBe(true);
+  }
+  return faultCount;
+}
+
+const terminate = async ({ pid }: { pid: number }) => {
+  await admin.query('select pg_terminate_backend($1, 2000)', [pid]);
+};
+
+describe.each(Object.keys(kinds))('%s', (name) => {
+  it.each<[string, (step: number) => Fault]>([
+    ['its backend is killed before a statement', () => ({ when: 'before', act: () => undefined })],
+    [
+      'its backend is killed, or the wire is cut, between two statements',
+      (step) =>
+        step % 2 ? { when: 'after', act: terminate } : { when: 'after', act: () => undefined, isCut: true },
+    ],
+  ])(
+    '%s, at every one of them: at worst 503, and the same process continues',
+    { timeout: 120_000 },
+    async (_, fault) => {
+      expect(await injectFaultAtEachStep(prepared.get(name)!, fault)).toBeGreaterThan(0);
+    },
+  );
+});
+
+describe('Postgres ends', () => {
+  it.each([
+    ['by a crash', 'immediate', 1],
+    ['by SIGKILL', 'kill', 2],
+  ] as const)(
+    '%s between the statements of a transaction, and the same process continues',
+    { timeout: 240_000 },
+    async (_, mode, first) => {
+      const crash = (): Fault => ({ when: 'after', act: () => server.stop(mode) });
+      const recover = () => server.start();
+      // Alternates the two faults over the statements, because a start of Postgres is slow.
+      for (const name of ['events are rehearsed', 'an order is filled', 'a person signs in'])
+        await injectFaultAtEachStep(prepared.get(name)!, crash, { recover, first, stride: 2 });
+    },
+  );
+});
+
+it('no connection leaks: after as many failures as the pools have connections, everything still works', async () => {
+  for (const work of prepared.values()) {
+    for (let i = 0; i < 12; i++) {
+      proxy.arm(1, { when: 'before', act: () => undefined });
+      await work().catch(() => undefined);
+    }
+    proxy.arm(0);
+    expect(await Promise.all(Array.from({ length: 12 }, () => work()))).toSatisfy((all: unknown[]) =>
+      // A person who signs in this often at once is throttled.
+      all.every((one) => one === true || (one as number) < 400 || one === 429),
+    );
+  }
+}, 120_000);

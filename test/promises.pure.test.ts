@@ -1,0 +1,30 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+
+const rows = readFileSync('docs/promises.md', 'utf8')
+  .split('\n')
+  .filter((line) => /^\| (?!promise |-)/.test(line));
+
+/** Files with the names of their tests: `file.test.ts`: “name”, “name”. */
+const namedTests = rows.flatMap((row) =>
+  [...row.matchAll(/`([\w./-]+\.test\.ts)`:((?:,? “[^”]+”)+)/g)].flatMap(([, file, names]) =>
+    [...names!.matchAll(/“([^”]+)”/g)].map(([, name]) => ({ file: file!, name: name! })),
+  ),
+);
+
+it('each promise names an existing test or a command', () => {
+  expect(rows.length).toBeGreaterThan(25);
+  expect(rows.filter((row) => !/`: “|`npm run /.test(row))).toEqual([]);
+  const files = rows.flatMap((row) => row.match(/[\w./-]+\.test\.ts/g) ?? []);
+  expect(new Set(namedTests.map(({ file }) => file))).toEqual(new Set(files));
+  const missing = namedTests.filter(
+    ({ file, name }) => !existsSync(`test/${file}`) || !hasTest(readFileSync(`test/${file}`, 'utf8'), name),
+  );
+  expect(missing).toEqual([]);
+});
+
+/** @returns whether a test or a `describe` has this name, or one that begins with it */
+const hasTest = (source: string, name: string) =>
+  ["'", '"', '`'].some(
+    (quote) => source.includes(`(${quote}${name}`) || source.includes(`  ${quote}${name}`),
+  );
