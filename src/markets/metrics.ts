@@ -7,6 +7,11 @@ declare module '../core/metrics.js' {
 }
 
 export const createMarketMetrics = (registers: Registry[]) => ({
+  ...tradingMetrics(registers),
+  ...streamMetrics(registers),
+});
+
+const tradingMetrics = (registers: Registry[]) => ({
   refreshes: new Counter({
     name: 'gauge_refreshes_total',
     help: 'Responses of the market data sources by part (markets, forecasts) and outcome: ok, failing, unexpected.',
@@ -47,7 +52,9 @@ export const createMarketMetrics = (registers: Registry[]) => ({
     labelNames: ['mode', 'outcome'],
     registers,
   }),
+});
 
+const streamMetrics = (registers: Registry[]) => ({
   streamFrames: new Counter({
     name: 'gauge_venue_stream_frames_total',
     help: "Messages of the venue's WebSocket by type.",

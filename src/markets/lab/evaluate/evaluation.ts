@@ -1,5 +1,6 @@
 import type { EmosCoefficients } from './emos.js';
 import type { ForecastScores, RawScores } from './scores.js';
+import type { FixedTraining, RollingTraining } from './training.js';
 
 export interface EvaluateOptions {
   /** As given; `-` is standard input. */
@@ -19,18 +20,6 @@ export interface EvaluateOptions {
   /** Values that mark missing data, besides empty fields and NA. */
   missing: readonly string[];
   delimiter: string;
-}
-
-/** For each date: the latest `days` dates with data that are more than `lagDays` days earlier. */
-export interface RollingTraining {
-  days: number;
-  lagDays: number;
-}
-
-/** Trained once, on all dates more than `lagDays` days before `until` (YYYY-MM-DD); tests start at `until`. */
-export interface FixedTraining {
-  until: string;
-  lagDays: number;
 }
 
 /** The output of the command. Scores are means over the tested cases, in the unit of the observations. */

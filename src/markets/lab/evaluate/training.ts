@@ -6,8 +6,19 @@ import {
   normalQuantile,
 } from '../../../core/statistics/distributions.js';
 import type { NoFitReason, ScoreKernel } from './emos.js';
-import type { FixedTraining, RollingTraining } from './evaluation.js';
 import { logScoreOfNormal, crpsAndGradient } from '../../learning/pit.js';
+
+/** For each date: the latest `days` dates with data that are more than `lagDays` days earlier. */
+export interface RollingTraining {
+  days: number;
+  lagDays: number;
+}
+
+/** Trained once, on all dates more than `lagDays` days before `until` (YYYY-MM-DD); tests start at `until`. */
+export interface FixedTraining {
+  until: string;
+  lagDays: number;
+}
 
 /** 2010-03-01, alone or before a time; / and . may replace the dashes. */
 const separated = /^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:[T ]\d.*)?$/;
