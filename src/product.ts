@@ -9,6 +9,7 @@ import type { Context } from './core/http/context.js';
 import type { Metrics } from './core/metrics.js';
 import type { ReadOwnPart } from './core/reference/own-examples.js';
 import type { ReferencePart } from './core/reference/described.js';
+import type { WebhookTypes } from './accounts/webhooks/types.js';
 import type { Wording } from './accounts/audit/wording.js';
 import type { CustomerSummary } from './console/customer-summary.js';
 import type { ConsoleDeps, CustomerTab } from './console/page.js';
@@ -32,6 +33,7 @@ export interface Product {
   customerTabs: CustomerTab[];
   customerSummary?: CustomerSummary;
   readOverviewPanel?: ReadOverviewPanel;
+  webhookTypes: Partial<WebhookTypes>;
   /** HTTP status of each error code that the product adds. */
   errors: Partial<StatusByCode>;
   createMetrics: (registers: Registry[]) => Partial<Metrics>;

@@ -1,5 +1,6 @@
 import { createKeyReader } from './accounts/api-keys/bearer-key.js';
 import { createKeyUse } from './accounts/api-keys/key-use.js';
+import { joinTypes } from './accounts/webhooks/types.js';
 import type { Context } from './core/http/context.js';
 import { markets } from './markets/product.js';
 import { metering } from './metering/product.js';
@@ -10,6 +11,9 @@ export const products: Product[] = [
   metering, //
   markets,
 ];
+
+/** Types of all products, whether they are on or not: an endpoint keeps the types that it chose. */
+export const webhookTypes = joinTypes(products.map((product) => product.webhookTypes));
 
 export interface Running {
   products: RunningProduct[];

@@ -1,5 +1,6 @@
 import { accountsReference } from './accounts/reference.js';
-import { describeWebhooks } from './accounts/webhooks/types.js';
+import { createWebhookSchemas } from './accounts/webhooks/schema.js';
+import { describeWebhooks, joinTypes } from './accounts/webhooks/types.js';
 import type { Reference } from './core/reference/described.js';
 import { joinReference } from './core/reference/part.js';
 import { introduction, serviceReference } from './mounts/service-reference.js';
@@ -7,7 +8,12 @@ import type { Product } from './product.js';
 
 /** Every route of a service with these products, in reading order. A test compares the list with the mounted routes. */
 export async function describeService(products: readonly Product[]): Promise<Reference> {
-  const webhooks = describeWebhooks(products.some(({ name }) => name === 'markets'));
+  const types = joinTypes(products.map(({ webhookTypes }) => webhookTypes));
   const parts = await Promise.all(products.map(({ loadReference }) => loadReference()));
-  return joinReference({ introduction, webhooks }, [...parts, accountsReference, serviceReference]);
+  const accounts = accountsReference(createWebhookSchemas(types));
+  return joinReference({ introduction, webhooks: describeWebhooks(types) }, [
+    ...parts,
+    accounts,
+    serviceReference,
+  ]);
 }

@@ -9,6 +9,7 @@ import { userRoutes } from './identity/users/routes.js';
 import { accountStatuses } from './errors.js';
 import { errorGuide } from './reference/error-guide.js';
 import { deliveryRoutes } from './webhooks/delivery-routes.js';
+import type { WebhookSchemas } from './webhooks/schema.js';
 import { webhookRoutes } from './webhooks/routes.js';
 
 const credentials = {
@@ -33,7 +34,7 @@ declare module '../core/reference/names.js' {
   interface Circumstances extends Record<keyof typeof circumstances, string> {}
 }
 
-export const accountsReference: ReferencePart = {
+export const accountsReference = (schemas: WebhookSchemas): ReferencePart => ({
   tags: {
     'API keys': `A key belongs to an Organization, not to the person who created it, so it keeps working when that person leaves. Its secret is \`org_live_\` or \`org_test_\`
 followed by 32 letters and digits. The secret is shown once, in the response that creates it; only its SHA-256 is stored. A key cannot act as a person: it cannot create keys, invite people or change plans. Its scopes are fixed
@@ -56,12 +57,12 @@ changes or the membership ends. Changes from a browser must come from the servic
     ownKeyRoute,
     ...apiKeyReadRoutes,
     ...keyChangeRoutes,
-    ...webhookRoutes,
-    ...deliveryRoutes,
+    ...webhookRoutes(schemas),
+    ...deliveryRoutes(schemas),
     ...signInRoutes,
     ...sessionRoutes,
     ...organizationRoutes,
     ...userRoutes,
     ...memberRoutes,
   ],
-};
+});

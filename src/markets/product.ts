@@ -19,6 +19,7 @@ import { marketsPages } from './pages/pages.js';
 import { portfolioPages } from './pages/portfolio-pages.js';
 import { riskPages } from './pages/risk-pages.js';
 import { scoresPages } from './pages/scores-pages.js';
+import { marketTypes } from './webhook-types.js';
 import { tradingControlRoutes } from './risk/operator/routes.js';
 import {
   bookingJobs,
@@ -42,6 +43,7 @@ export const markets: Product = {
   name: 'markets',
   config: marketsConfig,
   errors: marketStatuses,
+  webhookTypes: marketTypes,
   createMetrics: createMarketMetrics,
   demo,
   auditWording,

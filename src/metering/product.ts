@@ -33,6 +33,7 @@ import { createReservations, createReservationWatch } from './reservations/reser
 import { reservationRoutes } from './reservations/routes.js';
 import { createSettlements } from './reservations/settlements.js';
 import { createSetUpStep } from './set-up/first-product.js';
+import { meteringTypes } from './webhook-types.js';
 import { createThresholds } from './thresholds/thresholds.js';
 
 type MeteringServices = ReturnType<typeof createMeteringServices>;
@@ -46,6 +47,7 @@ export const metering: Product = {
   name: 'metering',
   config: meteringConfig,
   errors: meteringStatuses,
+  webhookTypes: meteringTypes,
   createMetrics: createMeteringMetrics,
   demo,
   auditWording,

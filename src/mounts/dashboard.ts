@@ -50,9 +50,10 @@ import {
 } from '../accounts/identity/sign-in/sign-in-limits.js';
 import { setUpPages } from '../set-up/pages.js';
 import type { Context } from '../core/http/context.js';
-import { products as everyProduct, type Running } from '../products.js';
+import { products as everyProduct, webhookTypes, type Running } from '../products.js';
 import { deliveryRoutes } from '../accounts/webhooks/delivery-routes.js';
 import { webhookPages } from '../accounts/webhooks/pages.js';
+import { createWebhookSchemas } from '../accounts/webhooks/schema.js';
 import { webhookRoutes } from '../accounts/webhooks/routes.js';
 
 export interface DashboardOptions {
@@ -70,6 +71,7 @@ export function dashboardRoutes(
   options: DashboardOptions = {},
 ): Router {
   const wording = joinWordings([accountWording, ...everyProduct.map(({ auditWording }) => auditWording)]);
+  const webhookSchemas = createWebhookSchemas(webhookTypes);
   const readSession = createSessionReader(context);
   const { signIn, account } = createProofs(context, keys, options.signInLimits);
   const router = Router();
@@ -103,8 +105,13 @@ export function dashboardRoutes(
     requireOwnFactor,
     apiKeyPages({ ...context, ...services }),
     mountRoutes(Router(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
-    webhookPages(context),
-    mountRoutes(Router(), '/dashboard', [...webhookRoutes, ...deliveryRoutes], context),
+    webhookPages(context, webhookTypes),
+    mountRoutes(
+      Router(),
+      '/dashboard',
+      [...webhookRoutes(webhookSchemas), ...deliveryRoutes(webhookSchemas)],
+      context,
+    ),
     auditPages({ ...context, wording }),
     ...products.flatMap((product) => product.pages),
     membersPages(context),

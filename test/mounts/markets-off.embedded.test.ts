@@ -21,8 +21,13 @@ describe('a service without markets', () => {
       const { status } = await fetch(url, { method: method.toUpperCase(), headers });
       expect(status, `${method} ${path}`).toBe(404);
     }
-    const document = (await (await fetch(`${service.url}/openapi.json`)).json()) as { paths: object };
+    const document = (await (await fetch(`${service.url}/openapi.json`)).json()) as {
+      paths: object;
+      webhooks: object;
+    };
     expect(Object.keys(document.paths).sort()).toEqual([...new Set(described)].sort());
+    const subjects = new Set(Object.keys(document.webhooks).map((type) => type.split('.')[0]));
+    expect([...subjects].sort()).toEqual(['api_key', 'entitlement', 'usage', 'webhook']);
     expect(JSON.stringify(Object.keys(document.paths))).not.toMatch(/market|trad|portfolio|score|forecast/);
   });
 

@@ -1,7 +1,6 @@
 import { get, type IncomingHttpHeaders } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { webhookTypes } from '../../src/accounts/webhooks/types.js';
-import { products } from '../../src/products.js';
+import { products, webhookTypes } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
 import { useService } from '../support/use.js';
 

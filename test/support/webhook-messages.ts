@@ -3,7 +3,10 @@ import { asc, eq } from 'drizzle-orm';
 import type { Database } from '../../src/core/db/client.js';
 import { newId } from '../../src/core/ids.js';
 import { webhookEndpoints, webhookMessages } from '../../src/tables.js';
-import { allTypes, type AnyType } from '../../src/accounts/webhooks/types.js';
+import { serviceTypes, type AnyType } from '../../src/accounts/webhooks/types.js';
+import { webhookTypes } from '../../src/products.js';
+
+const allTypes = { ...webhookTypes, ...serviceTypes };
 
 /** An endpoint of an Organization that listens for the given types, or for all. */
 export async function createListener(

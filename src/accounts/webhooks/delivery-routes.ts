@@ -23,10 +23,10 @@ import { disabled, one } from './routes.js';
 import {
   deliveryAnswerSchema,
   deliveryListSchema,
-  listDeliveriesSchema,
   resendWebhookSchema,
   resentAnswerSchema,
   testAnswerSchema,
+  type WebhookSchemas,
 } from './schema.js';
 
 const { webhooks, now } = exampleWorld;
@@ -77,33 +77,34 @@ const test = webhookRoute({
   },
 });
 
-const deliveries = webhookRoute({
-  method: 'get',
-  path: '/dashboard/webhooks/{id}/deliveries',
-  operationId: 'listWebhookDeliveries',
-  summary: 'List deliveries',
-  description: "The endpoint's messages: delivered, failed and waiting.",
-  query: listDeliveriesSchema,
-  responses: { 200: json('A page of deliveries.', deliveryListSchema) },
-  examples: [
-    {
-      name: 'failed',
-      summary: 'Failed deliveries',
-      request: { ...one, query: { status: 'failed' } },
-      answer: { deliveries: [delivery], nextCursor: null },
-    },
-    invalidExample('An invalid cursor', { ...one, query: { cursor: '2' } }),
-  ],
-  handler:
-    ({ db }) =>
-    async (req, res) => {
-      const { orgId } = sessionOf(res);
-      const { id: endpointId } = await requireEndpoint(db.orm, orgId, readEndpointId(req));
-      const query = parseInput(listDeliveriesSchema, req.query);
-      const { deliveries, nextCursor = null } = await readDeliveries(db.orm, { orgId, endpointId }, query);
-      res.json({ deliveries, nextCursor });
-    },
-});
+const deliveries = ({ listDeliveriesSchema }: WebhookSchemas) =>
+  webhookRoute({
+    method: 'get',
+    path: '/dashboard/webhooks/{id}/deliveries',
+    operationId: 'listWebhookDeliveries',
+    summary: 'List deliveries',
+    description: "The endpoint's messages: delivered, failed and waiting.",
+    query: listDeliveriesSchema,
+    responses: { 200: json('A page of deliveries.', deliveryListSchema) },
+    examples: [
+      {
+        name: 'failed',
+        summary: 'Failed deliveries',
+        request: { ...one, query: { status: 'failed' } },
+        answer: { deliveries: [delivery], nextCursor: null },
+      },
+      invalidExample('An invalid cursor', { ...one, query: { cursor: '2' } }),
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const { orgId } = sessionOf(res);
+        const { id: endpointId } = await requireEndpoint(db.orm, orgId, readEndpointId(req));
+        const query = parseInput(listDeliveriesSchema, req.query);
+        const { deliveries, nextCursor = null } = await readDeliveries(db.orm, { orgId, endpointId }, query);
+        res.json({ deliveries, nextCursor });
+      },
+  });
 
 const readOne = webhookRoute({
   method: 'get',
@@ -179,4 +180,10 @@ const resend = webhookRoute({
   },
 });
 
-export const deliveryRoutes = [test, deliveries, readOne, resendOne, resend];
+export const deliveryRoutes = (schemas: WebhookSchemas) => [
+  test,
+  deliveries(schemas),
+  readOne,
+  resendOne,
+  resend,
+];

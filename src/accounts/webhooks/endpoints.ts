@@ -24,14 +24,14 @@ import {
   updateEndpoint as updateRow,
   type EndpointRow,
 } from './queries.js';
-import type { webhookInputSchema } from './schema.js';
+import type { WebhookSchemas } from './schema.js';
 
 export type EndpointDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
 export const MAX_ENDPOINTS = 20;
 export const MAX_RESENT = 1_000;
 
-export type EndpointInput = z.output<typeof webhookInputSchema>;
+export type EndpointInput = z.output<WebhookSchemas['webhookInputSchema']>;
 
 const boxOf = ({ config }: Pick<EndpointDeps, 'config'>): SecretBox =>
   createSecretBox(config.secretKeys, 'webhook secret');

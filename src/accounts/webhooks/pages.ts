@@ -34,8 +34,8 @@ import {
 } from './endpoints.js';
 import { listEndpoints, type EndpointRow } from './queries.js';
 import { mayManage, readDeliveries, readDeliveryDetails, readEndpointId, readMessageId } from './request.js';
-import { listDeliveriesSchema, rotateWebhookSchema, webhookInputSchema } from './schema.js';
-import { allTypes, webhookTypes } from './types.js';
+import { createWebhookSchemas, rotateWebhookSchema, type WebhookSchemas } from './schema.js';
+import { serviceTypes, type WebhookTypes } from './types.js';
 import {
   deliveryStates,
   endpointAddress,
@@ -48,9 +48,14 @@ import {
 const PATH = '/dashboard/webhooks';
 const section = 'webhooks';
 
+interface PagesDeps extends EndpointDeps, WebhookSchemas {
+  types: WebhookTypes;
+}
+
 /** Webhook pages. A request that does not prefer HTML falls through to the JSON routes at the same addresses. */
-export function webhookPages(deps: EndpointDeps): Router {
+export function webhookPages(context: EndpointDeps, types: WebhookTypes): Router {
   const router = pageRouter();
+  const deps = { ...context, ...createWebhookSchemas(types), types };
   addListPages(router, deps);
   addEditPages(router, deps);
   addSecretPages(router, deps);
@@ -61,7 +66,7 @@ export function webhookPages(deps: EndpointDeps): Router {
 }
 
 /** The form carries the new endpoint's id, so sending it twice creates only one endpoint. */
-function addListPages(router: Router, deps: EndpointDeps): void {
+function addListPages(router: Router, deps: PagesDeps): void {
   router.get('/webhooks', onlyPages, mayManage, async (req, res) => {
     const endpoints = await listEndpoints(deps.db.orm, sessionOf(res).orgId);
     const notices = { deleted: 'The endpoint is deleted. Nothing more is sent to it.' };
@@ -79,7 +84,7 @@ function addListPages(router: Router, deps: EndpointDeps): void {
   const create = formRoute({
     async act(req, res, fields) {
       try {
-        const input = parseInput(webhookInputSchema, { ...readFields(fields), isEnabled: true });
+        const input = parseInput(deps.webhookInputSchema, { ...readFields(fields), isEnabled: true });
         const id = textField(fields, 'id') ?? '';
         await showSecret(deps, req, res, await createEndpoint(deps, memberActor(req, res), { ...input, id }));
       } catch (error) {
@@ -94,15 +99,12 @@ function addListPages(router: Router, deps: EndpointDeps): void {
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const page = { view: 'accounts/webhooks/new', title: 'New endpoint', section };
     const renewed = renewForm(form, newFormId(deps.clock.now()));
-    await renderPage(deps, req, res, page, { form: renewed, types: typeChoices });
+    await renderPage(deps, req, res, page, { form: renewed, types: choicesOf(deps.types) });
   }
 }
 
-const typeChoices = Object.entries(webhookTypes).map(([value, { summary }]) => ({
-  value,
-  label: value,
-  note: summary,
-}));
+const choicesOf = (types: WebhookTypes) =>
+  Object.entries(types).map(([value, { summary }]) => ({ value, label: value, note: summary }));
 
 const readFields = (fields: FormFields) => {
   const livemode = textField(fields, 'livemode');
@@ -113,7 +115,7 @@ const readFields = (fields: FormFields) => {
   };
 };
 
-function addEditPages(router: Router, deps: EndpointDeps): void {
+function addEditPages(router: Router, deps: PagesDeps): void {
   router.get('/webhooks/:id/edit', onlyPages, mayManage, async (req, res) => {
     const { url, types, livemode, isEnabled } = await endpointOf(deps, req, res);
     const values = { url, types, livemode: String(livemode), isEnabled: isEnabled ? 'true' : '' };
@@ -123,7 +125,7 @@ function addEditPages(router: Router, deps: EndpointDeps): void {
   const update = formRoute({
     async act(req, res, fields) {
       const isEnabled = textField(fields, 'isEnabled') === 'true';
-      const input = parseInput(webhookInputSchema, { ...readFields(fields), isEnabled });
+      const input = parseInput(deps.webhookInputSchema, { ...readFields(fields), isEnabled });
       const { id } = await updateEndpoint(deps, memberActor(req, res), readEndpointId(req), input);
       res.redirect(303, `${endpointAddress(id)}?done=saved`);
     },
@@ -134,7 +136,7 @@ function addEditPages(router: Router, deps: EndpointDeps): void {
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const endpoint = await endpointViewOf(deps, req, res);
     const page = { view: 'accounts/webhooks/edit', title: 'Edit endpoint', section };
-    await renderPage(deps, req, res, page, { endpoint, form, types: typeChoices });
+    await renderPage(deps, req, res, page, { endpoint, form, types: choicesOf(deps.types) });
   }
 }
 
@@ -200,11 +202,12 @@ const endpointNotices = {
   none: 'No deliveries failed in that period.',
 };
 
-const typeFilters = Object.keys(allTypes).map((type) => ({ value: type, label: type }));
-
-const querySchema = listDeliveriesSchema.omit({ limit: true });
-
-function addEndpointPage(router: Router, deps: EndpointDeps): void {
+function addEndpointPage(router: Router, deps: PagesDeps): void {
+  const typeFilters = Object.keys({ ...deps.types, ...serviceTypes }).map((type) => ({
+    value: type,
+    label: type,
+  }));
+  const querySchema = deps.listDeliveriesSchema.omit({ limit: true });
   router.get('/webhooks/:id', onlyPages, mayManage, (req, res) => showEndpoint(req, res, newForm()));
 
   const sendTest = formRoute({

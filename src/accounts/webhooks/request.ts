@@ -18,7 +18,7 @@ import {
   type DeliveryKey,
   type DeliveryRow,
 } from './queries.js';
-import type { listDeliveriesSchema } from './schema.js';
+import type { WebhookSchemas } from './schema.js';
 import { bodyOf } from './send.js';
 
 /** Owners and admins only, because a URL may contain a credential of its receiver. */
@@ -114,7 +114,7 @@ const PAGE_SIZE = 50;
 export async function readDeliveries(
   orm: Orm,
   where: Omit<DeliveryKey, 'messageId'>,
-  { limit, cursor, ...filter }: z.output<typeof listDeliveriesSchema>,
+  { limit, cursor, ...filter }: z.output<WebhookSchemas['listDeliveriesSchema']>,
 ) {
   const before = cursor === undefined ? undefined : decodeCursor(cursor);
   const size = Number(limit ?? PAGE_SIZE);

@@ -18,8 +18,8 @@ import {
   newWebhookSchema,
   rotateWebhookSchema,
   webhookAnswerSchema,
-  webhookInputSchema,
   webhookListSchema,
+  type WebhookSchemas,
 } from './schema.js';
 
 const { webhooks, createdAt, now } = exampleWorld;
@@ -62,43 +62,44 @@ const list = webhookRoute({
     },
 });
 
-const create = webhookRoute({
-  method: 'post',
-  path: '/dashboard/webhooks',
-  operationId: 'createWebhook',
-  summary: 'Create a webhook endpoint',
-  description:
-    'The secret is returned only in this response. The endpoint receives messages created from now on. An Organization can have at most 20 endpoints.',
-  body: { schema: webhookInputSchema, maxBytes: MAX_BODY_BYTES },
-  responses: { 201: json('The endpoint and its secret.', newWebhookSchema) },
-  examples: [
-    {
-      name: 'created',
-      summary: 'For live mode',
-      request: { body: input },
-      answer: {
-        webhook: {
-          ...view('live'),
-          ...input,
-          id: generated('019c13c7-9a00-7000-8000-4b1d0a6e2f91'),
-          createdAt: now,
+const create = ({ webhookInputSchema }: WebhookSchemas) =>
+  webhookRoute({
+    method: 'post',
+    path: '/dashboard/webhooks',
+    operationId: 'createWebhook',
+    summary: 'Create a webhook endpoint',
+    description:
+      'The secret is returned only in this response. The endpoint receives messages created from now on. An Organization can have at most 20 endpoints.',
+    body: { schema: webhookInputSchema, maxBytes: MAX_BODY_BYTES },
+    responses: { 201: json('The endpoint and its secret.', newWebhookSchema) },
+    examples: [
+      {
+        name: 'created',
+        summary: 'For live mode',
+        request: { body: input },
+        answer: {
+          webhook: {
+            ...view('live'),
+            ...input,
+            id: generated('019c13c7-9a00-7000-8000-4b1d0a6e2f91'),
+            createdAt: now,
+          },
+          secret: madeSecret,
         },
-        secret: madeSecret,
       },
+      problemExample('invalid_request', {
+        summary: 'A private address',
+        at: '/url',
+        detail: 'must not be a private or reserved address',
+        request: { body: { ...input, url: 'https://10.0.0.7/hook' } },
+      }),
+    ],
+    handler: (deps) => async (req, res) => {
+      const given = await readInput(req, res, webhookInputSchema);
+      const { endpoint: webhook, secret } = await createEndpoint(deps, memberActor(req, res), given);
+      res.status(201).json({ webhook, secret });
     },
-    problemExample('invalid_request', {
-      summary: 'A private address',
-      at: '/url',
-      detail: 'must not be a private or reserved address',
-      request: { body: { ...input, url: 'https://10.0.0.7/hook' } },
-    }),
-  ],
-  handler: (deps) => async (req, res) => {
-    const given = await readInput(req, res, webhookInputSchema);
-    const { endpoint: webhook, secret } = await createEndpoint(deps, memberActor(req, res), given);
-    res.status(201).json({ webhook, secret });
-  },
-});
+  });
 
 const read = webhookRoute({
   method: 'get',
@@ -117,36 +118,37 @@ const read = webhookRoute({
     },
 });
 
-const update = webhookRoute({
-  method: 'put',
-  path: '/dashboard/webhooks/{id}',
-  operationId: 'updateWebhook',
-  summary: 'Change a webhook endpoint',
-  description:
-    'Replaces the settings of the endpoint; a repeat changes nothing. Enabling an endpoint clears its record of failures. Disabling it fails its waiting deliveries.',
-  body: { schema: webhookInputSchema, maxBytes: MAX_BODY_BYTES },
-  responses: { 200: json('The endpoint as it is now.', webhookAnswerSchema) },
-  refused: { ...one, body: input },
-  examples: [
-    {
-      name: 'enabled',
-      summary: 'Enabled again',
-      request: { ...disabled, body: { ...input, url: webhooks.disabled.url, isEnabled: true } },
-      answer: { webhook: { ...view('disabled'), isEnabled: true, disabledReason: null } },
+const update = ({ webhookInputSchema }: WebhookSchemas) =>
+  webhookRoute({
+    method: 'put',
+    path: '/dashboard/webhooks/{id}',
+    operationId: 'updateWebhook',
+    summary: 'Change a webhook endpoint',
+    description:
+      'Replaces the settings of the endpoint; a repeat changes nothing. Enabling an endpoint clears its record of failures. Disabling it fails its waiting deliveries.',
+    body: { schema: webhookInputSchema, maxBytes: MAX_BODY_BYTES },
+    responses: { 200: json('The endpoint as it is now.', webhookAnswerSchema) },
+    refused: { ...one, body: input },
+    examples: [
+      {
+        name: 'enabled',
+        summary: 'Enabled again',
+        request: { ...disabled, body: { ...input, url: webhooks.disabled.url, isEnabled: true } },
+        answer: { webhook: { ...view('disabled'), isEnabled: true, disabledReason: null } },
+      },
+      problemExample('invalid_request', {
+        summary: 'Plain http',
+        at: '/url',
+        detail: 'must be https',
+        request: { ...one, body: { ...input, url: 'http://hooks.acme.example/usage' } },
+      }),
+    ],
+    handler: (deps) => async (req, res) => {
+      const id = readEndpointId(req);
+      const given = await readInput(req, res, webhookInputSchema);
+      res.json({ webhook: await updateEndpoint(deps, memberActor(req, res), id, given) });
     },
-    problemExample('invalid_request', {
-      summary: 'Plain http',
-      at: '/url',
-      detail: 'must be https',
-      request: { ...one, body: { ...input, url: 'http://hooks.acme.example/usage' } },
-    }),
-  ],
-  handler: (deps) => async (req, res) => {
-    const id = readEndpointId(req);
-    const given = await readInput(req, res, webhookInputSchema);
-    res.json({ webhook: await updateEndpoint(deps, memberActor(req, res), id, given) });
-  },
-});
+  });
 
 const remove = webhookRoute({
   method: 'delete',
@@ -206,4 +208,11 @@ old secret at once. Any earlier secret ends at once. The body is optional.
   },
 });
 
-export const webhookRoutes = [list, create, read, update, remove, rotate];
+export const webhookRoutes = (schemas: WebhookSchemas) => [
+  list,
+  create(schemas),
+  read,
+  update(schemas),
+  remove,
+  rotate,
+];

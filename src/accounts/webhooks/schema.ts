@@ -2,28 +2,47 @@ import { z } from 'zod';
 import { idField, nextCursorField, timeField } from '../../core/http/fields.js';
 import { text, timeInput } from '../../core/http/validate.js';
 import { deliveryStatuses } from './table.js';
-import { allTypes, webhookTypes, type AnyType, type WebhookType } from './types.js';
+import { serviceTypes, type AnyType, type WebhookType, type WebhookTypes } from './types.js';
 
-const typeNames = Object.keys(webhookTypes) as [WebhookType, ...WebhookType[]];
-const allTypeNames = Object.keys(allTypes) as [AnyType, ...AnyType[]];
+/** The schemas that name the types of this service. */
+export type WebhookSchemas = ReturnType<typeof createWebhookSchemas>;
 
-export const webhookInputSchema = z
-  .strictObject({
-    url: text(2_000).describe(
-      'Where messages are sent: `https`, without a user name, password or fragment. Private and reserved addresses are refused, also if a host name resolves to one.',
-    ),
-    types: z
-      .array(z.enum(typeNames))
-      .min(1, 'must have at least one type')
-      .refine((list) => new Set(list).size === list.length, 'must not name a type twice')
-      .describe('The types that the endpoint receives, each once.'),
-    livemode: z.boolean().describe('True for messages of live mode, false for test mode.'),
-    isEnabled: z
-      .boolean()
-      .default(true)
-      .describe('While false, messages are neither sent nor kept for later.'),
-  })
-  .meta({ id: 'WebhookInput' });
+export function createWebhookSchemas(types: WebhookTypes) {
+  const typeNames = Object.keys(types) as [WebhookType, ...WebhookType[]];
+  const allTypeNames = [...typeNames, ...Object.keys(serviceTypes)] as [AnyType, ...AnyType[]];
+  const webhookInputSchema = z
+    .strictObject({
+      url: text(2_000).describe(
+        'Where messages are sent: `https`, without a user name, password or fragment. Private and reserved addresses are refused, also if a host name resolves to one.',
+      ),
+      types: z
+        .array(z.enum(typeNames))
+        .min(1, 'must have at least one type')
+        .refine((list) => new Set(list).size === list.length, 'must not name a type twice')
+        .describe('The types that the endpoint receives, each once.'),
+      livemode: z.boolean().describe('True for messages of live mode, false for test mode.'),
+      isEnabled: z
+        .boolean()
+        .default(true)
+        .describe('While false, messages are neither sent nor kept for later.'),
+    })
+    .meta({ id: 'WebhookInput' });
+  const listDeliveriesSchema = z.object({
+    status: z.enum(deliveryStatuses).optional().describe('Only deliveries with this status.'),
+    type: z.enum(allTypeNames).optional().describe('Only deliveries of this type.'),
+    limit: z
+      .string()
+      .regex(/^([1-9]\d?|100)$/, 'must be a whole number from 1 to 100')
+      .optional()
+      .describe('The maximum number to return, 1 to 100. Default: 50.'),
+    cursor: z
+      .string()
+      .regex(/^[\w-]{22}$/, 'must be a nextCursor from an earlier response')
+      .optional()
+      .describe('The `nextCursor` of the previous page.'),
+  });
+  return { webhookInputSchema, listDeliveriesSchema };
+}
 
 export const rotateWebhookSchema = z
   .strictObject({
@@ -41,21 +60,6 @@ export const rotateWebhookSchema = z
 export const resendWebhookSchema = z
   .strictObject({ since: timeInput.describe('Messages created at this time or later.') })
   .meta({ id: 'WebhookResend' });
-
-export const listDeliveriesSchema = z.object({
-  status: z.enum(deliveryStatuses).optional().describe('Only deliveries with this status.'),
-  type: z.enum(allTypeNames).optional().describe('Only deliveries of this type.'),
-  limit: z
-    .string()
-    .regex(/^([1-9]\d?|100)$/, 'must be a whole number from 1 to 100')
-    .optional()
-    .describe('The maximum number to return, 1 to 100. Default: 50.'),
-  cursor: z
-    .string()
-    .regex(/^[\w-]{22}$/, 'must be a nextCursor from an earlier response')
-    .optional()
-    .describe('The `nextCursor` of the previous page.'),
-});
 
 /** Must not include the secret. */
 export const webhookSchema = z

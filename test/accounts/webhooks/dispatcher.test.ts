@@ -12,7 +12,7 @@ import {
 } from '../../../src/accounts/webhooks/endpoints.js';
 import { queueWebhook } from '../../../src/accounts/webhooks/outbox.js';
 import { findEndpoint } from '../../../src/accounts/webhooks/queries.js';
-import { webhookTypes } from '../../../src/accounts/webhooks/types.js';
+import { keyTypes } from '../../../src/accounts/webhooks/types.js';
 import { isCitus, isEmbedded } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { until } from '../../support/until.js';
@@ -48,7 +48,7 @@ async function receive(...args: Parameters<typeof startReceiver>) {
   return receiver;
 }
 
-const data = webhookTypes['api_key.created'].example;
+const data = keyTypes['api_key.created'].example;
 const tell = (orgId: string) =>
   change(service.context, byService, (tx) =>
     queueWebhook(tx, {

@@ -5,7 +5,7 @@ import type { Template } from '../../../src/core/db/client.js';
 import { newId } from '../../../src/core/ids.js';
 import { webhookDeliveries, webhookEndpoints, webhookMessages } from '../../../src/tables.js';
 import { queueInStatement, queueWebhook } from '../../../src/accounts/webhooks/outbox.js';
-import { webhookTypes } from '../../../src/accounts/webhooks/types.js';
+import { keyTypes } from '../../../src/accounts/webhooks/types.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { useDatabase } from '../../support/use.js';
 
@@ -13,7 +13,7 @@ const database = useDatabase();
 
 const at = new Date('2026-05-04T10:00:00.000Z');
 const type = 'api_key.created';
-const data = webhookTypes[type].example;
+const data = keyTypes[type].example;
 
 async function createListeners(...changes: Partial<typeof webhookEndpoints.$inferInsert>[]) {
   const { orm } = database.db;

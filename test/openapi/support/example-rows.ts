@@ -39,7 +39,7 @@ import {
   webhookEndpoints,
   webhookMessages,
 } from '../../../src/tables.js';
-import { webhookTypes } from '../../../src/accounts/webhooks/types.js';
+import { keyTypes } from '../../../src/accounts/webhooks/types.js';
 import { exampleWorld as markets } from '../../../src/markets/reference/example-world.js';
 import { exampleWorld as metering } from '../../../src/metering/reference/example-world.js';
 
@@ -213,7 +213,7 @@ async function insertWebhooks(tx: Orm): Promise<void> {
     { ...endpoint, ...other },
   ]);
   const at = new Date(message.createdAt);
-  const { example } = webhookTypes['api_key.created'];
+  const { example } = keyTypes['api_key.created'];
   await tx.insert(webhookMessages).values({
     orgId,
     id: message.id,

@@ -1,0 +1,131 @@
+import { z } from 'zod';
+import type { TypeDescription } from '../accounts/webhooks/types.js';
+import { idField, timeField } from '../core/http/fields.js';
+
+/** Dollar amounts in the trading API's format. */
+const dollars = (description: string) =>
+  z
+    .string()
+    .regex(/^-?\d+\.\d{4,6}$/)
+    .describe(`${description} A decimal string in dollars.`);
+
+const contracts = (description: string) => z.number().describe(`${description} At most two decimals.`);
+
+const sideField = z.enum(['yes', 'no']);
+
+const marketFields = {
+  mode: z.enum(['paper', 'live']),
+  ticker: z.string(),
+  eventTicker: z.string(),
+};
+
+const exampleMarket = { mode: 'paper', ticker: 'KXHIGHNY-26JAN31-B40.5', eventTicker: 'KXHIGHNY-26JAN31' };
+
+type MarketTypes = typeof marketTypes;
+
+declare module '../accounts/webhooks/types.js' {
+  interface ChosenTypes extends MarketTypes {}
+}
+
+export const marketTypes = {
+  'trade.filled': {
+    summary: 'An order was filled, fully or partially.',
+    description: 'Paper trades are sent to test endpoints too; live trades only to live endpoints.',
+    schema: z.object({
+      ...marketFields,
+      tradeId: idField('The id of the trade.'),
+      idempotencyKey: z.string(),
+      status: z.enum(['pending', 'resting', 'filled', 'partially_filled', 'cancelled', 'rejected']),
+      side: sideField,
+      action: z.enum(['buy', 'sell']),
+      contracts: contracts('Contracts ordered.'),
+      filledContracts: contracts('Contracts filled so far.'),
+      fills: z
+        .array(
+          z.object({
+            n: z.int().describe('The number of the fill within the trade.'),
+            price: dollars('The price per contract.'),
+            contracts: contracts('Contracts filled at this price.'),
+            fee: dollars('The fee of this fill.'),
+            filledAt: timeField('When it was filled.'),
+          }),
+        )
+        .describe('The new fills.'),
+    }),
+    example: {
+      ...exampleMarket,
+      tradeId: '019c1400-7c00-7b6c-9a55-2f3e4d5c6b7a',
+      idempotencyKey: 'order-1',
+      status: 'filled',
+      side: 'yes',
+      action: 'buy',
+      contracts: 10,
+      filledContracts: 10,
+      fills: [{ n: 1, price: '0.5600', contracts: 10, fee: '0.1800', filledAt: '2026-01-31T12:00:00.000Z' }],
+    },
+  },
+  'market.settled': {
+    summary: 'A market with an open position was settled, or a payout was corrected.',
+    description: 'Paper accounts are reported to test endpoints too; live accounts only to live endpoints.',
+    schema: z.object({
+      ...marketFields,
+      state: z.enum(['finalized', 'void']),
+      value: dollars('Payout of a YES contract; `null` for a void market.').nullable(),
+      temperature: z.number().nullable().describe('The reported temperature, °F.'),
+      side: sideField.describe('The side held.'),
+      contracts: contracts('Contracts held.'),
+      payout: dollars('The change of the balance; negative if a correction took money back.'),
+      isCorrection: z.boolean().describe('True if an earlier result was already paid.'),
+    }),
+    example: {
+      ...exampleMarket,
+      state: 'finalized',
+      value: '1.0000',
+      temperature: 41,
+      side: 'yes',
+      contracts: 10,
+      payout: '10.0000',
+      isCorrection: false,
+    },
+  },
+  'trading.halted': {
+    summary: 'A switch stopped all orders, or all orders except those that reduce a position.',
+    schema: z.object({
+      owner: z
+        .enum(['service', 'operator', 'own'])
+        .describe(
+          'The owner of the switch: the whole service, its operator for this Organization, or the Organization itself.',
+        ),
+      state: z.enum(['reduce_only', 'halt']),
+      reason: z.string(),
+      changedAt: timeField('When the state took effect.'),
+    }),
+    example: {
+      owner: 'operator',
+      state: 'halt',
+      reason: 'Unexplained fills, under investigation.',
+      changedAt: '2026-01-31T12:00:00.000Z',
+    },
+  },
+  'signal.gate_changed': {
+    summary: 'The gate for a station and lead opened or closed.',
+    schema: z.object({
+      kind: z.enum(['daily_maximum', 'daily_minimum', 'hourly']),
+      station: z.string().describe('The id of the station; for hourly markets, of the area.'),
+      leadHours: z
+        .int()
+        .describe('The lead of the judged forecasts, in hours before the end of the day or before the hour.'),
+      state: z.enum(['open', 'closed']),
+      n: z.int().describe('The settled days it is judged on.'),
+      reason: z.string().describe('Why it is open or closed.'),
+    }),
+    example: {
+      kind: 'daily_maximum',
+      station: 'KNYC',
+      leadHours: 12,
+      state: 'open',
+      n: 62,
+      reason: 'Over 62 settled days the forecast’s log score was better by 0.210 than the market’s.',
+    },
+  },
+} as const satisfies Record<string, TypeDescription>;

@@ -1,0 +1,134 @@
+import { z } from 'zod';
+import { daysBeforeField, type TypeDescription } from '../accounts/webhooks/types.js';
+import { exactField, timeField } from '../core/http/fields.js';
+
+const exampleUse = { productSlug: 'api-calls', metric: 'calls', livemode: true };
+
+const useFields = {
+  productSlug: z.string(),
+  metric: z.string(),
+  livemode: z.boolean().describe('True for live usage, false for test usage.'),
+};
+
+const limitField = z
+  .object({
+    quantity: exactField('Units.'),
+    window: z
+      .string()
+      .describe(
+        '`calendar_month`, `calendar_week`, `calendar_day`, or the ISO 8601 duration of a rolling window.',
+      ),
+    enforcement: z.enum(['warn', 'block']),
+  })
+  .describe('A cap is reported as a warning limit for the calendar month.');
+
+const exampleLimit = { quantity: 1000, window: 'calendar_month', enforcement: 'warn' };
+
+type MeteringTypes = typeof meteringTypes;
+
+declare module '../accounts/webhooks/types.js' {
+  interface ChosenTypes extends MeteringTypes {}
+}
+
+export const meteringTypes = {
+  'usage.threshold_reached': {
+    summary: 'Usage reached a threshold of a cap or limit.',
+    description:
+      'Sent once for each threshold, limit and window. For a rolling window, it is sent again only after a full window length. Usage is evaluated at the time at which an event was recorded, or at which it occurred if that is later.',
+    schema: z.object({
+      ...useFields,
+      threshold: z.int().describe('In percent of `limit.quantity`.'),
+      limit: limitField,
+      used: exactField('Units used in the window at evaluation; at or above the threshold.'),
+      windowStart: timeField('Inclusive. For a rolling window: exclusive.'),
+      windowEnd: timeField('Exclusive. For a rolling window: the time of evaluation, inclusive.'),
+    }),
+    example: {
+      ...exampleUse,
+      threshold: 80,
+      limit: exampleLimit,
+      used: 803.5,
+      windowStart: '2026-01-01T00:00:00.000Z',
+      windowEnd: '2026-02-01T00:00:00.000Z',
+    },
+  },
+  'usage.limit_reached': {
+    summary: 'A reservation was refused because a blocking limit left no room for it.',
+    description: 'Sent at most once a minute for each limit.',
+    schema: z.object({
+      ...useFields,
+      limit: limitField,
+      used: exactField('Units used in the window.'),
+      held: exactField('Units held by other reservations.'),
+      remaining: exactField('Units that remained.'),
+      requested: exactField('Units that were requested.'),
+    }),
+    example: {
+      ...exampleUse,
+      limit: { quantity: 1000, window: 'PT5H', enforcement: 'block' },
+      used: 950,
+      held: 20,
+      remaining: 30,
+      requested: 50,
+    },
+  },
+  'usage.corrected': {
+    summary: 'Recorded events were corrected.',
+    schema: z.object({
+      ...useFields,
+      idempotencyKey: z.string().describe('The idempotency key of the event.'),
+      correctionKey: z.string().describe('The key of the correction.'),
+      previousQuantity: exactField('The quantity before the correction.'),
+      quantity: exactField('The quantity after the correction; 0 if the event was voided.'),
+      reason: z.string(),
+    }),
+    example: {
+      ...exampleUse,
+      idempotencyKey: 'req_8f14e45f',
+      correctionKey: 'fix-2026-01-31-1',
+      previousQuantity: 12,
+      quantity: 2,
+      reason: 'Counted retries.',
+    },
+  },
+  'entitlement.changed': {
+    summary: 'An entitlement was granted, changed or withdrawn.',
+    schema: z.object({
+      productSlug: z.string(),
+      change: z.enum(['granted', 'changed', 'withdrawn']),
+      entitlement: z
+        .object({
+          kind: z.enum(['live', 'read_only']),
+          startsAt: timeField('Start of the entitlement, inclusive.'),
+          endsAt: timeField('End of the entitlement, exclusive; `null` if it has no end.').nullable(),
+          unitCap: exactField('Units per calendar month; `null` is unlimited.').nullable(),
+          limits: z.array(limitField).describe('The declared limits, without the cap.'),
+          thresholds: z.array(z.int()).describe('In percent of the cap and of each limit.'),
+        })
+        .nullable()
+        .describe('The current entitlement; `null` if it was withdrawn.'),
+    }),
+    example: {
+      productSlug: 'api-calls',
+      change: 'changed',
+      entitlement: {
+        kind: 'live',
+        startsAt: '2026-01-05T09:00:00.000Z',
+        endsAt: null,
+        unitCap: 25_000.5,
+        limits: [{ quantity: 100, window: 'PT5H', enforcement: 'block' }],
+        thresholds: [50, 80, 100],
+      },
+    },
+  },
+  'entitlement.ending': {
+    summary: 'An entitlement ends soon.',
+    schema: z.object({
+      productSlug: z.string(),
+      kind: z.enum(['live', 'read_only']),
+      endsAt: timeField('End of the entitlement, exclusive.'),
+      daysBefore: daysBeforeField,
+    }),
+    example: { productSlug: 'api-calls', kind: 'live', endsAt: '2026-02-07T12:00:00.000Z', daysBefore: 7 },
+  },
+} as const satisfies Record<string, TypeDescription>;
