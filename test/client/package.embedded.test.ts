@@ -41,7 +41,6 @@ afterAll(async () => {
 const program = `
 import { createGaugeClient, type UsageAnswer } from 'gauge-client';
 import { createUsageReporter, SpoolFullError, type RefusedEvent } from 'gauge-client/reporter';
-import { useService } from '../support/use.js';
 
 const [baseUrl = '', apiKey = '', productSlug = '', directory = ''] = arguments_;
 const gauge = createGaugeClient({ baseUrl, apiKey });

@@ -55,7 +55,7 @@ it('reports drift, repairs it with --fix, and then finds nothing more', async ()
 
   const fixed = await run(['--fix']);
   expect(fixed).toMatchObject({ code: 0, stderr: '' });
-  expect(fixed.stdout).toMatch(/Totals that are not.*Set 1 total and 1 hour of 1 Organization .*No drift/s);
+  expect(fixed.stdout).toMatch(/Totals that differ.*Set 1 total and 1 hour of 1 Organization .*No drift/s);
   const left = await run(['--json']);
   expect(left).toMatchObject({ code: 0, stderr: '' });
   expect(JSON.parse(left.stdout)).toEqual({ drift: 0, totals: [], hours: [], settlements: [], ledger: [] });

@@ -552,7 +552,7 @@ it.each([
   },
   { query: 'limitPrice=0.555', says: 'Must be a multiple of 1¢ here.' },
   { query: 'limitPrice=%3Cb%3E', says: 'Must be between 0 and 1, like 0.42 for 42¢.' },
-  { query: 'contracts=1&contracts=2', says: 'Must be given once.' },
+  { query: 'contracts=1&contracts=2', says: 'Must appear only once.' },
 ])('a ticket with $query shows the error beside the field', async ({ query, says }) => {
   const page = await getPage(owner.browser, `${PATH}/${openMarket().ticker}?${query}`);
   expect([page.status, textOf(page)]).toEqual([400, expect.stringContaining(says)]);

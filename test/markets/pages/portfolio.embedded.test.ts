@@ -299,7 +299,7 @@ describe('a sale', () => {
     expect(tooMany.text).toMatch(/name="contracts"[^>]*value="500"/);
     const tooDear = await send({ contracts: '5', limitPrice: '0.90' });
     expect(tooDear.status).toBe(422);
-    expect(tooDear.text).toContain('the limit is 90¢');
+    expect(tooDear.text).toContain('The limit price is 90¢');
     expect((await send({ contracts: '5', limitPrice: '0.555' })).status).toBe(400);
     expect((await send({ contracts: '5\0' })).status).toBe(400);
     const old = await send({ id: uuid({ msecs: now().getTime() - 2 * 86_400_000 }), contracts: '5' });

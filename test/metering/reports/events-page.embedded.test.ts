@@ -176,13 +176,13 @@ describe('the list', () => {
     [{ mode: 'x' }, 'Must be live or test.'],
     [{ from: '2031-02-30T00:00' }, 'Must be a time in UTC'],
     [{ to: 'yesterday' }, 'Must be a time in UTC'],
-    [{ from: '2031-03-02T00:00', to: '2031-03-02T00:00' }, 'Must be later than the time it starts from.'],
+    [{ from: '2031-03-02T00:00', to: '2031-03-02T00:00' }, 'Must be later than the start time.'],
     [{ idempotencyKey: 'a\u0000' }, 'Must be 1 to 255 characters without control characters.'],
     [{ idempotencyKey: 'x'.repeat(300) }, 'Must be 1 to 255 characters'],
-    [{ cursor: 'AAAA' }, 'Not a cursor that this list returned.'],
+    [{ cursor: 'AAAA' }, 'Not a cursor from this list.'],
     [
       { cursor: Buffer.from('2031-02-30T00:00:00.000000Z x').toString('base64url') },
-      'Not a cursor that this list returned.',
+      'Not a cursor from this list.',
     ],
     [{ product: "' or 1=1" }, 'Must be 1 to 64 of a-z'],
   ])('%j is refused beside its field', async (query, message) => {
@@ -416,7 +416,7 @@ describe('the filters', () => {
     for (const [query, says] of [
       [{ min: '-1' }, 'Must be a number'],
       [{ max: '1e9' }, 'Must be a number'],
-      [{ min: '3', max: '2' }, 'Must not be less'],
+      [{ min: '3', max: '2' }, 'Must not be below'],
       [{ key: "x' or 1=1" }, 'Must be an API key'],
     ] as const) {
       const page = await open(query);

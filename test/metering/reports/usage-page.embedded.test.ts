@@ -233,7 +233,7 @@ describe('the page', () => {
     ['?range=custom&from=2029-01-01&to=2031-01-01', 'at most 366 days, not 731'],
     ['?key=1', 'Must be an API key'],
     ['?product=%3Cscript%3E', 'Must be 1 to 64 of a-z'],
-    ['?product=a&product=b', 'Must be given once.'],
+    ['?product=a&product=b', 'Must appear only once.'],
     [`?metric=${'x'.repeat(300)}`, 'Must be 1 to 255 characters'],
   ])('%s is refused beside its field, with no report in its place', async (query, message) => {
     const { open, browser } = await arrive('10');

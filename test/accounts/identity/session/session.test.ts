@@ -303,7 +303,7 @@ describe('a form sent after its session ended', () => {
     expect(JSON.stringify(kept!.values)).toContain('guest@example.com');
     expect(JSON.stringify(kept!.values)).not.toContain('of someone');
     expect(kept!.hashedToken).not.toBe(browser.cookies.get('gauge_form'));
-    expect((await browser.get(login, html)).text).toContain('to return to the form with your input');
+    expect((await browser.get(login, html)).text).toContain('the form comes back with what you typed');
     const form = { email: user.email, password: PASSWORD, next: path };
     const back = await browser.send('POST', '/login', { form, headers: html });
     expect(back.headers.get('location')).toBe(path);

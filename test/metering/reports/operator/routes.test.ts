@@ -321,7 +321,7 @@ describe('GET /operator/usage', () => {
       expect(body.detail, JSON.stringify(query)).toMatch(`The query parameter ${name}`);
     }
     const twice = await call('GET', `${toQuery(good)}&organization=alpha&organization=beta`);
-    expect(twice.body.detail).toBe('The query parameter organization must be given once.');
+    expect(twice.body.detail).toBe('The query parameter organization must appear only once.');
     expect((await call('GET', toQuery({ ...good, to: '2027-03-02' }))).status).toBe(200);
   });
 });
