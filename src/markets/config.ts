@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { configPart, isOrigin, listField, urlField, wholeNumber } from '../core/config.js';
-import type { Context } from '../core/http/context.js';
 import { parseDollars } from './market/money.js';
 
 /** Open-Meteo's hosts for non-commercial use. A subscription's hosts prefix these names with `customer-`. */
@@ -197,5 +196,3 @@ function findConflicts(env: Record<string, string | undefined>): string[] {
     problems.push('KALSHI_KEY_ID: is required for live trading, with KALSHI_PRIVATE_KEY_FILE');
   return problems;
 }
-
-export type TradingContext = Context;

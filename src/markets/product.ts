@@ -3,12 +3,13 @@ import type { Logger } from 'pino';
 import { requireMarketAccess } from '../accounts/identity/session/session.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import type { Context } from '../core/http/context.js';
+import type { Section } from '../dashboard/frame.js';
 import type { Product } from '../product.js';
+
 import { tradingRoutes } from './router.js';
 import { FREE_FORECASTS, marketsConfig } from './config.js';
 import { consolePages, consoleSections, customerTabs } from './console/console.js';
 import { auditWording } from './dashboard/audit-wording.js';
-import { sections } from './dashboard/sections.js';
 import { demo } from './demo/demo.js';
 import { seedDemoTrading } from './demo/trading.js';
 import { marketStatuses } from './errors.js';
@@ -37,6 +38,14 @@ declare module '../product.js' {
     trading?: TradingOverrides;
   }
 }
+
+const isShownTo: Section['isShownTo'] = ({ marketAccess }) => marketAccess !== 'none';
+
+const sections: Section[] = [
+  { id: 'markets', href: '/dashboard/markets', label: 'Markets', isShownTo },
+  { id: 'scores', href: '/dashboard/scores', label: 'Scores', isShownTo },
+  { id: 'portfolio', href: '/dashboard/portfolio', label: 'Portfolio', isShownTo },
+];
 
 /** Weather prediction markets: forecasts, signals, portfolios, paper and live orders. */
 export const markets: Product = {

@@ -1,7 +1,7 @@
 import { Router, type Request, type Response } from 'express';
 import { countRefusedCalls, keyGuards } from '../accounts/api-keys/guards.js';
 import type { CallDeps } from '../accounts/api-keys/key-use.js';
-import type { TradingContext } from './config.js';
+import type { Context } from '../core/http/context.js';
 import { isNavigation } from '../core/http/request.js';
 import { unknownRoute } from '../core/http/unknown-route.js';
 import { mountRoutes } from '../core/reference/define-route.js';
@@ -29,7 +29,7 @@ const orderRoutes = [placeOrderRoute, ...tradeRoutes, ...changeOrderRoutes, ...p
 const EXECUTION = '/scores/execution';
 
 /** The trading API: reads without a credential; portfolios and orders with an Organization's API key. */
-export function tradingRoutes(context: TradingContext, calls: CallDeps, trading: TradingServices): Router {
+export function tradingRoutes(context: Context, calls: CallDeps, trading: TradingServices): Router {
   const router = Router();
   const callLimit = keyGuards(context, calls).limitTo('trading', context.config.limits.tradingPerMinute);
   const deps = { ...context, ...calls, ...trading, paperCash: context.config.trading.paperCash };

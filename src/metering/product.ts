@@ -1,7 +1,9 @@
 import type { Job } from '../core/db/jobs.js';
 import type { Context } from '../core/http/context.js';
 import { mountRoutes } from '../core/reference/define-route.js';
+import type { Section } from '../dashboard/frame.js';
 import type { Product } from '../product.js';
+
 import { backfillRoutes } from './backfills/routes.js';
 import { createBackfillRunner } from './backfills/runner.js';
 import { meteringConfig } from './config.js';
@@ -10,7 +12,6 @@ import { customerSummary } from './console/customer-summary.js';
 import { correctionRoutes, operatorCorrectionRoutes } from './corrections/routes.js';
 import { auditWording } from './dashboard/audit-wording.js';
 import { readOverviewPanel } from './dashboard/overview.js';
-import { sections } from './dashboard/sections.js';
 import { demo } from './demo/demo.js';
 import { seedDemoUsage } from './demo/usage.js';
 import { entitlementRoutes as operatorEntitlementRoutes } from './entitlements/operator/routes.js';
@@ -41,6 +42,11 @@ type MeteringServices = ReturnType<typeof createMeteringServices>;
 declare module '../product.js' {
   interface Services extends MeteringServices {}
 }
+
+const sections: Section[] = [
+  { id: 'usage', href: '/dashboard/usage', label: 'Usage' },
+  { id: 'entitlements', href: '/dashboard/entitlements', label: 'Entitlements' },
+];
 
 /** Usage events, entitlements, limits, reservations and corrections. */
 export const metering: Product = {

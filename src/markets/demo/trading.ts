@@ -3,7 +3,7 @@ import { eq } from 'drizzle-orm';
 import { keyAuthority } from '../../accounts/api-keys/authority.js';
 import { hashSecret } from '../../accounts/api-keys/bearer-key.js';
 import { apiKeys } from '../../accounts/api-keys/table.js';
-import type { TradingContext } from '../config.js';
+import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { createMetrics } from '../../core/metrics.js';
 import { createMarketMetrics } from '../metrics.js';
@@ -39,7 +39,7 @@ const RESTING_MS = 15 * MINUTE_MS;
  * the fits and open gates of those times. The demo shows the resulting profit and loss.
  */
 export async function seedDemoTrading(
-  context: TradingContext,
+  context: Context,
   demo: Pick<DemoData, 'keys'>,
   signal = new AbortController().signal,
 ): Promise<void> {

@@ -4,12 +4,12 @@ import { sendJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
-import type { TradingContext } from '../config.js';
+import type { Context } from '../../core/http/context.js';
 import { horizons } from './queries.js';
 import { readExecution, toExecutionJson, toPeriod } from './report.js';
 import { executionQuerySchema, executionSchema, MOST_DAYS } from './schema.js';
 
-export interface ExecutionRouteDeps extends Pick<TradingContext, 'db' | 'clock' | 'config'> {
+export interface ExecutionRouteDeps extends Pick<Context, 'db' | 'clock' | 'config'> {
   keys: KeyReader;
   keyUse: KeyUse;
 }

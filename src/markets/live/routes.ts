@@ -10,10 +10,10 @@ import { offJson, reportJson } from './report.js';
 import { acceptSchema, acceptedSchema, reconciliationSchema } from './schema.js';
 import { json } from '../../core/reference/define-route.js';
 import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
-import type { TradingContext } from '../config.js';
+import type { Context } from '../../core/http/context.js';
 import { notFoundExample, now, operatorRoute } from '../../accounts/identity/operator/define-route.js';
 
-export interface LiveDeps extends TradingContext {
+export interface LiveDeps extends Context {
   live: LiveTrading | undefined;
 }
 

@@ -1,6 +1,6 @@
 import { confirmAuthority } from '../../accounts/audit/audit.js';
 import { AppError } from '../../core/errors.js';
-import type { TradingContext } from '../config.js';
+import type { Context } from '../../core/http/context.js';
 import { isOpen } from '../ledger/orders-table.js';
 import { lockAccount } from '../ledger/queries.js';
 import { addCounts, subtractCounts } from '../market/contracts.js';
@@ -9,7 +9,7 @@ import { findTrade, writeExecution, type OrderRow } from './queries.js';
 import { askVenue, markCancelled, type Resting } from './resting.js';
 import { invalid } from './tradable.js';
 
-interface ChangeOrderDeps extends Pick<TradingContext, 'db' | 'clock' | 'log'> {
+interface ChangeOrderDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   live: LiveExecutor | undefined;
   resting: Pick<Resting, 'advance'>;
   inTurn: <T>(account: Pick<OrderRow, 'orgId' | 'mode'>, work: () => Promise<T>) => Promise<T>;

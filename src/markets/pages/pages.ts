@@ -6,7 +6,7 @@ import { inSlices } from '../../core/steps.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import type { Orm } from '../../core/db/client.js';
 import type { CrossChecks } from '../climate/watch.js';
-import type { TradingContext } from '../config.js';
+import type { Context } from '../../core/http/context.js';
 import { withPurchases, type Holding } from '../ledger/positions.js';
 import { temperatureKinds } from '../market/market.js';
 import type { Micros } from '../market/money.js';
@@ -122,7 +122,7 @@ interface PageFacts<Page extends 'overview' | 'event'> {
 }
 
 /** `/dashboard/markets`: prices, forecasts and signals for every role, and the ticket for paper orders. */
-export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): Router {
+export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
   const { db, clock } = context;
   const router = pageRouter();
 

@@ -8,7 +8,7 @@ import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import { formatTick } from '../../core/charts/bars.js';
-import type { TradingContext } from '../config.js';
+import type { Context } from '../../core/http/context.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import type { LiveReport } from '../live/report.js';
 import { CENT } from '../market/money.js';
@@ -102,7 +102,7 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
 const RECENT = 5;
 
 /** `/dashboard/portfolio`: positions and their history, for every role. */
-export function portfolioPages(context: TradingContext, trading: TradingServices): Router {
+export function portfolioPages(context: Context, trading: TradingServices): Router {
   const { db, clock, config } = context;
   const { snapshots } = trading;
   const deps: PortfolioDeps = { db, clock, snapshots, paperCash: config.trading.paperCash };

@@ -7,7 +7,7 @@ import { switchSchema } from '../risk/operator/schema.js';
 import { toAddress } from '../../core/pages/address.js';
 import { formRoute, newForm, textField, type FormState, readQuery } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
-import type { TradingContext } from '../config.js';
+import type { Context } from '../../core/http/context.js';
 import { readPageQuery, toModeTabs } from './addresses.js';
 import type { TradingServices } from '../services/services.js';
 import { findLimits, selectLargestOrders } from '../risk/queries.js';
@@ -24,7 +24,7 @@ const stateSchema = switchSchema.pick({ state: true });
 
 /** `/dashboard/portfolio/risk`: limits and their use for every role; owners and admins set the Organization's own switch. */
 export function riskPages(
-  deps: TradingContext,
+  deps: Context,
   { snapshots, live }: Pick<TradingServices, 'snapshots' | 'live'>,
 ): Router {
   const { db, clock, config } = deps;

@@ -2,7 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { isFreshId, newFormId } from '../../core/ids.js';
 import { byMember } from '../../accounts/identity/session/authority.js';
 import { requireRole, sessionOf } from '../../accounts/identity/session/session.js';
-import type { TradingContext } from '../config.js';
+import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { isManager, managingRoles } from '../../accounts/organizations/table.js';
 import {
@@ -42,7 +42,7 @@ export interface MarketsPagesDeps {
 type Reviewed = Pick<TicketInput, 'refusal'> & { review: Review };
 
 /** A GET with an order in the address is the review. Placing sends that order, with an id that makes repeats one order. */
-export function addTicketPages(router: Router, context: TradingContext, deps: MarketsPagesDeps): void {
+export function addTicketPages(router: Router, context: Context, deps: MarketsPagesDeps): void {
   const { clock } = context;
 
   router.get('/markets/:ticker', async (req, res) => {
@@ -151,7 +151,7 @@ function fill(res: Response, given: FormFields, { book, held }: TicketFacts) {
 
 /** Undefined before the first prices. */
 async function readFacts(
-  { db, config }: TradingContext,
+  { db, config }: Context,
   snapshot: Snapshot | undefined,
   req: Request,
   res: Response,

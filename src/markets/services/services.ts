@@ -5,7 +5,7 @@ import { createTrainer } from '../training/trainer.js';
 import { createClimateReader } from '../climate/product.js';
 import { readObserved } from '../climate/queries.js';
 import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
-import type { TradingContext } from '../config.js';
+import type { Context } from '../../core/http/context.js';
 import type { WeatherSource } from '../weather/weather.js';
 import type { SourceNames } from '../learning/queries.js';
 import { createBookMemory } from '../execution/books.js';
@@ -47,7 +47,7 @@ import {
 import { calibratedModel } from '../learning/calibrated.js';
 
 export const tradingJobs = (
-  { config }: TradingContext,
+  { config }: Context,
   { refresher, live, scores, trainer, prices, printFollower, climate, isReplay }: TradingServices,
 ): Job[] => [
   {
@@ -128,7 +128,7 @@ export interface TradingOverrides {
   selection?: Selection;
 }
 
-export function createTradingServices(context: TradingContext, overrides: TradingOverrides = {}) {
+export function createTradingServices(context: Context, overrides: TradingOverrides = {}) {
   const { db, clock, log, config, metrics } = context;
   const { kalshi, paperCash, tapeFile } = config.trading;
   if (tapeFile !== undefined && !overrides.replay) requireTapeTarget(tapeFile);
@@ -214,7 +214,7 @@ interface Shared {
 
 /** Uses the configured sources unless a tape or the caller provides others. */
 function chooseSources(
-  { db, clock, log, config, metrics }: TradingContext,
+  { db, clock, log, config, metrics }: Context,
   { markets, weather, replay, streamTimings, selection }: TradingOverrides,
   { key, budget, store }: Pick<SourceOptions, 'key' | 'budget'> & Pick<Shared, 'store'>,
 ): Sources {
@@ -242,7 +242,7 @@ function chooseSources(
 
 /** The refresher for live or replayed snapshots, and the tape that live ones are recorded on. */
 function createSnapshots(
-  { clock, log, config, metrics }: TradingContext,
+  { clock, log, config, metrics }: Context,
   { replay, refreshTimes }: TradingOverrides,
   { markets, weather, store, calibration, names }: Shared & Pick<Sources, 'markets' | 'weather'>,
 ): { refresher: Refresher; tape: TapeWriter | undefined } {
@@ -270,7 +270,7 @@ function createSnapshots(
 }
 
 function createLearning(
-  { db, clock, log, config }: TradingContext,
+  { db, clock, log, config }: Context,
   { pastDays: days = PAST_DAYS, markets, weather, replay }: TradingOverrides,
   {
     store,
@@ -296,7 +296,7 @@ function createLearning(
 }
 
 function createClimate(
-  { db, clock, log, config }: TradingContext,
+  { db, clock, log, config }: Context,
   { replay }: TradingOverrides,
   snapshots: SnapshotStore,
 ): ClimateWatch | undefined {
