@@ -38,7 +38,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       const field = page.getByLabel('Repeat the new password');
       expect(await field.getAttribute('aria-invalid')).toBe('true');
       const described = (await field.getAttribute('aria-describedby'))!.split(' ');
-      expect(await page.locator(`#${described.at(-1)}`).innerText()).toContain('same');
+      expect(await page.locator(`#${described.at(-1)}`).innerText()).toContain('match');
       await change('four unrelated words here');
       await page.getByRole('status').getByText('password is changed').waitFor();
 
