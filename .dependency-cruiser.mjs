@@ -85,7 +85,7 @@ const floors = [
   'products[.]ts',
   'mounts/',
   'client/',
-  '(?:config|tables|reference|greeting|app|service|main)[.]ts',
+  '(?:config|reference|greeting|app|service|main)[.]ts',
   'commands/kit/',
   'metering/commands/',
   'markets/lab/',

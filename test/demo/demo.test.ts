@@ -15,16 +15,11 @@ import { seedDemo } from '../../src/demo/seed.js';
 import { seedDemoTrading } from '../../src/markets/demo/trading.js';
 import { seedDemoUsage } from '../../src/metering/demo/usage.js';
 import { verifyPassword } from '../../src/accounts/identity/password.js';
-import {
-  apiKeys,
-  executionMarks,
-  ledgerEntries,
-  organizations,
-  tradingAccounts,
-  tradingFills,
-  tradingOrders,
-  users,
-} from '../../src/tables.js';
+import { apiKeys } from '../../src/accounts/api-keys/table.js';
+import { organizations, users } from '../../src/accounts/organizations/table.js';
+import { executionMarks } from '../../src/markets/execution/table.js';
+import { tradingFills, tradingOrders } from '../../src/markets/ledger/orders-table.js';
+import { ledgerEntries, tradingAccounts } from '../../src/markets/ledger/portfolio-table.js';
 import type { executionSchema } from '../../src/markets/execution/schema.js';
 import { Browser } from '../support/accounts.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';

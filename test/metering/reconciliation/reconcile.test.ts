@@ -1,7 +1,8 @@
 import { eq, sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { auditLog, operatorLog, usageHours, usageTotals } from '../../../src/tables.js';
+import { auditLog, operatorLog } from '../../../src/accounts/audit/table.js';
+import { usageHours, usageTotals } from '../../../src/metering/ingestion/table.js';
 import { driftJson } from '../../../src/metering/reconciliation/drift-report.js';
 import { compare, hasDrift, repair } from '../../../src/metering/reconciliation/reconcile.js';
 import { asMaintained } from '../../support/database.js';
