@@ -14,7 +14,7 @@ import type { CustomerSummary } from './console/customer-summary.js';
 import type { ConsoleDeps, CustomerTab } from './console/page.js';
 import type { ConsoleSection, Section } from './dashboard/frame.js';
 import type { ReadOverviewPanel } from './dashboard/overview/pages.js';
-import type { DemoData, DemoPart } from './demo/demo.js';
+import type { DemoData, DemoPart, GreetingPart } from './demo/demo.js';
 import type { SetUpStep } from './set-up/set-up.js';
 
 /** One of the products that the shell joins. Each knows the core and the accounts, and no other product. */
@@ -73,6 +73,8 @@ export interface ProductAtWork {
   load?: () => Promise<void>;
   /** Runs when the service is ready. */
   start?: () => void;
+  /** The commands work as printed. */
+  greet: (demo: DemoData, baseUrl: string) => GreetingPart;
   /** Fills in the demo's past as of the context's clock. Repeating it changes nothing. */
   fillDemo?: (context: Context, demo: DemoData, signal: AbortSignal) => Promise<void>;
   /** Runs once the demo's past is complete. */

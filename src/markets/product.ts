@@ -10,6 +10,7 @@ import { consolePages, consoleSections, customerTabs } from './console/console.j
 import { auditWording } from './dashboard/audit-wording.js';
 import { sections } from './dashboard/sections.js';
 import { demo } from './demo/demo.js';
+import { greet } from './demo/greeting.js';
 import { seedDemoTrading } from './demo/trading.js';
 import { marketStatuses } from './errors.js';
 import { reconciliationRoutes } from './live/routes.js';
@@ -74,6 +75,7 @@ export const markets: Product = {
       },
       // Live trading stays closed until orders, fills, positions and cash agree with the venue's.
       start: () => void live?.reconcile(),
+      greet: (data, baseUrl) => greet(data, baseUrl, trading.snapshots.current),
       // Trades before the beginning of a tape are unknown.
       ...(isReplay ? {} : { fillDemo: seedDemoTrading, afterPast: () => fillPast(trading, log) }),
       stop: () => trading.stop(),

@@ -12,6 +12,7 @@ import { auditWording } from './dashboard/audit-wording.js';
 import { readOverviewPanel } from './dashboard/overview.js';
 import { sections } from './dashboard/sections.js';
 import { demo } from './demo/demo.js';
+import { greet } from './demo/greeting.js';
 import { seedDemoUsage } from './demo/usage.js';
 import { entitlementRoutes as operatorEntitlementRoutes } from './entitlements/operator/routes.js';
 import { entitlementPages } from './entitlements/pages.js';
@@ -77,6 +78,7 @@ export const metering: Product = {
       setUpStep: createSetUpStep(context.config),
       mountOperator: (router) => mountRoutes(router, '/operator', operatorMeteringRoutes, context),
       jobs: [...meteringJobs(context, services), ...noticeJobs(context)],
+      greet,
       fillDemo: (asOf, data, signal) => seedDemoUsage(asOf, calls.keyUse, data, signal),
       async drain() {
         await Promise.all([ingestion.drain(), reservations.drain(), settlements.drain()]);
