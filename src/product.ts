@@ -5,6 +5,7 @@ import type { LimitCalls } from './accounts/api-keys/guards.js';
 import type { ConfigPart, ServiceConfig } from './core/config.js';
 import type { StatusByCode } from './core/errors.js';
 import type { Job } from './core/db/jobs.js';
+import type { Reconciliation } from './core/db/reconciliation.js';
 import type { Context } from './core/http/context.js';
 import type { Metrics } from './core/metrics.js';
 import type { ReadOwnPart } from './core/reference/own-examples.js';
@@ -32,6 +33,7 @@ export interface Product {
   customerTabs: CustomerTab[];
   customerSummary?: CustomerSummary;
   readOverviewPanel?: ReadOverviewPanel;
+  reconciliation: Reconciliation;
   /** HTTP status of each error code that the product adds. */
   errors: Partial<StatusByCode>;
   createMetrics: (registers: Registry[]) => Partial<Metrics>;

@@ -20,6 +20,7 @@ import { marketsPages } from './pages/pages.js';
 import { portfolioPages } from './pages/portfolio-pages.js';
 import { riskPages } from './pages/risk-pages.js';
 import { scoresPages } from './pages/scores-pages.js';
+import { reconciliation } from './portfolio/reconciliation.js';
 import { tradingControlRoutes } from './risk/operator/routes.js';
 import {
   bookingJobs,
@@ -50,6 +51,7 @@ export const markets: Product = {
   sections,
   consoleSections,
   customerTabs,
+  reconciliation,
   isOn: ({ hasMarkets }) => hasMarkets,
   create(context, calls, { trading: overrides }) {
     const { log } = context;

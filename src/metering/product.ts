@@ -28,6 +28,7 @@ import { createEndingMessages } from './notices/endings.js';
 import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/notices.js';
 import { createOwnMeteringReader } from './own-values.js';
 import { customerUsageRoutes } from './reports/operator/routes.js';
+import { reconciliation } from './reconciliation/reconciliation.js';
 import { usagePages } from './reports/pages.js';
 import { usageReadRoutes } from './reports/reading/routes.js';
 import { createReservations, createReservationWatch } from './reservations/reservations.js';
@@ -56,6 +57,7 @@ export const metering: Product = {
   customerTabs,
   customerSummary,
   readOverviewPanel,
+  reconciliation,
   create(context, calls) {
     const services = createMeteringServices(context);
     const { ingestion, reservations, settlements, thresholds } = services;
