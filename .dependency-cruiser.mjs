@@ -85,7 +85,7 @@ const floors = [
   'products[.]ts',
   'mounts/',
   'client/',
-  '(?:config|tables|reference|greeting|app|service|main)[.]ts',
+  '(?:config|reference|greeting|app|service|main)[.]ts',
   'commands/kit/',
   'metering/commands/',
   'markets/lab/',
@@ -116,9 +116,9 @@ export default {
       to: { path: '^src/(?:metering|markets)/', pathNot: '^src/$1/' },
     },
     {
-      name: 'frames-import-no-product',
+      name: 'one-list-imports-the-products',
       severity: 'error',
-      from: { path: '^src/(?:console|dashboard|set-up|demo)/' },
+      from: { path: '^src/', pathNot: '^src/(?:(?:metering|markets)/|products[.]ts$)' },
       to: { path: '^src/(?:metering|markets)/' },
     },
     {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
 import { openDatabase } from '../src/core/db/open.js';
-import { operators, secondFactors } from '../src/tables.js';
+import { operators, secondFactors } from '../src/accounts/identity/table.js';
 import { Browser, createUser } from '../test/support/accounts.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
 import { machine } from './embedded.js';

@@ -2,7 +2,7 @@
 import { pino } from 'pino';
 import type { Database } from '../src/core/db/client.js';
 import { openDatabase } from '../src/core/db/open.js';
-import { riskLimits } from '../src/tables.js';
+import { riskLimits } from '../src/markets/ledger/risk-table.js';
 import { createKey, createOrganization } from '../test/support/fixtures.js';
 import type { Measure } from './measures.js';
 import { load, PLACEHOLDER, tradeRequest } from './world.js';

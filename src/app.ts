@@ -12,7 +12,7 @@ import {
   requireWholeAddress,
 } from './core/http/request.js';
 import { jsonHeaders } from './core/http/headers.js';
-import { accountStatuses } from './accounts/errors.js';
+import { accountErrorTitles, accountStatuses } from './accounts/errors.js';
 import { commonStatuses, type StatusByCode } from './core/errors.js';
 import { setErrorStatuses } from './core/http/problem.js';
 import { unknownRoute } from './core/http/unknown-route.js';
@@ -86,7 +86,7 @@ export function createApp(
   app.use(dashboardRoutes(context, { products, services }, sessionKeys, readFrame, options));
   app.use('/operator', jsonHeaders, operatorRouter(context, products));
   app.use(unknownRoute);
-  app.use(pageErrorHandler(context, readFrame));
+  app.use(pageErrorHandler(context, readFrame, accountErrorTitles));
   return app;
 }
 

@@ -3,8 +3,7 @@ import { ConfigError } from './core/config.js';
 import { readConfig, type Config } from './config.js';
 import { UnsuitableDatabaseError } from './core/db/check-server.js';
 import { DirectoryInUseError } from './core/db/directory-lock.js';
-import { describeDemo, embeddedNotice } from './greeting.js';
-import { findFirstOrder } from './markets/orders/first-order.js';
+import { embeddedNotice } from './greeting.js';
 import { createLogger, createPlainLog, createTerminalStream } from './core/log/log.js';
 import { onStopSignal } from './core/stop-signals.js';
 import { describeSetUpLink } from './accounts/identity/operators/operators.js';
@@ -79,14 +78,7 @@ if (service.setUpLink && buffer)
   );
 // Prints the logins after the log lines of the start.
 buffer?.flushSync();
-if (service.demo)
-  process.stdout.write(
-    describeDemo(
-      service.demo,
-      service.url,
-      service.services.trading ? { order: findFirstOrder(service.services.trading.snapshots.current) } : null,
-    ),
-  );
+if (service.greeting !== undefined) process.stdout.write(service.greeting);
 else if (service.context.db.kind === 'embedded') process.stdout.write(embeddedNotice);
 if (service.setUpLink) process.stdout.write(describeSetUpLink(service.setUpLink.url));
 

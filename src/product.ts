@@ -5,6 +5,7 @@ import type { LimitCalls } from './accounts/api-keys/guards.js';
 import type { ConfigPart, ServiceConfig } from './core/config.js';
 import type { StatusByCode } from './core/errors.js';
 import type { Job } from './core/db/jobs.js';
+import type { Reconciliation } from './core/db/reconciliation.js';
 import type { Context } from './core/http/context.js';
 import type { Metrics } from './core/metrics.js';
 import type { ReadOwnPart } from './core/reference/own-examples.js';
@@ -15,7 +16,7 @@ import type { CustomerSummary } from './console/customer-summary.js';
 import type { ConsoleDeps, CustomerTab } from './console/page.js';
 import type { ConsoleSection, Section } from './dashboard/frame.js';
 import type { ReadOverviewPanel } from './dashboard/overview/pages.js';
-import type { DemoData, DemoPart } from './demo/demo.js';
+import type { DemoData, DemoPart, GreetingPart } from './demo/demo.js';
 import type { SetUpStep } from './set-up/set-up.js';
 
 /** One of the products that the shell joins. Each knows the core and the accounts, and no other product. */
@@ -34,6 +35,7 @@ export interface Product {
   customerSummary?: CustomerSummary;
   readOverviewPanel?: ReadOverviewPanel;
   webhookTypes: Partial<WebhookTypes>;
+  reconciliation: Reconciliation;
   /** HTTP status of each error code that the product adds. */
   errors: Partial<StatusByCode>;
   createMetrics: (registers: Registry[]) => Partial<Metrics>;
@@ -75,6 +77,8 @@ export interface ProductAtWork {
   load?: () => Promise<void>;
   /** Runs when the service is ready. */
   start?: () => void;
+  /** The commands work as printed. */
+  greet: (demo: DemoData, baseUrl: string) => GreetingPart;
   /** Fills in the demo's past as of the context's clock. Repeating it changes nothing. */
   fillDemo?: (context: Context, demo: DemoData, signal: AbortSignal) => Promise<void>;
   /** Runs once the demo's past is complete. */

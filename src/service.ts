@@ -18,6 +18,7 @@ import { createLifecycle, type Context } from './core/http/context.js';
 import { memoryLimitStores, redisLimitStores } from './core/http/limit-store.js';
 import { createHttpServer, listen } from './core/http/server.js';
 import { createMetrics } from './core/metrics.js';
+import { describeDemo } from './greeting.js';
 import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
 import { watchPools, watchShards } from './health/database.js';
@@ -32,6 +33,8 @@ export interface Service {
   url: string;
   /** Undefined in production and on a database with other data. */
   demo: DemoData | undefined;
+  /** The text that shows how to try the demo; undefined without one. */
+  greeting: string | undefined;
   /** Resolves when the demo's past is filled in, or left to a later start. */
   pastReady: Promise<void>;
   /** Link for the first operator; undefined if there is one, or a demo. */
@@ -99,6 +102,7 @@ export async function startService(
     services,
     url,
     demo,
+    greeting: demo && describeDemo(demo, url, running.products),
     pastReady: work.pastReady,
     setUpLink: setUpLink && {
       url: (config.publicUrl ?? url) + setUpLink.path,

@@ -1,5 +1,11 @@
+import type { ErrorTitles } from '../core/errors.js';
+
 /** HTTP statuses of the codes for an Organization that lacks access. */
 export const accountStatuses = { entitlement_required: 403, entitlement_read_only: 403 } as const;
+
+export const accountErrorTitles: ErrorTitles = {
+  entitlement_required: 'Your Organization does not have access to this',
+};
 
 type AccountStatuses = typeof accountStatuses;
 

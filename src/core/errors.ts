@@ -38,6 +38,9 @@ export interface ErrorStatuses extends CommonStatuses {}
 export type ErrorCode = keyof ErrorStatuses;
 export type StatusByCode = Readonly<Record<ErrorCode, number>>;
 
+/** Titles of error pages; default: the reason phrase of the status. */
+export type ErrorTitles = Partial<Record<ErrorCode, string>>;
+
 /** An offending place. `pointer` is an RFC 6901 JSON pointer into the request body. */
 export interface ErrorPlace {
   index?: number;

@@ -49,6 +49,15 @@ export interface DemoPart {
   seed(tx: Tx, first: { id: string; slug: DemoSlug }, source: Source): Promise<PartialFields>;
 }
 
+/** A product's part of the text that is shown once the demo has started. */
+export interface GreetingPart {
+  keys: { name: string; secret: string; note?: string }[];
+  /** What the keys are for. `title` continues "API keys of …". */
+  keyTable?: { title: string; rows: string[][] };
+  /** Commands to paste, each below a sentence. */
+  steps: { text: string; command: string }[];
+}
+
 type PartialFields = Partial<Omit<DemoFields, 'keys'>> & { keys: Partial<DemoKeys> };
 
 const fileName = 'demo.json';

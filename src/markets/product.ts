@@ -11,6 +11,7 @@ import { FREE_FORECASTS, marketsConfig } from './config.js';
 import { consolePages, consoleSections, customerTabs } from './console/console.js';
 import { auditWording } from './dashboard/audit-wording.js';
 import { demo } from './demo/demo.js';
+import { greet } from './demo/greeting.js';
 import { seedDemoTrading } from './demo/trading.js';
 import { marketStatuses } from './errors.js';
 import { reconciliationRoutes } from './live/routes.js';
@@ -21,6 +22,7 @@ import { portfolioPages } from './pages/portfolio-pages.js';
 import { riskPages } from './pages/risk-pages.js';
 import { scoresPages } from './pages/scores-pages.js';
 import { marketTypes } from './webhook-types.js';
+import { reconciliation } from './portfolio/reconciliation.js';
 import { tradingControlRoutes } from './risk/operator/routes.js';
 import {
   bookingJobs,
@@ -60,6 +62,7 @@ export const markets: Product = {
   sections,
   consoleSections,
   customerTabs,
+  reconciliation,
   isOn: ({ hasMarkets }) => hasMarkets,
   create(context, calls, { trading: overrides }) {
     const { log } = context;
@@ -85,6 +88,7 @@ export const markets: Product = {
       },
       // Live trading stays closed until orders, fills, positions and cash agree with the venue's.
       start: () => void live?.reconcile(),
+      greet: (data, baseUrl) => greet(data, baseUrl, trading.snapshots.current),
       // Trades before the beginning of a tape are unknown.
       ...(isReplay ? {} : { fillDemo: seedDemoTrading, afterPast: () => fillPast(trading, log) }),
       stop: () => trading.stop(),

@@ -13,6 +13,7 @@ import { correctionRoutes, operatorCorrectionRoutes } from './corrections/routes
 import { auditWording } from './dashboard/audit-wording.js';
 import { readOverviewPanel } from './dashboard/overview.js';
 import { demo } from './demo/demo.js';
+import { greet } from './demo/greeting.js';
 import { seedDemoUsage } from './demo/usage.js';
 import { entitlementRoutes as operatorEntitlementRoutes } from './entitlements/operator/routes.js';
 import { entitlementPages } from './entitlements/pages.js';
@@ -28,6 +29,7 @@ import { createEndingMessages } from './notices/endings.js';
 import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/notices.js';
 import { createOwnMeteringReader } from './own-values.js';
 import { customerUsageRoutes } from './reports/operator/routes.js';
+import { reconciliation } from './reconciliation/reconciliation.js';
 import { usagePages } from './reports/pages.js';
 import { usageReadRoutes } from './reports/reading/routes.js';
 import { createReservations, createReservationWatch } from './reservations/reservations.js';
@@ -63,6 +65,7 @@ export const metering: Product = {
   customerTabs,
   customerSummary,
   readOverviewPanel,
+  reconciliation,
   create(context, calls) {
     const services = createMeteringServices(context);
     const { ingestion, reservations, settlements, thresholds } = services;
@@ -85,6 +88,7 @@ export const metering: Product = {
       setUpStep: createSetUpStep(context.config),
       mountOperator: (router) => mountRoutes(router, '/operator', operatorMeteringRoutes, context),
       jobs: [...meteringJobs(context, services), ...noticeJobs(context)],
+      greet,
       fillDemo: (asOf, data, signal) => seedDemoUsage(asOf, calls.keyUse, data, signal),
       async drain() {
         await Promise.all([ingestion.drain(), reservations.drain(), settlements.drain()]);

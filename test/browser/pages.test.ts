@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, it } from 'vitest';
-import { organizations } from '../../src/tables.js';
+import { organizations } from '../../src/accounts/organizations/table.js';
 import { signedIn } from '../support/accounts.js';
 import { everything } from '../../src/markets/venue/simulation/world.js';
 import { browserWorld, DESKTOP, PHONE } from '../support/browser.js';

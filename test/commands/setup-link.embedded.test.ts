@@ -1,7 +1,8 @@
 import { eq } from 'drizzle-orm';
 import { expect, it, vi } from 'vitest';
 import { hashToken } from '../../src/accounts/identity/session/session-cookie.js';
-import { oneTimeLinks, operatorLog, operators } from '../../src/tables.js';
+import { operatorLog } from '../../src/accounts/audit/table.js';
+import { oneTimeLinks, operators } from '../../src/accounts/identity/table.js';
 import { createUser } from '../support/accounts.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 

@@ -1,13 +1,9 @@
 import { eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
-import {
-  auditLog,
-  entitlements,
-  operatorLog,
-  organizations,
-  products,
-  usageTotals,
-} from '../../src/tables.js';
+import { auditLog, operatorLog } from '../../src/accounts/audit/table.js';
+import { organizations } from '../../src/accounts/organizations/table.js';
+import { entitlements, products } from '../../src/metering/entitlements/table.js';
+import { usageTotals } from '../../src/metering/ingestion/table.js';
 import { DAY_MS, monthOf } from '../../src/core/time.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
 import { createKey, createOrganization } from '../support/fixtures.js';

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { auditLog, operatorLog } from '../../src/tables.js';
+import { auditLog, operatorLog } from '../../src/accounts/audit/table.js';
 import { addMember, createUser, PASSWORD } from '../support/accounts.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { createProduct, grant } from '../metering/support/products.js';

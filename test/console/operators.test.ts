@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { operatorLog, operators } from '../../src/tables.js';
+import { operatorLog } from '../../src/accounts/audit/table.js';
+import { operators } from '../../src/accounts/identity/table.js';
 import { Browser, createUser, PASSWORD } from '../support/accounts.js';
 import {
   forgetConfirmation,

@@ -1,7 +1,9 @@
 import { eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
-import { apiKeys, auditLog, memberships, operatorLog, users } from '../../src/tables.js';
+import { apiKeys } from '../../src/accounts/api-keys/table.js';
+import { auditLog, operatorLog } from '../../src/accounts/audit/table.js';
+import { memberships, users } from '../../src/accounts/organizations/table.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
 import { createTestDatabase } from '../support/database.js';
 import { createKey, createOrganization } from '../support/fixtures.js';

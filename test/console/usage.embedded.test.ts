@@ -1,5 +1,5 @@
 import { beforeAll, expect, it } from 'vitest';
-import { usageTotals } from '../../src/tables.js';
+import { usageTotals } from '../../src/metering/ingestion/table.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { operatorToken } from '../support/operator.js';

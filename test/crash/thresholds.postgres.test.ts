@@ -6,7 +6,7 @@ import { readConfig } from '../../src/config.js';
 import { systemClock } from '../../src/core/time.js';
 import { openDatabase } from '../../src/core/db/open.js';
 import { selectRows } from '../../src/core/db/sql.js';
-import { webhookDeliveries } from '../../src/tables.js';
+import { webhookDeliveries } from '../../src/accounts/webhooks/table.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { findFreePort } from '../support/free-port.js';

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { recordAudit, type AuditEntry } from '../../src/accounts/audit/audit.js';
 import { genesisHash, hashRow } from '../../src/accounts/audit/chain.js';
-import { memberships, users } from '../../src/tables.js';
+import { memberships, users } from '../../src/accounts/organizations/table.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { inChange } from '../support/change.js';
 import { readLog, writeRows, writeRowsAtOnce } from '../accounts/audit/support.js';

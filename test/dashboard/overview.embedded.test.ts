@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../../src/accounts/audit/audit.js';
-import { apiKeys } from '../../src/tables.js';
+import { apiKeys } from '../../src/accounts/api-keys/table.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { inChange } from '../support/change.js';
 import { createKey } from '../support/fixtures.js';

@@ -10,21 +10,15 @@ import type { DemoData } from '../../src/demo/demo.js';
 import { products } from '../../src/products.js';
 import { readDemo, writeDemo } from '../../src/demo/demo.js';
 import { describeDemo } from '../../src/greeting.js';
-import { findFirstOrder } from '../../src/markets/orders/first-order.js';
 import { seedDemo } from '../../src/demo/seed.js';
 import { seedDemoTrading } from '../../src/markets/demo/trading.js';
 import { seedDemoUsage } from '../../src/metering/demo/usage.js';
 import { verifyPassword } from '../../src/accounts/identity/password.js';
-import {
-  apiKeys,
-  executionMarks,
-  ledgerEntries,
-  organizations,
-  tradingAccounts,
-  tradingFills,
-  tradingOrders,
-  users,
-} from '../../src/tables.js';
+import { apiKeys } from '../../src/accounts/api-keys/table.js';
+import { organizations, users } from '../../src/accounts/organizations/table.js';
+import { executionMarks } from '../../src/markets/execution/table.js';
+import { tradingFills, tradingOrders } from '../../src/markets/ledger/orders-table.js';
+import { ledgerEntries, tradingAccounts } from '../../src/markets/ledger/portfolio-table.js';
 import type { executionSchema } from '../../src/markets/execution/schema.js';
 import { Browser } from '../support/accounts.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
@@ -327,7 +321,7 @@ describe.runIf(isEmbedded)('the greeting of the demo', () => {
   const lines = (text: string) => text.split('\n').map((line) => line.trim());
 
   it('shows the address, every login and the keys', async () => {
-    const text = describeDemo(demo, service.url);
+    const text = describeDemo(demo, service.url, service.running.products);
     expect(text).toContain(`${service.url}/login`);
     for (const { email, password, role, organization } of demo.logins) {
       const row = lines(text).find((line) => line.startsWith(email) && line.endsWith(organization));
@@ -342,18 +336,18 @@ describe.runIf(isEmbedded)('the greeting of the demo', () => {
   });
 
   it('states the limits of the embedded database, and only there', async () => {
-    const embedded = describeDemo({ ...demo, database: 'embedded' }, service.url);
+    const embedded = describeDemo({ ...demo, database: 'embedded' }, service.url, service.running.products);
     expect(embedded).toMatch(/for trying, and for one process/);
     expect(embedded.replaceAll('\n', ' ')).toMatch(
       /does not fsync.*survives a killed process, not a power cut/,
     );
-    expect(describeDemo({ ...demo, database: 'postgres' }, service.url)).not.toContain('fsync');
+    expect(
+      describeDemo({ ...demo, database: 'postgres' }, service.url, service.running.products),
+    ).not.toContain('fsync');
   });
 
   it('has curl lines that work when pasted, the first one twice', async () => {
-    const text = describeDemo(demo, service.url, {
-      order: findFirstOrder(service.trading.snapshots.current),
-    });
+    const text = describeDemo(demo, service.url, service.running.products);
     const [send = '', reserve = '', read = '', trade = '', portfolio = '', ...more] = lines(text).filter(
       (line) => line.startsWith('curl '),
     );

@@ -11,7 +11,7 @@ import { openDatabase } from '../../src/core/db/open.js';
 import { DAY_MS } from '../../src/core/time.js';
 import { deleteOldLinks } from '../../src/accounts/identity/links/links.js';
 import { createSetUpLink } from '../../src/accounts/identity/operators/operators.js';
-import { oneTimeLinks, operators } from '../../src/tables.js';
+import { oneTimeLinks, operators } from '../../src/accounts/identity/table.js';
 import {
   createPostgresServer,
   findPostgresBinaries,

@@ -2,20 +2,12 @@ import { and, eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { hashToken } from '../../src/accounts/identity/session/session-cookie.js';
 import { hashPassword } from '../../src/accounts/identity/password.js';
-import {
-  apiKeys,
-  invitations,
-  memberships,
-  oneTimeLinks,
-  operators,
-  products,
-  secondFactors,
-  sessions,
-  usageBackfills,
-  usageEvents,
-  usageReservations,
-  users,
-} from '../../src/tables.js';
+import { apiKeys } from '../../src/accounts/api-keys/table.js';
+import { oneTimeLinks, operators, secondFactors, sessions } from '../../src/accounts/identity/table.js';
+import { invitations, memberships, users } from '../../src/accounts/organizations/table.js';
+import { usageBackfills } from '../../src/metering/backfills/table.js';
+import { products } from '../../src/metering/entitlements/table.js';
+import { usageEvents, usageReservations } from '../../src/metering/ingestion/table.js';
 import type { Database } from '../../src/core/db/client.js';
 import {
   addMember,

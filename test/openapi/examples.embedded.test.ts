@@ -6,7 +6,8 @@ import type { Circumstance, Credential } from '../../src/core/reference/names.js
 import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
 import type { MarketAccess } from '../../src/accounts/organizations/table.js';
-import { organizations, tradingOrders } from '../../src/tables.js';
+import { organizations } from '../../src/accounts/organizations/table.js';
+import { tradingOrders } from '../../src/markets/ledger/orders-table.js';
 import { openPaperAccount } from '../../src/markets/ledger/queries.js';
 import { DOLLAR } from '../../src/markets/market/money.js';
 import type { Snapshot } from '../../src/markets/snapshot/snapshot.js';

@@ -1,6 +1,9 @@
 import { expect, it, vi } from 'vitest';
 import { and, eq } from 'drizzle-orm';
-import { entitlements, memberships, operatorLog, operators, products, users } from '../../src/tables.js';
+import { operatorLog } from '../../src/accounts/audit/table.js';
+import { operators } from '../../src/accounts/identity/table.js';
+import { memberships, users } from '../../src/accounts/organizations/table.js';
+import { entitlements, products } from '../../src/metering/entitlements/table.js';
 import { Browser } from '../support/accounts.js';
 import { createOrganization } from '../support/fixtures.js';
 import { forgetConfirmation, signedInOperator } from '../support/operators.js';

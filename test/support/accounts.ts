@@ -4,7 +4,7 @@ import Keygrip from 'keygrip';
 import { insertSession } from '../../src/accounts/identity/session/queries.js';
 import { generateToken, hashToken } from '../../src/accounts/identity/session/session-cookie.js';
 import type { Database, Tx } from '../../src/core/db/client.js';
-import { memberships, users } from '../../src/tables.js';
+import { memberships, users } from '../../src/accounts/organizations/table.js';
 import type { Role } from '../../src/accounts/organizations/table.js';
 import { createOrganization } from './fixtures.js';
 

@@ -1,7 +1,8 @@
 import { v7 as uuid } from 'uuid';
 import { generateSecret, hashSecret } from '../../src/accounts/api-keys/bearer-key.js';
 import type { Database } from '../../src/core/db/client.js';
-import { apiKeyDirectory, apiKeys, organizations } from '../../src/tables.js';
+import { apiKeyDirectory, apiKeys } from '../../src/accounts/api-keys/table.js';
+import { organizations } from '../../src/accounts/organizations/table.js';
 
 let counter = 0;
 export const uniqueSlug = (word: string) => `${word}-${process.pid}-${++counter}`;

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { byService, change } from '../../src/accounts/audit/audit.js';
 import { createLink } from '../../src/accounts/identity/links/links.js';
-import { operators, sessions } from '../../src/tables.js';
+import { operators, sessions } from '../../src/accounts/identity/table.js';
 import type { LinkKind } from '../../src/accounts/identity/table.js';
 import { Browser, createUser, sessionIdOf, type TestUser } from './accounts.js';
 import { giveSecondFactor, type Authenticator } from './second-factor.js';

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -34,7 +34,10 @@ async function bundle(): Promise<string> {
   // The compiled service looks here for the empty database of the installation, so that a first start does not create one.
   mkdirSync(join(folder, 'src'));
   symlinkSync(join(root, 'dist/database'), join(folder, 'src/database'));
-  const commands = ['src/commands', 'src/metering/commands', 'src/markets/commands'].flatMap((folder) =>
+  const folders = ['src', ...readdirSync(join(root, 'src')).map((name) => `src/${name}`)]
+    .map((name) => `${name}/commands`)
+    .filter((name) => existsSync(join(root, name)));
+  const commands = folders.flatMap((folder) =>
     readdirSync(join(root, folder)).flatMap((name) =>
       name.endsWith('.ts') ? [`${folder}/${name.slice(0, -3)}`] : [],
     ),

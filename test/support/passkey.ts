@@ -1,6 +1,6 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import type { Database } from '../../src/core/db/client.js';
-import { passkeys } from '../../src/tables.js';
+import { passkeys } from '../../src/accounts/identity/table.js';
 
 /** The part of CBOR (RFC 8949) that authenticators use. */
 type Cbor = number | string | Uint8Array | Map<number | string, Cbor>;

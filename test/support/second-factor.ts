@@ -4,7 +4,7 @@ import { Secret, TOTP } from 'otpauth';
 import type { Database } from '../../src/core/db/client.js';
 import { generateRecoveryCodes, hashRecoveryCode } from '../../src/accounts/identity/second-factor/codes.js';
 import { generateSecret, STEP_MS } from '../../src/accounts/identity/second-factor/totp.js';
-import { recoveryCodes, secondFactors } from '../../src/tables.js';
+import { recoveryCodes, secondFactors } from '../../src/accounts/identity/table.js';
 import type { TestClock } from './service.js';
 
 export interface Authenticator {

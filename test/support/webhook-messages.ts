@@ -2,7 +2,7 @@ import { deepStrictEqual } from 'node:assert';
 import { asc, eq } from 'drizzle-orm';
 import type { Database } from '../../src/core/db/client.js';
 import { newId } from '../../src/core/ids.js';
-import { webhookEndpoints, webhookMessages } from '../../src/tables.js';
+import { webhookEndpoints, webhookMessages } from '../../src/accounts/webhooks/table.js';
 import { serviceTypes, type AnyType } from '../../src/accounts/webhooks/types.js';
 import { webhookTypes } from '../../src/products.js';
 

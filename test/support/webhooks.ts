@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { eq } from 'drizzle-orm';
 import { byService } from '../../src/accounts/audit/audit.js';
 import type { Context } from '../../src/core/http/context.js';
-import { webhookAttempts, webhookDeliveries } from '../../src/tables.js';
+import { webhookAttempts, webhookDeliveries } from '../../src/accounts/webhooks/table.js';
 import type { MemberActor } from '../../src/accounts/identity/session/authority.js';
 import { createEndpoint, type EndpointInput } from '../../src/accounts/webhooks/endpoints.js';
 

@@ -2,7 +2,8 @@ import type { Request, Response, Router } from 'express';
 import type { Orm } from '../../core/db/client.js';
 import { parseInput } from '../../core/http/validate.js';
 import { originOf, isUuid } from '../../core/http/request.js';
-import { readLine, sendEventLine } from '../../core/pages/curl-line.js';
+import { readLine } from '../../core/pages/curl-line.js';
+import { sendEventLine } from './event-line.js';
 import {
   formRoute,
   newForm,

@@ -1,16 +1,6 @@
 /** Shows errors but no progress, and ends the answer's line. */
 const curl = `curl -sS -w '\\n'`;
 
-export interface ExampleEvent {
-  productSlug: string;
-  metric: string;
-  quantity: number;
-  idempotencyKey: string;
-}
-
-export const sendEventLine = (baseUrl: string, key: string, event: ExampleEvent): string =>
-  postLine(`${baseUrl}/api/usage/events`, key, { events: [event] });
-
 export const postLine = (
   url: string,
   key: string,
@@ -40,9 +30,6 @@ export function curlLine(request: {
     ...(body === '' ? [] : [`-d ${quote(body)}`]),
   ].join(' ');
 }
-
-export const readEntitlementsLine = (baseUrl: string, key: string): string =>
-  readLine(`${baseUrl}/api/entitlements`, key);
 
 export const readLine = (url: string, key: string): string =>
   `${curl} ${quote(url)} -H ${quote(`Authorization: Bearer ${key}`)}`;

@@ -3,16 +3,15 @@ import type { ErrorRequestHandler, Request, Response } from 'express';
 import { pageHeaders } from '../http/headers.js';
 import { ownReferer, requestIdOf, prefersHtml } from '../http/request.js';
 import { beginProblem, problemHandler, statusOf, toAppError } from '../http/problem.js';
-import type { ErrorCode } from '../errors.js';
+import type { ErrorTitles } from '../errors.js';
 import { toAddress } from './address.js';
 import { pageFrame, renderPage, type PageDeps, type ReadFrame } from './layout.js';
 
-const titles: Partial<Record<ErrorCode, string>> = {
+const commonTitles: ErrorTitles = {
   not_signed_in: 'You are signed out',
   not_found: 'Page not found',
   method_not_allowed: 'Method not allowed',
   forbidden_role: 'You do not have access to this',
-  entitlement_required: 'Your Organization does not have access to this',
   cross_site_request: 'This came from another site',
   unavailable: 'Not available at the moment',
   internal: 'Something went wrong',
@@ -20,7 +19,11 @@ const titles: Partial<Record<ErrorCode, string>> = {
 };
 
 /** The last error handler: a page for a browser, a problem for every other client. */
-export function pageErrorHandler(deps: PageDeps, readFrame: ReadFrame): ErrorRequestHandler {
+export function pageErrorHandler(
+  deps: PageDeps,
+  readFrame: ReadFrame,
+  titles: ErrorTitles,
+): ErrorRequestHandler {
   const headers = pageHeaders();
   const frame = pageFrame(readFrame);
   return async (thrown, req, res, next) => {
@@ -33,15 +36,20 @@ export function pageErrorHandler(deps: PageDeps, readFrame: ReadFrame): ErrorReq
       frame(req, res, () => undefined);
       headers(req, res, () => undefined);
     }
-    await showError(deps, thrown, req, res);
+    await showError({ ...deps, titles: { ...commonTitles, ...titles } }, thrown, req, res);
   };
 }
 
-async function showError(deps: PageDeps, thrown: unknown, req: Request, res: Response): Promise<void> {
+async function showError(
+  deps: PageDeps & { titles: ErrorTitles },
+  thrown: unknown,
+  req: Request,
+  res: Response,
+): Promise<void> {
   const error = toAppError(thrown);
   const status = statusOf(res, error.code);
   beginProblem(res, error);
-  const title = titles[error.code] ?? STATUS_CODES[status] ?? 'Error';
+  const title = deps.titles[error.code] ?? STATUS_CODES[status] ?? 'Error';
   const data = {
     status,
     detail: error.message,

@@ -5,8 +5,6 @@ import { Command, InvalidArgumentError } from 'commander';
 import { pino } from 'pino';
 import { readConfig, type Config } from '../../config.js';
 import { ConfigError } from '../../core/config.js';
-import { describeDemo } from '../../greeting.js';
-import { findFirstOrder } from '../orders/first-order.js';
 import { createLogger, createPlainLog } from '../../core/log/log.js';
 import { CannotListenError, startService } from '../../service.js';
 import { openTapePlayer, type TapePlayer } from '../tape/player.js';
@@ -71,13 +69,9 @@ async function replay(path: string, flags: Flags): Promise<number> {
     const service = await Promise.race([starting, stopped]);
     // A service that is still starting is not awaited; its database is discarded.
     if (!service) return 130;
-    if (service.demo)
-      process.stdout.write(
-        describeDemo(service.demo, service.url, {
-          order: findFirstOrder(service.services.trading.snapshots.current),
-        }),
-      );
-    process.stdout.write(`\nPlaying ${path} from ${new Date(player.clock.now()).toISOString()}.\n`);
+    process.stdout.write(
+      `${service.greeting ?? ''}\nPlaying ${path} from ${new Date(player.clock.now()).toISOString()}.\n`,
+    );
     await stopped;
     await service.stop();
     return 0;

@@ -1,6 +1,6 @@
 import { compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
 import { toTrend } from '../../core/charts/trend.js';
-import { sendEventLine } from '../../core/pages/curl-line.js';
+import { sendEventLine } from '../../accounts/api-keys/event-line.js';
 import { formatCompact } from '../../core/pages/format.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { ReadOverviewPanel } from '../../dashboard/overview/pages.js';

@@ -1,5 +1,5 @@
 import { toSection } from '../../core/text-table.js';
-import { exact, toJson } from '../../core/http/json.js';
+import { exact } from '../../core/http/json.js';
 import type { DriftRow, LostSettlement } from './drift.js';
 import type { DriftReport, RepairReport } from './reconcile.js';
 
@@ -52,20 +52,14 @@ export function repairText({ organizations, totals, hours }: RepairReport): stri
   return `Set ${plural(totals, 'total')} and ${plural(hours, 'hour')} of ${plural(organizations, 'Organization')} to the sums of their events.`;
 }
 
-/** The report as JSON; quantities are numbers with all digits. @param more other comparisons */
-export function driftJson(
-  report: DriftReport,
-  repaired: RepairReport | undefined,
-  more: Record<string, unknown> = {},
-): string {
-  return toJson({
+/** The report for `toJson`, which writes quantities as numbers with all digits. */
+export function driftJson(report: DriftReport): object {
+  return {
     drift: (report.totals[0]?.count ?? 0) + (report.hours[0]?.count ?? 0),
     totals: report.totals.map(({ period, ...row }) => ({ period, ...toRow(row) })),
     hours: report.hours.map(({ period, ...row }) => ({ hour: period, apiKey: row.apiKey, ...toRow(row) })),
     settlements: report.settlements.map(({ count: _count, ...row }) => row),
-    ...(repaired ? { repaired } : {}),
-    ...more,
-  });
+  };
 }
 
 const toRow = (row: Omit<DriftRow, 'period'>) => ({

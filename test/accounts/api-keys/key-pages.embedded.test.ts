@@ -1,7 +1,8 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
 import { isAnyKeyWatched } from '../../../src/accounts/api-keys/queries.js';
-import { apiKeyCalls, apiKeys, auditLog } from '../../../src/tables.js';
+import { apiKeyCalls, apiKeys } from '../../../src/accounts/api-keys/table.js';
+import { auditLog } from '../../../src/accounts/audit/table.js';
 import { addMember, signedIn, type Browser } from '../../support/accounts.js';
 import { createKey } from '../../support/fixtures.js';
 import { createProduct, grant } from '../../metering/support/products.js';

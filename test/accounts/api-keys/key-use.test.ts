@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { deleteOldKeyCalls } from '../../../src/accounts/api-keys/key-use-queries.js';
 import { createKeyUse } from '../../../src/accounts/api-keys/key-use.js';
 import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
-import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../../src/tables.js';
+import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../../src/accounts/api-keys/table.js';
 import { databaseError, makeFaulty } from '../../support/faulty-database.js';
 import { createKey, createOrganization, type TestKey } from '../../support/fixtures.js';
 import { TestClock } from '../../support/service.js';

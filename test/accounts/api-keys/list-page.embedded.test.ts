@@ -1,6 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
-import { apiKeys, apiKeyScopeUse, memberships } from '../../../src/tables.js';
+import { apiKeys, apiKeyScopeUse } from '../../../src/accounts/api-keys/table.js';
+import { memberships } from '../../../src/accounts/organizations/table.js';
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
 import { createKey } from '../../support/fixtures.js';
 import { getPage, linksOf, textOf } from './html.js';

@@ -9,7 +9,8 @@ import { canonicalJson, genesisHash, hashRow } from '../../../src/accounts/audit
 import { products } from '../../../src/products.js';
 import { seedDemo } from '../../../src/demo/seed.js';
 import { exampleWorld } from '../../../src/accounts/reference/example-world.js';
-import { auditChains, auditLog, organizations } from '../../../src/tables.js';
+import { auditChains, auditLog } from '../../../src/accounts/audit/table.js';
+import { organizations } from '../../../src/accounts/organizations/table.js';
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
 import { inChange } from '../../support/change.js';
 import { createTestDatabase, isEmbedded } from '../../support/database.js';

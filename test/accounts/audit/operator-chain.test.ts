@@ -7,7 +7,7 @@ import { asc, eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { auditExportJobs, exportHeads } from '../../../src/accounts/audit/export-heads.js';
 import { verifyChains, type ChainReport } from '../../../src/accounts/audit/verify.js';
-import { operatorLog } from '../../../src/tables.js';
+import { operatorLog } from '../../../src/accounts/audit/table.js';
 import { operatorToken, unique } from '../../support/operator.js';
 import { Browser, createUser } from '../../support/accounts.js';
 import { inChange } from '../../support/change.js';

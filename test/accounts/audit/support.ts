@@ -6,7 +6,7 @@ import { lockChain, moveChainEnd } from '../../../src/accounts/audit/queries.js'
 import { verifyChains, type ChainReport, type NotedHead } from '../../../src/accounts/audit/verify.js';
 import { inChange } from '../../support/change.js';
 import type { Database } from '../../../src/core/db/client.js';
-import { auditLog } from '../../../src/tables.js';
+import { auditLog } from '../../../src/accounts/audit/table.js';
 
 export const at = new Date('2031-03-04T05:06:07.089Z');
 

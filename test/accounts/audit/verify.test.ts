@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { genesisHash, hashRow } from '../../../src/accounts/audit/chain.js';
-import { auditChains, auditLog } from '../../../src/tables.js';
+import { auditChains, auditLog } from '../../../src/accounts/audit/table.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { at, findProblems, readLog, shiftRows, swapRows, verify, writeRows } from './support.js';
 import { useDatabase } from '../../support/use.js';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { byService, change } from '../../../src/accounts/audit/audit.js';
 import { plainName, queueMail } from '../../../src/accounts/mail/outbox.js';
 import { createMailSender, deleteOldMails } from '../../../src/accounts/mail/sender.js';
-import { mails } from '../../../src/tables.js';
+import { mails } from '../../../src/accounts/mail/table.js';
 import { findFreePort } from '../../support/free-port.js';
 import { mailEnv, startMailServer, type MailServer } from '../../support/mail.js';
 import { useService } from '../../support/use.js';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { byService, change } from '../../../src/accounts/audit/audit.js';
 import { queueMail } from '../../../src/accounts/mail/outbox.js';
 import { createMailSender } from '../../../src/accounts/mail/sender.js';
-import { mails } from '../../../src/tables.js';
+import { mails } from '../../../src/accounts/mail/table.js';
 import { findFreePort } from '../../support/free-port.js';
 import { mailEnv, startMailServer, type MailServer } from '../../support/mail.js';
 import { startTestService, type TestService } from '../../support/service.js';

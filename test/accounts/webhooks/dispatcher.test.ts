@@ -2,7 +2,12 @@ import type { ServerResponse } from 'node:http';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { Webhook } from 'standardwebhooks';
 import { byService, change } from '../../../src/accounts/audit/audit.js';
-import { auditLog, webhookDeliveries, webhookEndpoints, webhookMessages } from '../../../src/tables.js';
+import { auditLog } from '../../../src/accounts/audit/table.js';
+import {
+  webhookDeliveries,
+  webhookEndpoints,
+  webhookMessages,
+} from '../../../src/accounts/webhooks/table.js';
 import { createDispatcher } from '../../../src/accounts/webhooks/dispatcher.js';
 import {
   resendDelivery,

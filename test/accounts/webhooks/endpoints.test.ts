@@ -3,13 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pino } from 'pino';
 import { v7 as uuid } from 'uuid';
 import { createSecretBox } from '../../../src/accounts/identity/second-factor/secret-box.js';
+import { auditLog } from '../../../src/accounts/audit/table.js';
 import {
-  auditLog,
   webhookAttempts,
   webhookDeliveries,
   webhookEndpoints,
   webhookMessages,
-} from '../../../src/tables.js';
+} from '../../../src/accounts/webhooks/table.js';
 import { createDispatcher } from '../../../src/accounts/webhooks/dispatcher.js';
 import { disableEndpoint, resealWebhookSecrets } from '../../../src/accounts/webhooks/endpoints.js';
 import { deleteOldWebhooks, tendWebhooks } from '../../../src/accounts/webhooks/upkeep.js';

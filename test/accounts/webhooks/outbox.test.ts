@@ -3,7 +3,11 @@ import { expect, it } from 'vitest';
 import { byService, change } from '../../../src/accounts/audit/audit.js';
 import type { Template } from '../../../src/core/db/client.js';
 import { newId } from '../../../src/core/ids.js';
-import { webhookDeliveries, webhookEndpoints, webhookMessages } from '../../../src/tables.js';
+import {
+  webhookDeliveries,
+  webhookEndpoints,
+  webhookMessages,
+} from '../../../src/accounts/webhooks/table.js';
 import { queueInStatement, queueWebhook } from '../../../src/accounts/webhooks/outbox.js';
 import { keyTypes } from '../../../src/accounts/webhooks/types.js';
 import { createOrganization } from '../../support/fixtures.js';

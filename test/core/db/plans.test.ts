@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { beforeAll, expect, it } from 'vitest';
 import { textArray } from '../../../src/core/db/sql.js';
 import type { Statement, TextRow } from '../../../src/core/db/client.js';
-import { entitlements } from '../../../src/tables.js';
+import { entitlements } from '../../../src/metering/entitlements/table.js';
 import { isEmbedded } from '../../support/database.js';
 import { makeFaulty } from '../../support/faulty-database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';

@@ -10,7 +10,7 @@ import { createLogger, createPlainLog } from '../../../src/core/log/log.js';
 import { createMask, secretsIn } from '../../../src/core/log/log-mask.js';
 import { generateInvitationToken } from '../../../src/accounts/identity/members/invitations.js';
 import { generateWebhookSecret } from '../../../src/accounts/webhooks/endpoints.js';
-import { users } from '../../../src/tables.js';
+import { users } from '../../../src/accounts/organizations/table.js';
 import { Browser, signedIn } from '../../support/accounts.js';
 import { cpuMsOf } from '../../support/cpu.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ledgerEntries } from '../../../src/tables.js';
+import { ledgerEntries } from '../../../src/markets/ledger/portfolio-table.js';
 import { Browser, addMember, createUser, signedIn } from '../../support/accounts.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { startTestService, type TestService } from '../../support/service.js';

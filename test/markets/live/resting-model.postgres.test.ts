@@ -2,7 +2,8 @@ import { eq } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { AppError } from '../../../src/core/errors.js';
-import { tradingFills, tradingOrders, tradingPositions } from '../../../src/tables.js';
+import { tradingFills, tradingOrders } from '../../../src/markets/ledger/orders-table.js';
+import { tradingPositions } from '../../../src/markets/ledger/portfolio-table.js';
 import { CENT } from '../../../src/markets/market/money.js';
 import type { Trade } from '../../../src/markets/orders/order.js';
 import {

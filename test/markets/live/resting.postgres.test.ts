@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { byService, change } from '../../../src/accounts/audit/audit.js';
-import { tradingSwitches } from '../../../src/tables.js';
+import { tradingSwitches } from '../../../src/markets/ledger/risk-table.js';
 import { findLiveAccount } from '../../../src/markets/live/queries.js';
 import type { Trade } from '../../../src/markets/orders/order.js';
 import { toTradeJson } from '../../../src/markets/orders/trade.js';

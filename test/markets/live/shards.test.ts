@@ -1,7 +1,7 @@
 import { and, eq } from 'drizzle-orm';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { byService } from '../../../src/accounts/audit/audit.js';
-import { ledgerEntries } from '../../../src/tables.js';
+import { ledgerEntries } from '../../../src/markets/ledger/portfolio-table.js';
 import { requireTradable } from '../../../src/markets/orders/tradable.js';
 import { checkLedger } from '../../../src/markets/portfolio/ledger-check.js';
 import { selectRisk } from '../../../src/markets/risk/queries.js';

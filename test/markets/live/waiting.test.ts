@@ -1,15 +1,11 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import {
-  apiKeys,
-  liveAccounts,
-  memberships,
-  organizations,
-  sessions,
-  tradingSwitches,
-} from '../../../src/tables.js';
+import { apiKeys } from '../../../src/accounts/api-keys/table.js';
+import { sessions } from '../../../src/accounts/identity/table.js';
+import { managingRoles, memberships, organizations } from '../../../src/accounts/organizations/table.js';
+import { liveAccounts } from '../../../src/markets/ledger/orders-table.js';
+import { tradingSwitches } from '../../../src/markets/ledger/risk-table.js';
 import { memberAuthority } from '../../../src/accounts/identity/session/authority.js';
-import { managingRoles } from '../../../src/accounts/organizations/table.js';
 import type { Trade } from '../../../src/markets/orders/order.js';
 import type { OrderInput } from '../../../src/markets/ledger/order-input.js';
 import type { SwitchState } from '../../../src/markets/ledger/risk-table.js';

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { byService, change } from '../../../src/accounts/audit/audit.js';
-import { tradingSwitches } from '../../../src/tables.js';
+import { tradingSwitches } from '../../../src/markets/ledger/risk-table.js';
 import { CENT } from '../../../src/markets/market/money.js';
 import { createHeldTickers } from '../../../src/markets/services/sources.js';
 import { checkLedger } from '../../../src/markets/portfolio/ledger-check.js';

@@ -1,7 +1,12 @@
 import { v7 as uuid } from 'uuid';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Role } from '../../../src/accounts/organizations/table.js';
-import { portfolioHistory, tradingAccounts, tradingOrders, tradingPositions } from '../../../src/tables.js';
+import { tradingOrders } from '../../../src/markets/ledger/orders-table.js';
+import {
+  portfolioHistory,
+  tradingAccounts,
+  tradingPositions,
+} from '../../../src/markets/ledger/portfolio-table.js';
 import { CENT, DOLLAR, parseDollars } from '../../../src/markets/market/money.js';
 import { everything, leadingStations } from '../../../src/markets/venue/simulation/world.js';
 import { signedIn } from '../../support/accounts.js';

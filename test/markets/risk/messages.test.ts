@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { AnyType } from '../../../src/accounts/webhooks/types.js';
 import { recordGates } from '../../../src/markets/scores/keeper.js';
 import { unjudged, type Gate } from '../../../src/markets/signals/signal.js';
-import { organizations } from '../../../src/tables.js';
+import { organizations } from '../../../src/accounts/organizations/table.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { operatorClient, unique } from '../../support/operator.js';
 import { createListener, readTold } from '../../support/webhook-messages.js';

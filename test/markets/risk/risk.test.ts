@@ -3,13 +3,13 @@ import { v7 as uuid } from 'uuid';
 import { describe, expect, it } from 'vitest';
 import type { Orm } from '../../../src/core/db/client.js';
 import { AppError } from '../../../src/core/errors.js';
+import { tradingOrders } from '../../../src/markets/ledger/orders-table.js';
 import {
   ledgerEntries,
   portfolioHistory,
   tradingAccounts,
-  tradingOrders,
   tradingPositions,
-} from '../../../src/tables.js';
+} from '../../../src/markets/ledger/portfolio-table.js';
 import { CENT, DOLLAR, parseDollars } from '../../../src/markets/market/money.js';
 import { assertWithinRisk, readKnownFacts } from '../../../src/markets/risk/gate.js';
 import { defaultLimits } from '../../../src/markets/risk/limits.js';

@@ -6,7 +6,13 @@ import { eq, sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Orm } from '../../../src/core/db/client.js';
-import { auditLog, usageArchives, usageHours, usageReservations, usageTotals } from '../../../src/tables.js';
+import { auditLog } from '../../../src/accounts/audit/table.js';
+import {
+  usageArchives,
+  usageHours,
+  usageReservations,
+  usageTotals,
+} from '../../../src/metering/ingestion/table.js';
 import { archiveMonth, eachOpenMonth, readBack } from '../../../src/metering/archive/archive.js';
 import { ArchiveError } from '../../../src/metering/archive/file.js';
 import { listArchives } from '../../../src/metering/archive/queries.js';

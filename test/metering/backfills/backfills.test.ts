@@ -1,14 +1,9 @@
 import { and, eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
-import {
-  auditLog,
-  products,
-  usageArchives,
-  usageBackfillEvents,
-  usageBackfills,
-  usageEvents,
-  usageTotals,
-} from '../../../src/tables.js';
+import { auditLog } from '../../../src/accounts/audit/table.js';
+import { usageBackfillEvents, usageBackfills } from '../../../src/metering/backfills/table.js';
+import { products } from '../../../src/metering/entitlements/table.js';
+import { usageArchives, usageEvents, usageTotals } from '../../../src/metering/ingestion/table.js';
 import { createBackfillRunner } from '../../../src/metering/backfills/runner.js';
 import { compare } from '../../../src/metering/reconciliation/reconcile.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';

@@ -1,15 +1,10 @@
 import { v7 as uuid } from 'uuid';
 import { eq, sql } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
-import {
-  auditLog,
-  entitlements,
-  products,
-  usageCorrections,
-  usageTotals,
-  webhookEndpoints,
-  webhookMessages,
-} from '../../../src/tables.js';
+import { auditLog } from '../../../src/accounts/audit/table.js';
+import { webhookEndpoints, webhookMessages } from '../../../src/accounts/webhooks/table.js';
+import { entitlements, products } from '../../../src/metering/entitlements/table.js';
+import { usageCorrections, usageTotals } from '../../../src/metering/ingestion/table.js';
 import { compare, repair } from '../../../src/metering/reconciliation/reconcile.js';
 import { asMaintained } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';

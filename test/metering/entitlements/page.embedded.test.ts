@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { beforeAll, expect, it } from 'vitest';
-import { products } from '../../../src/tables.js';
+import { products } from '../../../src/metering/entitlements/table.js';
 import { roles } from '../../../src/accounts/organizations/table.js';
 import { Browser, signedIn } from '../../support/accounts.js';
 import { createKey } from '../../support/fixtures.js';

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { apiKeys } from '../../../src/tables.js';
+import { apiKeys } from '../../../src/accounts/api-keys/table.js';
 import { MAX_BODY_BYTES, MAX_EVENTS } from '../../../src/metering/ingestion/schema.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { createProduct, grant } from '../support/products.js';

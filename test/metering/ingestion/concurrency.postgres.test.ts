@@ -1,7 +1,8 @@
 import { eq, and } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { apiKeys, entitlements } from '../../../src/tables.js';
+import { apiKeys } from '../../../src/accounts/api-keys/table.js';
+import { entitlements } from '../../../src/metering/entitlements/table.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { createProduct, grant } from '../support/products.js';
 import { createTenant, readUsage, sendUsage, usageEvent, type UsageReply } from '../support/usage.js';

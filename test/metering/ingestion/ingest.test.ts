@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { eq, sql } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { ErrorPlace } from '../../../src/core/errors.js';
-import { entitlements } from '../../../src/tables.js';
+import { entitlements } from '../../../src/metering/entitlements/table.js';
 import type { RejectedEvent } from '../../../src/metering/ingestion/answer.js';
 import { ANY_QUANTITY, createProduct, grant } from '../support/products.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';

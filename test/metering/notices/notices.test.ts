@@ -5,7 +5,10 @@ import {
   createKeyNotices,
   deleteOldNotices,
 } from '../../../src/metering/notices/notices.js';
-import { capNotices, entitlements, mails, memberships } from '../../../src/tables.js';
+import { mails } from '../../../src/accounts/mail/table.js';
+import { memberships } from '../../../src/accounts/organizations/table.js';
+import { entitlements } from '../../../src/metering/entitlements/table.js';
+import { capNotices } from '../../../src/metering/notices/table.js';
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { createProduct, grant } from '../support/products.js';

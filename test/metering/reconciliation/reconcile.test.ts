@@ -1,7 +1,9 @@
 import { eq, sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { auditLog, operatorLog, usageHours, usageTotals } from '../../../src/tables.js';
+import { auditLog, operatorLog } from '../../../src/accounts/audit/table.js';
+import { usageHours, usageTotals } from '../../../src/metering/ingestion/table.js';
+import { toJson } from '../../../src/core/http/json.js';
 import { driftJson } from '../../../src/metering/reconciliation/drift-report.js';
 import { compare, hasDrift, repair } from '../../../src/metering/reconciliation/reconcile.js';
 import { asMaintained } from '../../support/database.js';
@@ -120,7 +122,7 @@ describe('drift', () => {
       { ...common, period: '2026-03-05T12:00:00Z', livemode: true, recordedQuantity: '0', apiKeyId: live.id },
     ]);
     expect(hours[0]!.apiKey).toMatch(/^org_live_/);
-    const json = driftJson({ totals, hours, settlements: [] }, undefined);
+    const json = toJson(driftJson({ totals, hours, settlements: [] }));
     expect(json).toContain(
       '"recorded":null,"sumOfEvents":12345678901234567890.6,"difference":-12345678901234567890.6',
     );

@@ -1,7 +1,8 @@
 import { parse } from 'csv-parse/sync';
 import { eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { entitlements, products, usageTotals } from '../../../src/tables.js';
+import { entitlements, products } from '../../../src/metering/entitlements/table.js';
+import { usageTotals } from '../../../src/metering/ingestion/table.js';
 import { roles } from '../../../src/accounts/organizations/table.js';
 import { Browser, signedIn } from '../../support/accounts.js';
 import { ANY_QUANTITY, createProduct, grant } from '../support/products.js';

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { and, eq } from 'drizzle-orm';
 import { expect, it } from 'vitest';
-import { apiKeys, entitlements } from '../../../src/tables.js';
+import { apiKeys } from '../../../src/accounts/api-keys/table.js';
+import { entitlements } from '../../../src/metering/entitlements/table.js';
 import type { UsageLimit } from '../../../src/metering/entitlements/table.js';
 import { compare } from '../../../src/metering/reconciliation/reconcile.js';
 import { isEmbedded } from '../../support/database.js';

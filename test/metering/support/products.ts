@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import type { Database } from '../../../src/core/db/client.js';
-import { entitlements, products } from '../../../src/tables.js';
+import { entitlements, products } from '../../../src/metering/entitlements/table.js';
 import { past, uniqueSlug } from '../../support/fixtures.js';
 
 /** Maximum quantity for tests about digits, which must not hit a limit. */

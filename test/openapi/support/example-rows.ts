@@ -3,42 +3,37 @@ import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import { hashCheaply } from '../../support/accounts.js';
 import type { Database, Orm } from '../../../src/core/db/client.js';
 import type { UsageLimit } from '../../../src/metering/entitlements/table.js';
+import { apiKeys } from '../../../src/accounts/api-keys/table.js';
+import { auditChains, auditLog, operatorChain, operatorLog } from '../../../src/accounts/audit/table.js';
+import { secondFactors, sessions } from '../../../src/accounts/identity/table.js';
+import { memberships, organizations, users } from '../../../src/accounts/organizations/table.js';
 import {
-  apiKeys,
-  auditChains,
-  auditLog,
-  entitlements,
+  webhookAttempts,
+  webhookDeliveries,
+  webhookEndpoints,
+  webhookMessages,
+} from '../../../src/accounts/webhooks/table.js';
+import { paperBooks, tradingFills, tradingOrders } from '../../../src/markets/ledger/orders-table.js';
+import {
   ledgerEntries,
-  memberships,
-  operatorChain,
-  operatorLog,
-  organizations,
-  paperBooks,
-  products,
-  riskLimits,
-  secondFactors,
-  serviceSwitch,
-  sessions,
   tradingAccounts,
-  tradingFills,
-  tradingOrders,
   tradingPositions,
-  tradingSwitches,
+} from '../../../src/markets/ledger/portfolio-table.js';
+import { riskLimits, serviceSwitch, tradingSwitches } from '../../../src/markets/ledger/risk-table.js';
+import {
   usageBackfillEvents,
   usageBackfills,
   usageBackfillSums,
+} from '../../../src/metering/backfills/table.js';
+import { entitlements, products } from '../../../src/metering/entitlements/table.js';
+import {
   usageCorrections,
   usageEvents,
   usageGates,
   usageHours,
   usageReservations,
   usageTotals,
-  users,
-  webhookAttempts,
-  webhookDeliveries,
-  webhookEndpoints,
-  webhookMessages,
-} from '../../../src/tables.js';
+} from '../../../src/metering/ingestion/table.js';
 import { keyTypes } from '../../../src/accounts/webhooks/types.js';
 import { exampleWorld as markets } from '../../../src/markets/reference/example-world.js';
 import { exampleWorld as metering } from '../../../src/metering/reference/example-world.js';

@@ -1,5 +1,5 @@
 import { and, desc, eq, notInArray } from 'drizzle-orm';
-import { operatorLog } from '../../../../src/tables.js';
+import { operatorLog } from '../../../../src/accounts/audit/table.js';
 import type { Answer, Browser } from '../../../support/accounts.js';
 import type { TestDatabase } from '../../../support/database.js';
 

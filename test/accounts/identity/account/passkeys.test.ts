@@ -1,14 +1,14 @@
 import { request } from 'node:http';
 import { desc, eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
+import { operatorLog } from '../../../../src/accounts/audit/table.js';
 import {
-  operatorLog,
-  organizations,
   passkeyChallenges,
   passkeys,
   recoveryCodes,
   sessions,
-} from '../../../../src/tables.js';
+} from '../../../../src/accounts/identity/table.js';
+import { organizations } from '../../../../src/accounts/organizations/table.js';
 import { addMember, Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
 import { createOrganization } from '../../../support/fixtures.js';
 import { forgetConfirmation, makeOperator } from '../../../support/operators.js';

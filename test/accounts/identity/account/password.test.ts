@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { signInChallenges } from '../../../../src/tables.js';
+import { signInChallenges } from '../../../../src/accounts/identity/table.js';
 import { Browser, PASSWORD, signedIn } from '../../../support/accounts.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
 import { follow, isSignedIn, logOf, open, post } from './account.js';

@@ -1,7 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
-import { users } from '../../../../src/tables.js';
-import { roles } from '../../../../src/accounts/organizations/table.js';
+import { roles, users } from '../../../../src/accounts/organizations/table.js';
 import { addMember, Browser, createUser, signedIn } from '../../../support/accounts.js';
 import { createOrganization } from '../../../support/fixtures.js';
 import { ACCOUNT, changes, follow, html, logOf, open, post } from './account.js';

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
-import { recoveryCodes, secondFactors } from '../../../../src/tables.js';
+import { recoveryCodes, secondFactors } from '../../../../src/accounts/identity/table.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
 import { authenticator, giveSecondFactor } from '../../../support/second-factor.js';
 import { type TestService } from '../../../support/service.js';

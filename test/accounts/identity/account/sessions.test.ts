@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
-import { sessions } from '../../../../src/tables.js';
+import { sessions } from '../../../../src/accounts/identity/table.js';
 import { Browser, PASSWORD, signedIn } from '../../../support/accounts.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
 import { ACCOUNT, follow, html, isSignedIn, logOf, open, post } from './account.js';

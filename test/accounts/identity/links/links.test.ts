@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { and, eq, inArray, isNull } from 'drizzle-orm';
 import { findLink } from '../../../../src/accounts/identity/links/links.js';
+import { operatorLog } from '../../../../src/accounts/audit/table.js';
 import {
   oneTimeLinks,
-  operatorLog,
   operators,
   passkeys,
   secondFactors,
   sessions,
-  users,
-} from '../../../../src/tables.js';
+} from '../../../../src/accounts/identity/table.js';
+import { users } from '../../../../src/accounts/organizations/table.js';
 import { createSetUpLink } from '../../../../src/accounts/identity/operators/operators.js';
 import { hashToken } from '../../../../src/accounts/identity/session/session-cookie.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';

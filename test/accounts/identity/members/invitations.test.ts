@@ -2,7 +2,7 @@ import { and, eq, lt } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { v4, v7 as uuid } from 'uuid';
 import { hashToken } from '../../../../src/accounts/identity/session/session-cookie.js';
-import { invitations } from '../../../../src/tables.js';
+import { invitations } from '../../../../src/accounts/organizations/table.js';
 import {
   auditOf,
   createTeam,

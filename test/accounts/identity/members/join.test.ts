@@ -3,14 +3,14 @@ import { eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
 import { verifyPassword } from '../../../../src/accounts/identity/password.js';
+import { operatorLog } from '../../../../src/accounts/audit/table.js';
+import { sessions } from '../../../../src/accounts/identity/table.js';
 import {
   invitations,
   memberships,
-  operatorLog,
   organizations,
-  sessions,
   users,
-} from '../../../../src/tables.js';
+} from '../../../../src/accounts/organizations/table.js';
 import { createLogger, createPlainLog } from '../../../../src/core/log/log.js';
 import { operatorClient } from '../../../support/operator.js';
 import { addMember, Browser, createUser, PASSWORD } from '../../../support/accounts.js';

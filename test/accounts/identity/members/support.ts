@@ -1,6 +1,7 @@
 import { and, asc, eq } from 'drizzle-orm';
 import type { Database } from '../../../../src/core/db/client.js';
-import { auditLog, memberships } from '../../../../src/tables.js';
+import { auditLog } from '../../../../src/accounts/audit/table.js';
+import { memberships } from '../../../../src/accounts/organizations/table.js';
 import type { Role } from '../../../../src/accounts/organizations/table.js';
 import { addMember, Browser, createUser, type Answer, type TestUser } from '../../../support/accounts.js';
 import { createOrganization, type TestOrganization } from '../../../support/fixtures.js';

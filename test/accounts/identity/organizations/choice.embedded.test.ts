@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
-import { memberships } from '../../../../src/tables.js';
+import { memberships } from '../../../../src/accounts/organizations/table.js';
 import { addMember, signedIn } from '../../../support/accounts.js';
 import { createOrganization } from '../../../support/fixtures.js';
 import { useService } from '../../../support/use.js';

@@ -4,7 +4,7 @@ import {
   createSecretBox,
   resealSecrets,
 } from '../../../../src/accounts/identity/second-factor/secret-box.js';
-import { secondFactors } from '../../../../src/tables.js';
+import { secondFactors } from '../../../../src/accounts/identity/table.js';
 import { Browser, createUser } from '../../../support/accounts.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
 import { useService } from '../../../support/use.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { change } from '../../../../src/accounts/audit/audit.js';
-import { organizations } from '../../../../src/tables.js';
+import { organizations } from '../../../../src/accounts/organizations/table.js';
 import { operatorClient } from '../../../support/operator.js';
 import { addMember, Browser, createUser, sessionIdOf, signedIn } from '../../../support/accounts.js';
 import { createOrganization } from '../../../support/fixtures.js';

@@ -1,6 +1,8 @@
 import { eq } from 'drizzle-orm';
 import { expect, it } from 'vitest';
-import { failedSignIns, operatorLog, users } from '../../../../src/tables.js';
+import { operatorLog } from '../../../../src/accounts/audit/table.js';
+import { failedSignIns } from '../../../../src/accounts/identity/table.js';
+import { users } from '../../../../src/accounts/organizations/table.js';
 import { DAY_MS, HOUR_MS } from '../../../../src/core/time.js';
 import { deleteOldFailedSignIns } from '../../../../src/accounts/identity/sign-in/failed-queries.js';
 import { addMember, Browser, createUser } from '../../../support/accounts.js';

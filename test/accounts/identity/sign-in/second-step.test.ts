@@ -4,7 +4,13 @@ import { deleteExpiredSessions } from '../../../../src/accounts/identity/session
 import { answerChallenge } from '../../../../src/accounts/identity/sign-in/sign-in.js';
 import { findChallenge } from '../../../../src/accounts/identity/second-factor/queries.js';
 import { createSecretBox } from '../../../../src/accounts/identity/second-factor/secret-box.js';
-import { recoveryCodes, secondFactors, sessions, signInChallenges, users } from '../../../../src/tables.js';
+import {
+  recoveryCodes,
+  secondFactors,
+  sessions,
+  signInChallenges,
+} from '../../../../src/accounts/identity/table.js';
+import { users } from '../../../../src/accounts/organizations/table.js';
 import { addMember, Browser, createUser, PASSWORD, type TestUser } from '../../../support/accounts.js';
 import { createOrganization } from '../../../support/fixtures.js';
 import { makeLink } from '../../../support/operators.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
-import { sessions } from '../../../../src/tables.js';
+import { sessions } from '../../../../src/accounts/identity/table.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
 import { hashPassword } from '../../../../src/accounts/identity/password.js';
 import { useService } from '../../../support/use.js';

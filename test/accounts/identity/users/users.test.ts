@@ -1,14 +1,14 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
+import { apiKeys } from '../../../../src/accounts/api-keys/table.js';
 import {
-  apiKeys,
   recoveryCodes,
   secondFactors,
   sessions,
   signInChallenges,
-  users,
-} from '../../../../src/tables.js';
+} from '../../../../src/accounts/identity/table.js';
+import { users } from '../../../../src/accounts/organizations/table.js';
 import { verifyPassword } from '../../../../src/accounts/identity/password.js';
 import { Browser } from '../../../support/accounts.js';
 import { createKey } from '../../../support/fixtures.js';

@@ -373,7 +373,7 @@ describe('the logistic distribution and a widened spread', () => {
 it('the command prints one JSON object and writes a report', async () => {
   const file = folder.write('history.csv', toCsv(history));
   const html = folder.path('report.html');
-  const args = [...ownScript('src/commands/run'), 'evaluate', file, ...flags.slice(1), '--train-days', '30'];
+  const args = [...ownScript('src/markets/commands/evaluate'), file, ...flags.slice(1), '--train-days', '30'];
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [...args, '--html', html]);
   expect((JSON.parse(stdout) as EvaluationSummary).n).toBe(50);
   expect(stderr).toBe('evaluate: Not tested: 30 rows with fewer than 30 earlier dates with data.\n');

@@ -18,7 +18,7 @@ export function startSend(
   env: { GAUGE_URL?: string; GAUGE_API_KEY?: string; OPERATOR_TOKEN?: string },
   input?: Buffer | string,
 ): SendRun {
-  const child = spawn(process.execPath, [...ownScript('src/commands/run'), 'send', ...args], {
+  const child = spawn(process.execPath, [...ownScript('src/metering/commands/send'), ...args], {
     env: { PATH: process.env.PATH, ...env },
   });
   let stdout = '';

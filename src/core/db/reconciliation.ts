@@ -1,0 +1,26 @@
+import type { Clock } from '../time.js';
+import type { MaintenanceDatabase } from './maintenance.js';
+
+/** A product's part of `npm run reconcile`. */
+export interface Reconciliation {
+  /** Continues "Compares …". */
+  subject: string;
+  /** Paragraphs of `--help`. */
+  help: string;
+  compare(scope: ReconciliationScope): Promise<Comparison>;
+}
+
+export interface ReconciliationScope {
+  db: MaintenanceDatabase;
+  clock: Clock;
+  /** Undefined: all Organizations. */
+  orgId: string | undefined;
+}
+
+export interface Comparison {
+  text: string;
+  json: object;
+  isEqual: boolean;
+  /** Missing if nothing can be repaired. Resolves to the comparison after the repair. */
+  repair?: () => Promise<Omit<Comparison, 'repair'>>;
+}
