@@ -27,11 +27,11 @@ import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type Conso
 
 const querySchema = z.object({
   search: text(254).optional(),
-  state: z.enum(states, 'must be one of the choices').default('current'),
+  state: z.enum(states, 'is not one of the choices').default('current'),
   cursor: slugSchema.optional(),
 });
 
-const marketAccess = z.enum(marketAccesses, 'must be one of the choices').optional();
+const marketAccess = z.enum(marketAccesses, 'is not one of the choices').optional();
 const newSchema = z.strictObject({ slug: slugSchema, name: nameField, marketAccess });
 const settingsSchema = z.strictObject({
   name: nameField,
@@ -60,7 +60,7 @@ function addList(router: Router, deps: CustomerDeps): void {
     signal: z
       .enum(
         signals.map(({ id }) => id),
-        'must be one of the choices',
+        'is not one of the choices',
       )
       .optional(),
   });

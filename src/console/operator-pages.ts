@@ -40,7 +40,7 @@ const MAX_OPERATORS = 200;
 
 const inviteSchema = z.strictObject({ email: emailSchema });
 const linkSchema = z.strictObject({
-  kind: z.enum(['password_reset', 'second_factor_reset'], 'must be one of the choices'),
+  kind: z.enum(['password_reset', 'second_factor_reset'], 'is not one of the choices'),
 });
 
 /** `/console/operators` and `/console/people`: the operators of the service, and everyone who can sign in. */
@@ -117,7 +117,7 @@ function addRemoval(router: Router, deps: ConsoleDeps): void {
 }
 
 const peopleSchema = listSchema.extend({
-  signal: z.literal('sign-ins', 'must be one of the choices').optional(),
+  signal: z.literal('sign-ins', 'is not one of the choices').optional(),
 });
 
 function addPeople(router: Router, deps: ConsoleDeps): void {

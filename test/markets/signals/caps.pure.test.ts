@@ -135,7 +135,7 @@ describe('the cap of a day', () => {
     expect(cut.signals.some(({ limitedBy }) => limitedBy === 'day')).toBe(true);
     expect(cut.signals.every(({ limitedBy }) => limitedBy !== 'event')).toBe(true);
     expect(cut.signals.find(({ limitedBy }) => limitedBy === 'day')!.reasons[2]).toContain(
-      'the cap of 20% of the bankroll for all events of a day, of which those with more growth come first',
+      'the cap of 20% of the bankroll for all events of a day, which favours events with more growth',
     );
     expect(stakeOf(report.events)).toBeLessThanOrEqual(200n * DOLLAR);
     const last = events.get(`KNYC ${date}`)!;

@@ -126,7 +126,7 @@ describe('the venue’s markets', () => {
     expect(markets.at(-1)).toMatchObject({
       kind: 'rain',
       city: 'New York City',
-      problem: 'rain is not forecast here',
+      problem: 'Gauge does not forecast rain',
     });
     expect(notes).toMatchObject([{ kind: 'unknown_kind', name: 'rain', count: 1 }]);
     expect(warnings).toEqual([]);
