@@ -69,10 +69,10 @@ export const judgedSince = (at: Date): string => dateOf(at.getTime() - gateRule.
  * @param records in any order; pure: the same records and time give the same book
  */
 export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook {
-  const byGate = groupBy(records, ({ kind, station, leadHours }) => nameOf(kind, station, leadHours));
+  const byGate = groupBy(records, ({ kind, station, leadHours }) => gateKey(kind, station, leadHours));
   return decide(
     gateKeys().map((key) => {
-      const own = byGate.get(nameOf(key.kind, key.stationId, key.leadHours)) ?? [];
+      const own = byGate.get(gateKey(key.kind, key.stationId, key.leadHours)) ?? [];
       return { key, track: toTrack(own, key, at) };
     }),
     at,
@@ -104,7 +104,7 @@ export const gateKeys = (): GateKey[] =>
     ),
   );
 
-const nameOf = (kind: TemperatureKind, stationId: string, leadHours: number): string =>
+const gateKey = (kind: TemperatureKind, stationId: string, leadHours: number): string =>
   `${kind} ${stationId} ${leadHours}`;
 
 const quarterAt = (at: Date): number => at.getUTCFullYear() * 4 + Math.floor(at.getUTCMonth() / 3);

@@ -140,7 +140,7 @@ describe('the cap of a day', () => {
     expect(stakeOf(report.events)).toBeLessThanOrEqual(200n * DOLLAR);
     const last = events.get(`KNYC ${date}`)!;
     const crowded = last.suppressed.filter(
-      ({ reason }) => reason === 'events that bring more growth use up the cap of the day',
+      ({ reason }) => reason === 'events with more growth use up the cap of the day',
     );
     expect(last.signals.length + crowded.length).toBe(4);
     expect(crowded.length).toBeGreaterThan(0);
@@ -299,7 +299,7 @@ describe('signals for an account', () => {
     expect(all).toBeLessThanOrEqual(cash);
     expect(all).toBeGreaterThan(60n * DOLLAR);
     expect(report.events.flatMap(({ suppressed }) => suppressed.map(({ reason }) => reason))).toContain(
-      'events that bring more growth use up the cash',
+      'events with more growth use up the cash',
     );
   });
 

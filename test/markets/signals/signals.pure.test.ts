@@ -206,7 +206,7 @@ describe('the signals of an event', () => {
     const hedge = only(four).signals[3]!;
     expect(hedge.edge).toBeCloseTo(0.28 - 0.3147, 3);
     expect(hedge.reasons[1]).toBe(
-      'YES is asked at 30¢ (1000000 contracts); with the exact fee it costs 3.5 points more than it is worth on its own; it pays when the others lose.',
+      'YES is asked at 30¢ (1000000 contracts); with the exact fee it costs 3.5 points more than it is worth alone, but pays when the others lose.',
     );
   });
 
@@ -290,7 +290,7 @@ describe('the gate', () => {
   });
 
   it('is closed before anything is scored, and for a lead that is not scored', () => {
-    expect(reasonFor({ gates: noGates }, 2, 'yes')).toBe('withheld: the scores have not been added up yet');
+    expect(reasonFor({ gates: noGates }, 2, 'yes')).toBe('withheld: the scores have not been computed yet');
     // 23:30Z is 5.5 hours before the end of New York's day.
     const now = new Date('2026-07-04T23:30:00Z');
     const observed = {
@@ -332,7 +332,7 @@ describe('the gate', () => {
     expect(signalsWith(judgedAt(-86_400_000))).toBe(1);
     expect(signalsWith(judgedAt(-86_400_001))).toBe(0);
     expect(reasonFor({ gates: judgedAt(1) }, 2, 'yes')).toBe(
-      'withheld: the scores have not been added up yet',
+      'withheld: the scores have not been computed yet',
     );
     expect(reasonFor({ gates: judgedAt(-2 * 86_400_000) }, 2, 'yes')).toBe(
       'withheld: the scores were last computed on 2026-07-02, more than a day ago',

@@ -112,7 +112,7 @@ describe('the sizes of an event', () => {
     const held = { side: 'yes', contracts: 1_000, cents: 90 } as const;
     const sized = sizeEvent(toEvent([toMarket('A', 0.5, [], [[60, 10]], held), toMarket('B', 0.5, [], [])]));
     expect(sized.purchases).toEqual([]);
-    expect(reasonFor(sized, 'A', 'yes')).toMatch(/^more of the event is held/);
+    expect(reasonFor(sized, 'A', 'yes')).toMatch(/^the holdings in the event exceed/);
   });
 });
 
