@@ -1,6 +1,6 @@
 /**
- * Imports go down only. The floors of the house, the lowest first: each may import what stands above it in this list,
- * never what stands below it. A file that is on no floor is an error.
+ * Imports go down only. Each floor may import floors that come earlier in this list, the lowest first, but none that come
+ * later. A file that is on no floor is an error.
  */
 const floors = [
   'core/[^/]+[.]ts',

@@ -4,7 +4,7 @@ ARG NODE_IMAGE=node:24.11.1-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
-# Without --ignore-scripts it would build what is not there yet.
+# --ignore-scripts, because the build script needs sources that are copied later.
 RUN npm ci --ignore-scripts
 COPY . .
 RUN npm run build && npm prune --omit=dev
@@ -17,7 +17,7 @@ COPY --from=build /app/package.json ./
 COPY --from=build /app/dist ./dist
 COPY migrations ./migrations
 COPY views ./views
-# For trying the image without DATABASE_URL: the embedded database writes to ./data.
+# Without DATABASE_URL the embedded database writes to ./data.
 RUN install -d -o node -g node -m 700 data
 USER node
 EXPOSE 3000

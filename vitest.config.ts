@@ -7,11 +7,11 @@ import { findPostgresBinaries } from './test/support/postgres-server.js';
 /**
  * `npm test` sets TEST_DATABASE=embedded: the embedded database needs no installation. `npm run test:all` adds a real Postgres
  * if one is installed (or named by TEST_POSTGRES_BIN); with REQUIRE_POSTGRES=1 a missing Postgres is a failure.
- * TEST_DATABASE=postgres runs these tests alone, and TEST_DATABASE=citus runs the tests on a sharded database, by its
- * coordinator, which needs the Citus extension. TEST_REPORT names a file for the results as JSON.
+ * TEST_DATABASE=postgres runs these tests alone, and TEST_DATABASE=citus runs the tests through the coordinator of a sharded
+ * database, which needs the Citus extension. TEST_REPORT names a file for the results as JSON.
  *
- * What a person sees is tested in Chromium, on the embedded database, where Chromium is installed (or named by
- * TEST_CHROMIUM) and TEST_DATABASE asks for nothing else; with REQUIRE_BROWSER=1 a missing one is a failure.
+ * Browser tests run on the embedded database if TEST_DATABASE is unset and Chromium is installed (or named by
+ * TEST_CHROMIUM); with REQUIRE_BROWSER=1 a missing Chromium is a failure.
  */
 const { TEST_DATABASE: only, TEST_REPORT: report, REQUIRE_POSTGRES, REQUIRE_BROWSER } = process.env;
 const databases = (['embedded', 'postgres', 'citus'] as const).filter((name) =>
@@ -19,7 +19,7 @@ const databases = (['embedded', 'postgres', 'citus'] as const).filter((name) =>
     ? name === only
     : name === 'embedded' || (name === 'postgres' && (REQUIRE_POSTGRES === '1' || findPostgresBinaries())),
 );
-/** Databases are copied and removed hundreds of times: in memory that takes a tenth of the time. A container has little of it there. */
+/** Tests copy and remove databases hundreds of times, which takes a tenth of the time in memory. In containers it may be small. */
 const memory = '/dev/shm';
 if (!process.env.TMPDIR && hasRoom(memory)) process.env.TMPDIR = memory;
 
@@ -34,28 +34,28 @@ function hasRoom(folder: string): boolean {
 }
 
 const excluded = {
-  // Redis is the same whatever the database: where it must be there, so must Postgres.
+  // Redis tests do not depend on the database, so they run only with Postgres.
   embedded: ['test/**/*.postgres.test.ts', 'test/**/*.redis.test.ts', 'test/**/*.citus.test.ts'],
   postgres: ['test/**/*.embedded.test.ts', 'test/**/*.pure.test.ts', 'test/**/*.citus.test.ts'],
   citus: [
     'test/**/*.embedded.test.ts',
     'test/**/*.pure.test.ts',
     'test/**/*.postgres.test.ts',
-    // It asks one session for the plan of what that has prepared; here sessions of several servers have.
+    // This test reads prepared plans from one session, but Citus prepares them in sessions of several servers.
     'test/core/db/plans.test.ts',
-    // They copy a database for each test, which Citus cannot.
+    // This test copies a database, which Citus cannot do.
     'test/demo/demo.test.ts',
   ],
 };
 const hasBrowser = REQUIRE_BROWSER === '1' || (!only && findChromium() !== undefined);
-/** Most of what a test makes is soon gone, and other workers use the other cores: a tenth less time. */
+/** A larger young generation and a collector without extra threads save a tenth of the time. */
 const execArgv = ['--max-semi-space-size=64', '--single-threaded-gc'];
-// Nothing that a test could feel is kept at the level of modules, so files need no process of their own: a third less time.
+// No module keeps state that affects other tests, so files share a process, which saves a third of the time.
 const isolate = false;
-/** Files that take long begin first: one that begins last would keep a single core busy while the other has nothing left. */
+/** Long files start first, so that no single long file runs alone at the end. */
 const long =
   /(main|npm-scripts|crash|demo|setup-link|change|matrix|examples|connection-faults|dispatcher|model|chain|shard|shards-away|corrections|reservations|first-start|pages|console|first-sight|set-up|documentation|second-factor)(\.embedded|\.postgres|\.citus)?\.test\.ts$/;
-/** Limits end tests that would never end. A busy machine, ten times slower than a quiet one, is no failure. */
+/** Time-outs only stop tests that hang; a machine ten times slower than a quiet one must not fail. */
 const expectOptions = { poll: { timeout: 50_000 } };
 const limits = { testTimeout: 60_000, hookTimeout: 120_000 };
 class LongestFirst extends BaseSequencer {
@@ -81,9 +81,9 @@ const browserProject = {
 
 export default defineConfig({
   test: {
-    // One more than the machine of the tests has cores: many wait, for processes that start and for connections that are cut.
+    // One worker more than CI has cores, because many tests wait for processes and connections.
     maxWorkers: 3,
-    // What one step has transformed, the steps after it need not.
+    // Reuses transformed modules in later steps.
     experimental: { fsModuleCache: true },
     sequence: { sequencer: LongestFirst },
     reporters: report ? ['default', ['json', { outputFile: report }]] : ['default'],

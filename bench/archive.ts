@@ -1,7 +1,7 @@
 /**
- * `npm run bench:archive`: what ingestion keeps of its rate while old months are archived, killed five times on the way. The
- * archive is stopped and continued in turns of a few seconds, so that each ratio is of neighbouring times. Afterwards every
- * event must be in exactly one file, and counted once.
+ * `npm run bench:archive`: the rate of ingestion while old months are archived, with the archive killed five times. The archive
+ * is paused and resumed in turns of a few seconds, so that each ratio compares neighbouring times. Afterwards every event must be
+ * in exactly one file, and counted once.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createReadStream, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -40,7 +40,7 @@ const server = await createPostgresServer({ max_wal_size: '4GB', shared_buffers:
 const url = server.url('postgres');
 const db = await openDatabase({ databaseUrl: url, dataDir: '' }, pino({ level: 'silent' }));
 const tenants = await createTenants(db, 16);
-// Thirty days around the turn of two months that are long gone.
+// Thirty days around the turn of two past months
 await fillEvents(url, rows, { days: 30, daysAgo: 460 });
 const product = await startProduct({ DATABASE_URL: url });
 const client = new pg.Client({ connectionString: url });
@@ -77,7 +77,7 @@ function noteMemory({ pid, exitCode }: ChildProcess): void {
 
 let sent = 0;
 let turns = 0;
-/** Events a second through the service. */
+/** Events per second through the service. */
 async function ingest(): Promise<number> {
   const { perSecond, requests, statuses } = await load({
     port: product.port,
@@ -99,7 +99,7 @@ const shareDone = async () =>
   )) /
   (2 * rows);
 
-/** Turns beside the archive, between two without it. */
+/** Turns during the archive, each between two without it. */
 const BESIDE = 3;
 
 await ingest();
@@ -128,7 +128,7 @@ try {
       const rate = await ingest();
       noteMemory(child);
       activeSeconds += (performance.now() - startedAt) / 1000;
-      // The turn in which it ends is not beside it to the end.
+      // The archive does not run through its whole last turn.
       if (!isEnded) beside.push(rate);
       await killWhenDue();
     }
@@ -147,7 +147,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Every key of the table's filling, by its number: how often it is in a file. */
+/** Number of files that contain each generated key, by the key's number. */
 async function readFiles(): Promise<{ lines: number; twice: number; bytes: number }> {
   const seen = new Uint8Array(rows);
   let lines = 0;
@@ -173,7 +173,7 @@ async function report(): Promise<void> {
   );
   const recorded = await ask('select count(*) as n from usage_events');
   const counted = await ask('select sum(events) as n from usage_totals');
-  // Without the time-outs of the service: it reads every event.
+  // Without the service's time-outs, because it reads every event.
   const maintenance = await openForMaintenance({ databaseUrl: url, dataDir: '' });
   const drift = hasDrift(await compare(maintenance.orm, {}));
   await maintenance.close();

@@ -1,6 +1,6 @@
 /**
- * `npm run bench:backfill`: a backfill is staged, applied and reverted while the service answers usage and checks at a steady pace.
- * It says how long each step takes and how long callers wait meanwhile; afterwards every sum must be that of its events.
+ * `npm run bench:backfill`: stages, applies and reverts a backfill while the service handles usage and checks at a steady rate.
+ * Prints the time of each step and the waiting time of callers; afterwards every sum must match its events.
  */
 import { setTimeout } from 'node:timers/promises';
 import { Command } from 'commander';
@@ -57,7 +57,7 @@ let waits: number[] = [];
 let isOver = false;
 const pending = new Set<Promise<void>>();
 
-/** At its pace whatever the service does: a late answer does not spare it the next request. */
+/** Sends at a fixed rate: a late response does not delay the next request. */
 async function send(path: string, bodyOf: () => object): Promise<void> {
   for (let due = performance.now(); !isOver; due += 1000 / pace) {
     const ahead = due - performance.now();
@@ -151,7 +151,7 @@ try {
   await measure('alone', () => setTimeout(15_000));
   isOver = true;
   await Promise.all([...senders, ...pending]);
-  // It reads every event, without the time-outs of the service.
+  // Without the service's time-outs, because it reads every event.
   const maintained = await openForMaintenance({ databaseUrl, dataDir: '' });
   const report = await compare(maintained.orm, {});
   await maintained.close();

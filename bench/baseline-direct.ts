@@ -1,6 +1,6 @@
 /**
  * The baseline for batches: `pg` alone, one statement that inserts the events and raises the totals, on the product's
- * own tables and indexes, from a pool of four, with nothing checked, nothing parsed and no HTTP.
+ * own tables and indexes, from a pool of four, without checks, parsing or HTTP.
  * Arguments: database URL, batch size, seconds. Prints `{ "perSecond": … }` in events.
  */
 import pg from 'pg';

@@ -1,4 +1,4 @@
-/** The baseline for small requests: Express as its documentation starts it, with `express.json()` and nothing else. */
+/** The baseline for small requests: Express as in its documentation, with only `express.json()`. */
 import express from 'express';
 
 const app = express();

@@ -1,12 +1,12 @@
 /**
- * Callers in a process of their own: `node --import tsx bench/callers.ts deaf|headers|bodies|honest PORT SECONDS`. The first
- * three open connections that do nothing good and open them again when they are ended; `honest` prints its times.
+ * Callers in a separate process: `node --import tsx bench/callers.ts deaf|headers|bodies|honest PORT SECONDS`. The first three
+ * open hostile connections and reopen them when the server closes them; `honest` prints its response times.
  */
 import { connect } from 'node:net';
 
 const [kind = '', port = '', seconds = ''] = process.argv.slice(2);
 const endsAt = performance.now() + Number(seconds) * 1000;
-/** Strangers come from elsewhere: an address has a bounded number of connections. */
+/** Hostile callers use several addresses, because the connections of each address are bounded. */
 const STRANGER = '127.0.0.2';
 const TRICKLE_MS = 3_000;
 
@@ -24,7 +24,7 @@ const attacks: Record<string, { connections: number; begin: string; trickle?: st
 function attack(begin: string, trickle: string | undefined): void {
   if (performance.now() > endsAt) return;
   const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress: STRANGER });
-  // Without a reader nothing is taken from the kernel.
+  // Without a listener, Node reads nothing from the socket.
   socket.pause();
   socket.write(begin);
   const timer = trickle === undefined ? undefined : setInterval(() => socket.write(trickle), TRICKLE_MS);

@@ -1,6 +1,6 @@
 /**
- * `npm run bench:console`: the operator's console of a service with many customers. How long the server takes for each
- * page, one request after the other over one connection.
+ * `npm run bench:console`: response times of the operator's console with many customers, for sequential requests over one
+ * connection.
  */
 import { readFileSync } from 'node:fs';
 import { availableParallelism, loadavg } from 'node:os';
@@ -81,7 +81,7 @@ try {
   await client.end();
   const operator = await createUser(db);
   await db.orm.insert(operators).values({ userId: operator.id, createdAt: new Date() });
-  // What the server does for markets in the background is measured elsewhere.
+  // Other benchmarks measure the background work of markets.
   const env = { MARKETS: 'off', LIMIT_DASHBOARD_PER_MINUTE: '1000000000' };
   const product = await startProduct({ DATABASE_URL: url, ...env });
   try {
@@ -122,7 +122,7 @@ async function measure(browser: Browser, readCpuMs: () => [number, number]): Pro
   }
 }
 
-/** How long each of the requests took, ms. */
+/** Time of each request, ms. */
 async function ask(browser: Browser, path: string, count: number): Promise<number[]> {
   const times: number[] = [];
   for (let i = 0; i < count; i++) {

@@ -1,9 +1,9 @@
 import pg from 'pg';
 
 interface Fill {
-  /** The API keys that the events come from, in turn: all there are, up to so many. */
+  /** Maximum number of API keys that send the events in turn. */
   keys?: number;
-  /** The time over which the events are spread, up to now or to so many days ago. */
+  /** The time range of the events, which ends now or a number of days ago. */
   days?: number;
   daysAgo?: number;
 }

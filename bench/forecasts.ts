@@ -1,4 +1,4 @@
-/** The measures of the calibrated forecast: a snapshot of it, what it is learned from, and what that costs other requests. */
+/** The measures of the calibrated forecast: its snapshot, its training, and their effect on other requests. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,12 +24,12 @@ import type { Measure, Sample } from './measures.js';
 import { cpuMsOf, startProduct } from './world.js';
 
 const HOUR_MS = 60 * 60 * 1000;
-/** A day of the invented world on which all 84 markets are open, whenever the benchmark runs. */
+/** A fixed day of the simulated world on which all 84 markets are open. */
 const NOON = new Date('2026-11-20T17:00:00Z');
 const silent = pino({ level: 'silent' });
 const names = { marketSource: 'simulated', forecastSource: 'simulated' };
 
-/** Milliseconds of processor time that this process has used. */
+/** Processor time of this process, ms. */
 function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
@@ -63,7 +63,7 @@ async function measureSnapshot(seconds: number): Promise<Sample> {
 async function measureSnapshotPause(): Promise<Sample> {
   const input = inputsAt(NOON, trainAnew(await historyAt(NOON)).book);
   const build = () => inSlices(buildSnapshotInSteps(input, rules, undefined, silent));
-  // Compiled and warm, as the service is by now.
+  // Warms up compiled code and caches.
   for (let i = 0; i < 5; i++) await build();
   const { cpu, wall } = await pauseOf(build);
   return { value: cpu, note: `by the clock ${wall.toFixed(0)} ms` };
@@ -84,7 +84,7 @@ async function measureFits(seconds: number): Promise<Sample> {
   };
 }
 
-/** Fits for days in progress; each is made once a day. */
+/** Fits for days in progress; each is computed once a day. */
 async function measureHourFits(): Promise<Sample> {
   const history = await historyAt(NOON);
   const options = { previous: [], newId: () => newId(NOON.getTime()) };
@@ -99,13 +99,13 @@ async function measureHourFits(): Promise<Sample> {
 }
 
 interface Pause {
-  /** Processor time of the longest turn of the event loop, ms, that of the garbage collector's threads included. */
+  /** Processor time of the longest turn of the event loop, ms, including the garbage collector's threads. */
   cpu: number;
-  /** The longest pause by the clock: also what others on this machine take. */
+  /** The longest pause by the clock, which includes time taken by other processes. */
   wall: number;
 }
 
-/** Longest time that other work waits, in ms. */
+/** Longest waiting time of other work, ms. */
 async function pauseOf(work: () => Promise<unknown>): Promise<Pause> {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   let [cpu, last, isOver] = [0, cpuMs(), false];
@@ -118,13 +118,13 @@ async function pauseOf(work: () => Promise<unknown>): Promise<Pause> {
   watch();
   await work();
   isOver = true;
-  // A pause is noticed after it.
+  // A pause is detected only after it ends.
   await sleep(5);
   delay.disable();
   return { cpu, wall: delay.max / 1e6 };
 }
 
-/** Fills the invented past, learns and judges by it as the jobs do; the database is empty at first. */
+/** Fills the simulated past, trains and evaluates gates as the jobs do; starts with an empty database. */
 async function measureLearning(database: { databaseUrl?: string; dataDir: string }): Promise<Sample> {
   const db = await openDatabase({ databaseUrl: undefined, ...database }, silent);
   const clock = { now: () => NOON.getTime() };
@@ -215,8 +215,8 @@ const perCpuSecond = (readings: readonly Reading[]): number => {
 };
 
 /**
- * One server, read from while it learns every few seconds and while it does not, in turn. What it answers in a second of its
- * processor time is what it answers in a second of a machine of its own.
+ * Reads from one server in turns with and without training every few seconds. Requests per second of the server's processor
+ * time estimate its rate on an idle machine.
  */
 async function measureReads(databaseUrl: string, seconds: number): Promise<Sample> {
   const folder = mkdtempSync(join(tmpdir(), 'gauge-bench-reads-'));
@@ -227,7 +227,7 @@ async function measureReads(databaseUrl: string, seconds: number): Promise<Sampl
     'bench/learning-server.ts',
   );
   const read = async (): Promise<Reading> => {
-    // A whole number of times that it learns in.
+    // A multiple of the training interval.
     const readSeconds = Math.max(1, Math.round(seconds / 3)) * 3;
     const before = cpuMsOf(server.pid);
     const perSecond = await rate(server.port, '/markets?status=active', readSeconds);
@@ -256,7 +256,7 @@ async function measureReads(databaseUrl: string, seconds: number): Promise<Sampl
   }
 }
 
-/** Share of a core that learning takes on a server without readers. */
+/** Share of a core that training takes on a server without readers. */
 async function shareOfLearning(pid: number, toggle: () => void): Promise<number> {
   const begin = cpuMsOf(pid);
   await sleep(6_000);

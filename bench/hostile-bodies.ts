@@ -1,4 +1,4 @@
-/** Bodies that are as dear as their sender could make them, for the routes that take large ones. */
+/** The most expensive bodies that a sender can construct, for routes that accept large ones. */
 import { gzipSync } from 'node:zlib';
 import { MAX_BODY_BYTES } from '../src/metering/ingestion/schema.js';
 
@@ -7,7 +7,7 @@ export interface HostileBody {
   path: string;
   body: Buffer;
   headers?: Record<string, string>;
-  /** Size of the JSON once inflated. */
+  /** Size of the decompressed JSON. */
   bytes: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The service, which learns anew all the time once it has been told to: SIGUSR2 begins and ends it. In reality it learns a few
- * times a day. Writes READY_FILE when the invented past is filled in.
+ * The service, which retrains continuously between two SIGUSR2 signals; in reality it trains a few times a day. Writes READY_FILE
+ * when the simulated past is complete.
  */
 import { writeFileSync } from 'node:fs';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
@@ -22,11 +22,11 @@ process.on('SIGUSR2', () => (isLearning = !isLearning));
 process.on('SIGTERM', () => void service.stop().then(() => process.exit(0)));
 writeFileSync(process.env.READY_FILE!, '');
 
-/** All fits and all gates anew, as if nothing had been learned before. */
+/** Recomputes all fits and gates from nothing. */
 async function learn(): Promise<void> {
   const at = new Date();
   const history = await trading.archive.asOf(at);
-  // Those of running days are made once a day.
+  // Fits of running days are computed once a day.
   const steps = trainInSteps(history, { previous: noFits, newId: () => newId(at.getTime()), hours: [] });
   while (!steps.next().done) await nextTurn();
   await trading.scores.judge();

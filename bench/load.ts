@@ -1,6 +1,6 @@
 /**
- * A load generator in a process of its own: raw sockets, prepared bytes, so that it takes as little as possible of the
- * machine it shares with what it measures. Reads one `LoadPlan` as JSON on standard input, prints one `LoadResult`.
+ * A load generator in a separate process. Raw sockets and prepared bytes keep its own load low, because it shares the machine with
+ * the measured server. Reads one `LoadPlan` as JSON on standard input, prints one `LoadResult`.
  */
 import { connect, type Socket } from 'node:net';
 
@@ -9,15 +9,15 @@ export interface LoadPlan {
   connections: number;
   seconds: number;
   /**
-   * Requests per second over all connections, on a fixed schedule; without it each connection sends as fast as it is
-   * answered. Latencies then count from the second second on: before, they are those of a generator that warms up.
+   * Requests per second over all connections, on a fixed schedule; by default each connection sends as soon as it has a
+   * response. With a rate, latencies count only after the first second, in which the generator warms up.
    */
   rate?: number;
-  /** Whole requests, header included; connection i sends request i modulo their number. */
+  /** Complete requests with headers; connection i sends request i modulo their number. */
   requests: string[];
-  /** Each connection sends all requests in turn, beginning with its own. */
+  /** Each connection sends all requests in turn, starting with its own. */
   rotates?: boolean;
-  /** After each answer the request of the same index, with the answer's first `id` in it. */
+  /** After each response, sends the request of the same index with the response's first `id` in it. */
   follow?: { requests: string[]; idPlaceholder: string };
   /** Each occurrence of this in a request is overwritten with a fresh key of the same length. */
   placeholder?: string;
@@ -96,7 +96,7 @@ function run(plan: LoadPlan): Promise<LoadResult> {
         }
         if (gapMs === 0) dueAt = performance.now();
         const bytes = fill(own[turn++ % own.length]!);
-        // What several connections send must not change before it is sent.
+        // Several connections share these bytes, which must not change before they are sent.
         socket.write(plan.rotates ? Buffer.from(bytes) : bytes);
       };
       const next = () => {

@@ -1,4 +1,4 @@
-/** The measures of the shared reads of market data: how fast they are served, made anew, and streamed. */
+/** The measures of shared reads of market data: serving, refreshing and streaming them. */
 import { connect, type Socket } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setImmediate, setTimeout } from 'node:timers/promises';
@@ -22,7 +22,7 @@ const MARKETS = '/markets?status=active';
 const CONNECTIONS = 32;
 const READERS = 1_000;
 
-/** Requests answered a second. */
+/** Responses per second. */
 export async function rate(port: number, path: string, seconds: number): Promise<number> {
   const { perSecond, statuses } = await load({
     port,
@@ -47,7 +47,7 @@ function readMeasure(key: string, name: string, baseline: '/bytes' | '/json', ta
         `http://127.0.0.1:${product.port}${MARKETS}`,
       );
       try {
-        // Compiled and warm, as the product is by now.
+        // Warms up compiled code and caches.
         await rate(other.port, baseline, 1);
         const theirs = await rate(other.port, baseline, seconds);
         const ours = await rate(product.port, MARKETS, seconds);
@@ -60,7 +60,7 @@ function readMeasure(key: string, name: string, baseline: '/bytes' | '/json', ta
   };
 }
 
-/** One process with its sources, as the service has it, and everything learned. */
+/** One process with its sources, as in the service, fully trained. */
 async function makeRefresher() {
   const clock = systemClock;
   const at = new Date(clock.now());
@@ -68,7 +68,7 @@ async function makeRefresher() {
   const store = createSnapshotStore();
   const refresher = createRefresher({
     markets: createSimulatedSource({ clock, seed: SEED, weather }),
-    // New forecasts with each refresh, which is the dearest case.
+    // New forecasts with each refresh are the most expensive case.
     weather: { ...createSimulatedWeatherSource({ clock, seed: SEED, weather }), freshMs: 0 },
     model: calibratedModel,
     calibration: createCalibrationStore({ fits: book, gates: openGates(at) }),
@@ -83,7 +83,7 @@ async function makeRefresher() {
 
 type Refreshed = Awaited<ReturnType<typeof makeRefresher>>;
 
-/** @param serve makes everything that readers may ask for after a refresh */
+/** @param serve builds every response that readers may request after a refresh */
 export async function measureRefreshes(
   { refresher, store }: Pick<Refreshed, 'refresher' | 'store'>,
   seconds: number,
@@ -116,13 +116,13 @@ async function measureRefresh(seconds: number) {
         ...stations.map(({ id }) => reads.forecast(id)),
       ]) {
         await answer.encode(encoding, lastFields);
-        // Each of them belongs to a request of its own.
+        // Each encoding belongs to a separate request.
         await setImmediate();
       }
   });
 }
 
-/** What the machine alone does to a process: the longest pause of one that only waits. */
+/** The longest pause of a process that only waits, which shows the machine's noise. */
 export async function measureIdle(seconds: number): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();

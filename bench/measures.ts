@@ -1,4 +1,4 @@
-/** The measures: each gives one ratio (or one absolute figure) a round, both sides measured right after each other. */
+/** The measures: each returns one ratio (or absolute figure) per round, with both sides measured back to back. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { LoadPlan, LoadResult } from './load.js';
@@ -22,9 +22,9 @@ export interface World {
   /** Process id of the Postgres server. */
   databasePid: number;
   createDatabase: (name: string) => Promise<string>;
-  /** Events in a table that is filled first. */
+  /** Number of events in the prefilled table. */
   rows: number;
-  /** The product on a table of many events and on an empty one; undefined where the table was not asked for. */
+  /** The product on a table of many events and on an empty one; undefined if no prefilled table was requested. */
   grown?: { full: Side; empty: Side };
 }
 
@@ -35,7 +35,7 @@ export interface Side {
 
 export interface Sample {
   value: number;
-  /** What the figure was made of, for the log of the run. */
+  /** The parts of the figure, for the run's log. */
   note: string;
 }
 
@@ -69,7 +69,7 @@ export async function measureLoad(
   return result;
 }
 
-/** Events a second through the product. */
+/** Events per second through the product. */
 async function events({ product, tenants }: Side, seconds: number, size: number): Promise<number> {
   const requests = tenants.map((tenant) => usageRequest(tenant, size));
   const { perSecond } = await measureLoad(product.port, seconds, requests, {

@@ -1,6 +1,6 @@
 /**
- * `npm run bench:pages`: the dashboard's pages for an Organization with many events. How long the server takes for each
- * of them, one request after the other over one connection, and how many bytes a first visit transfers, compressed.
+ * `npm run bench:pages`: the dashboard's pages for an Organization with many events. Measures the response time of each for
+ * sequential requests over one connection, and the compressed bytes of a first visit.
  */
 import { Agent, get } from 'node:http';
 import { availableParallelism } from 'node:os';
@@ -21,7 +21,7 @@ import { startProduct } from './world.js';
 const TARGET_MS = 100;
 const TARGET_KB = 60;
 const DAYS = 60;
-/** The first of all slugs: its product is the one that `fillEvents` takes. */
+/** The first of all slugs, whose product `fillEvents` uses. */
 const SLUG = 'a-product';
 
 const options = new Command('bench:pages')
@@ -33,7 +33,7 @@ const options = new Command('bench:pages')
 const rows = Number(options.rows);
 const keys = Number(options.keys);
 
-/** What is measured: another page is another line. */
+/** The measured pages. */
 function listPages(): [name: string, path: string][] {
   const day = (daysAgo: number) => new Date(Date.now() - daysAgo * 86_400_000).toISOString().slice(0, 10);
   const usage = `/dashboard/usage?product=${SLUG}`;
@@ -52,7 +52,7 @@ function listPages(): [name: string, path: string][] {
   ];
 }
 
-/** One Organization with 50 products, of which one is capped and used through many API keys, and its owner. */
+/** One Organization with its owner and 50 products, one of them capped and used through many API keys. */
 async function createWorld(db: Database): Promise<string> {
   const organization = await createOrganization(db);
   const products = [await createProduct(db, { slug: SLUG, unitCap: String(rows / 2) })];
@@ -78,14 +78,14 @@ async function addTestEvents(url: string): Promise<void> {
 
 interface Loaded {
   ms: number;
-  /** As transferred. */
+  /** Transferred bytes. */
   bytes: number;
   text: string;
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
-/** Loads an address as a browser does, and times it until its last byte. */
+/** Loads an address like a browser, timed to the last byte. */
 function load(address: string, cookie: string): Promise<Loaded> {
   return new Promise((resolve, reject) => {
     const startedAt = performance.now();
@@ -108,7 +108,7 @@ function load(address: string, cookie: string): Promise<Loaded> {
   });
 }
 
-/** What a first visit loads beside the page: style sheet, icon, script and the modules that it imports. */
+/** The other files of a first visit: style sheet, icon, script and its modules. */
 async function weighAssets(origin: string, cookie: string, page: string): Promise<number> {
   const found = [...page.matchAll(/(?:href|src)="(\/dashboard\/assets\/[^"]+)"/g)].map(([, path]) => path!);
   const seen = new Set<string>();

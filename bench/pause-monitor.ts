@@ -8,7 +8,7 @@ delays.enable();
 const file = process.env.PAUSE_FILE!;
 
 process.on('SIGUSR2', () => {
-  // A turn later: the pause that is going on belongs to this time, not to the next.
+  // Waits for the next turn, so that a pause in progress still counts.
   setTimeout(() => {
     writeFileSync(`${file}.new`, String(Math.max(0, delays.max / 1e6 - RESOLUTION_MS)));
     renameSync(`${file}.new`, file);

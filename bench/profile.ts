@@ -1,4 +1,4 @@
-/** `npm run profile`: where the server's time goes at batch 1, 64 senders: the ten dearest functions by self time. */
+/** `npm run profile`: the ten most expensive functions of the server by self time, at batch 1 with 64 senders. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ const frames = new Map(profile.nodes.map((node) => [node.id, node.callFrame]));
 const self = new Map<string, number>();
 let busy = 0;
 let age = 0;
-// From the end backwards: the shutdown is short, the start is left out.
+// Counts back from the end, because the shutdown is short and the start must be excluded.
 for (let i = profile.samples.length - 1; i >= 0 && age < share; i--) {
   const { functionName, url: source, lineNumber } = frames.get(profile.samples[i]!)!;
   const spent = profile.timeDeltas[i]!;

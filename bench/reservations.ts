@@ -1,4 +1,4 @@
-/** The measures of limits, webhooks and reservations: what they cost the events, and a permission beside them. */
+/** The measures of limits, webhooks and reservations: their cost for events, and the cost of a reservation. */
 import pg from 'pg';
 import { pino } from 'pino';
 import { openDatabase } from '../src/core/db/open.js';
@@ -28,7 +28,7 @@ const LIMITS = {
 };
 const silent = pino({ level: 'silent' });
 
-/** Sixteen tenants more, made once for each kind of limit. */
+/** Sixteen more tenants, created once for each kind of limit. */
 const limited = new Map<string, Promise<Tenant[]>>();
 
 function tenantsWith(world: World, name: string, limits: UsageLimit[]): Promise<Tenant[]> {
@@ -39,7 +39,7 @@ function tenantsWith(world: World, name: string, limits: UsageLimit[]): Promise<
 
 type Terms = Parameters<typeof createTenants>[2];
 
-/** Sixteen tenants to whom webhooks listen, and sixteen of the same terms to whom none does. */
+/** Sixteen tenants with listening webhooks, and sixteen with the same terms and no webhooks. */
 const listening = new Map<string, Promise<[Tenant[], Tenant[]]>>();
 
 function tenantsListening(world: World, name: string, terms: Terms): Promise<[Tenant[], Tenant[]]> {
@@ -72,7 +72,7 @@ interface Work {
   cpuUs: number;
 }
 
-/** Short turns of both sides, one after the other: what else the machine does hits both alike. */
+/** Alternates short turns of both sides, so that other load on the machine affects both equally. */
 async function compare(
   { product, databasePid, seconds }: World,
   sides: ((seconds: number) => Promise<LoadResult>)[],
@@ -123,7 +123,7 @@ const limitMeasure = (key: keyof typeof LIMITS, name: string, size: number): Mea
   },
 });
 
-/** A threshold that is far away adds no note; one that was reached adds a note with each statement. */
+/** A distant threshold adds no note; a reached one adds a note with each statement. */
 const webhookMeasure = (key: string, name: string, size: number, terms: Terms): Measure => ({
   key: `webhooks-${key}-${size}`,
   name: `events with ${name} to which an endpoint listens ÷ to which none does, batch ${size}, by processor time`,
@@ -139,7 +139,7 @@ const webhookMeasure = (key: string, name: string, size: number, terms: Terms): 
   },
 });
 
-/** Half of the requests reserve, half settle what was held. */
+/** Half of the requests reserve, the other half settle. */
 const reserveAndSettle =
   ({ product }: World, tenants: Tenant[]) =>
   (seconds: number) =>
@@ -158,7 +158,7 @@ async function compareReservations(
   return { ...sample, note: `${sample.note}; ${cpuNote(both)}` };
 }
 
-/** Permission before the work, beside sending what was used of the same products without asking. */
+/** Reserving before the work, compared with only reporting usage of the same products. */
 const reserveMeasure = (limits: keyof typeof LIMITS, name: string): Measure => ({
   key: `reserve-settle-${limits}`,
   name: `reserve and settle ÷ two events at batch 1, ${name}, 64 senders`,
@@ -170,20 +170,20 @@ const reserveMeasure = (limits: keyof typeof LIMITS, name: string): Measure => (
     ]),
 });
 
-/** One Organization with its events in the window of its first product, and a product on them, made once. */
+/** One Organization with events in its first product's window, created once. */
 let rolling: Promise<{ product: Product; tenant: Tenant; client: pg.Client }> | undefined;
 
 async function startRolling({ createDatabase, rows }: World) {
   const url = await createDatabase('rolling');
   const [tenant] = await createTenantsIn(url, 1, { limits: [block('P7D')] });
-  // A little more than the window holds, so that it begins among them.
+  // Slightly more than the window covers, so that it starts within the events.
   await fillEvents(url, Math.ceil((rows * 7.5) / 7), { keys: 1, days: 7.5 });
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   return { product: await startProduct({ DATABASE_URL: url }), tenant: tenant!, client };
 }
 
-/** A week, and as many minutes as it takes to begin in the middle of an hour, of which most has to be read there. */
+/** A week plus enough minutes to start in the middle of an hour, whose events must then be read singly. */
 async function limitToAWeek(client: pg.Client): Promise<number> {
   const minutes = 7 * 24 * 60 + ((new Date().getUTCMinutes() + 30) % 60);
   await client.query('update entitlements set limits = $1', [JSON.stringify([block(`PT${minutes}M`)])]);

@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: every measure in interleaved rounds, each ratio against a baseline of the same round; the median
- * over the rounds is the result. `--rows 10000000` also fills a table first (some minutes).
+ * `npm run bench`: runs every measure in interleaved rounds, each compared with a baseline of the same round. The result is the
+ * median over the rounds. `--rows 10000000` also fills a table first (some minutes).
  */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -86,7 +86,7 @@ if (chosen.some(({ key }) => key === 'grown')) {
 
 const samples = new Map<string, Sample[]>(chosen.map(({ key }) => [key, []]));
 try {
-  // A first turn that is not counted: compiled code, warm caches, connections.
+  // The first turn does not count; it warms up compiled code, caches and connections.
   for (const measure of chosen) await measure.run({ ...world, seconds: Math.min(2, world.seconds) });
   for (let round = 1; round <= Number(options.rounds); round++) {
     for (const measure of chosen) {

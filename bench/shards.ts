@@ -1,7 +1,7 @@
 /**
- * What ingestion costs on a sharded database, in CPU of all Postgres processes per event, beside one Postgres in the same run:
- * `node --import tsx bench/shards.ts [SECONDS] [ROUNDS]`. Asks for Citus beside the Postgres of TEST_POSTGRES_BIN. All servers
- * share one machine, so nothing here says how many events several machines take.
+ * The cost of ingestion on a sharded database, as CPU of all Postgres processes per event, compared with one Postgres in the same
+ * run: `node --import tsx bench/shards.ts [SECONDS] [ROUNDS]`. Needs Citus in the Postgres of TEST_POSTGRES_BIN. All servers share
+ * one machine, so the figures do not show the throughput of several machines.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ const cells = [
   { name: '16 Organizations × 100', organizations: 16, batch: 100, target: undefined },
 ];
 
-/** Processor time of a server and its processes, those that have ended with them, in µs. */
+/** Processor time of a server and its processes, including ended ones, in µs. */
 function cpuOf(dataDir: string): number {
   const server = readFileSync(join(dataDir, 'postmaster.pid'), 'utf8').split('\n')[0]!;
   let ticks = 0;
@@ -36,10 +36,10 @@ function cpuOf(dataDir: string): number {
         .replace(/^.*\) /, '')
         .split(' ');
       if (pid !== server && fields[1] !== server) continue;
-      // utime, stime, and of ended children cutime, cstime.
+      // utime and stime, plus cutime and cstime of ended children.
       ticks += fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
     } catch {
-      // It has ended meanwhile; the server has its time now.
+      // The process has ended; its time now counts for the server.
     }
   }
   return ticks * TICK_US;
@@ -63,7 +63,7 @@ try {
     const senders = await createSenders(db, organizations);
     const load = startLoad(db, senders, { batch });
     const sent = () => [...load.acknowledged.values()].reduce((sum, count) => sum + count, 0);
-    // Plans and connections are made first.
+    // Warms up plans and connections.
     await setTimeout(700);
     const [before, sentBefore] = [folders.map(cpuOf), sent()];
     await setTimeout(SECONDS * 1000);
@@ -88,7 +88,7 @@ try {
         `coordinator ${(median(rounds.map((r) => r.share)) * 100).toFixed(1)} %`,
     );
   }
-  /** How long batches of Organizations of the one worker take while the other is there, and while it is not. */
+  /** Times of batches on one worker while the other is up and while it is down. */
   async function measureOutage(senders: Sender[]) {
     const [victim] = cluster.workers;
     const { host } = new URL(victim!.url('bench'));

@@ -1,10 +1,9 @@
 /**
- * `npm run bench:storage -- --sizes 1000000`: what the three copies of an event take on the disk, and what they would with
- * idempotency keys as 16 bytes.
+ * `npm run bench:storage -- --sizes 1000000`: the size of an event's three copies on disk, also with idempotency keys of 16 bytes.
  *
- * `npm run bench:storage`: what the dashboard's index and hourly sums cost at insert. The ingestion statement is run
- * directly, without HTTP, four at a time with 500 events each, as shipped and with one of them left out; the variants
- * take turns of a few seconds, and each turn's ratio is against the shipped form of the same round.
+ * `npm run bench:storage`: the cost of the dashboard's index and hourly sums at insert. Runs the ingestion statement without
+ * HTTP, four at a time with 500 events each, as shipped and without the index, the sums or both. The variants alternate in turns
+ * of a few seconds, and each ratio compares a turn with the shipped form in the same round.
  */
 import { Command } from 'commander';
 import pg from 'pg';
@@ -76,7 +75,7 @@ async function insertFor(db: Database, tenants: Tenant[], change: Variant['chang
 const ORGANIZATIONS = 200;
 const SIZE_STEP = 500;
 
-/** Many Organizations whose events come in turns, each flush in the order of the primary key, as ingestion writes them. */
+/** Events of many Organizations in turn; each flush is in the order of the primary key, like those of ingestion. */
 async function measureSizes(rows: number): Promise<void> {
   console.log('| bytes per event | heap | primary key | time index | all |\n|---|---|---|---|---|');
   for (const type of ['text collate "C"', 'uuid']) {

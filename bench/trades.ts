@@ -1,4 +1,4 @@
-/** `POST /trade` on paper: every order is one contract from a book of the simulated markets, and each is durable when it is answered. */
+/** `POST /trade` on paper: every order takes one contract from a simulated book, and is durable before its response. */
 import { pino } from 'pino';
 import type { Database } from '../src/core/db/client.js';
 import { openDatabase } from '../src/core/db/open.js';
@@ -8,11 +8,11 @@ import type { Measure } from './measures.js';
 import { load, PLACEHOLDER, tradeRequest } from './world.js';
 
 const HUGE = 1_000_000_000_000n;
-/** Books change under way: an order whose book has just been emptied is refused. */
+/** Books change during the run, so an order is refused if its book has just become empty. */
 const MOST_REFUSED = 0.01;
 let runs = 0;
 
-/** An Organization whose orders nothing limits but their cash, and its API key. */
+/** An Organization whose orders are limited only by its cash, and its API key. */
 async function createTrader(db: Database): Promise<string> {
   const { id: orgId } = await createOrganization(db, { slug: `trader-${Date.now()}-${++runs}` });
   await db.orm.insert(riskLimits).values({
@@ -29,7 +29,7 @@ async function createTrader(db: Database): Promise<string> {
   return (await createKey(db, orgId, { scopes: ['trading:write'] })).secret;
 }
 
-/** Markets with prices in the middle, where there is always something on both sides. */
+/** Markets with medium prices, whose books always have both sides. */
 async function listTickers(port: number): Promise<string[]> {
   const response = await fetch(`http://127.0.0.1:${port}/markets?status=active`);
   const { markets } = (await response.json()) as { markets: { ticker: string; yesAsk: string | null }[] };

@@ -1,6 +1,6 @@
 /**
- * `npm run bench:webhooks`: how long a message waits for its first attempt, at a steady rate, while some receivers hang. The
- * service runs as shipped, but not in production mode, in which it sends nothing to this machine.
+ * `npm run bench:webhooks`: the delay before a message's first attempt, at a steady rate, while some receivers hang. The service
+ * runs as shipped, but not in production mode, in which it refuses to send to this machine.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -90,7 +90,7 @@ const product = await startProduct({
 
 const group = db.shards.groups[0]!;
 let written = 0;
-/** Messages to endpoints that answer; each of the others gets as many. */
+/** Number of messages to responsive endpoints; the others get as many. */
 const share = (endpoints + hanging) / endpoints;
 const startedMs = performance.now();
 const cpuBefore = cpuMsOf(product.pid);

@@ -1,4 +1,4 @@
-/** What the benchmarks run against: a private Postgres, the product as shipped, and data for it. */
+/** The environment of the benchmarks: a private Postgres, the product as shipped, and its data. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ export interface Product {
   port: number;
   pid: number;
   databaseUrl: string;
-  /** Resident memory in MB: now, and the most it ever was. */
+  /** Resident memory in MB: current and maximum. */
   memoryMb(): { now: number; peak: number };
   stop(): Promise<void>;
 }
@@ -80,11 +80,11 @@ export async function startProduct(
   };
 }
 
-/** Processor time of a process, ms. With those that it has started: of the ones that have ended, too. */
+/** Processor time of a process and, optionally, of its child processes, including ended ones, ms. */
 export function cpuMsOf(pid: number, withChildren = false): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
   const sum = (first: number) => Number(fields[first]) + Number(fields[first + 1]);
-  // In hundredths of a second.
+  // In hundredths of a second
   const own = sum(11) * 10;
   if (!withChildren) return own;
   const running = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
@@ -148,7 +148,7 @@ export function usageRequest({ secret, slugs }: Tenant, size: number, path = '/a
   return post(path, `{"events":[${Array.from({ length: size }, () => event).join(',')}]}`, secret);
 }
 
-/** A paper order under an idempotency key of its own. */
+/** A paper order with its own idempotency key. */
 export function tradeRequest(secret: string, order: Record<string, unknown>): string {
   const request = post('/trade', JSON.stringify(order), secret);
   return request.replace('\r\n\r\n', `\r\nIdempotency-Key: ${PLACEHOLDER}\r\n\r\n`);

@@ -44,7 +44,7 @@ function proxyProblems({ TRUST_PROXY, PUBLIC_URL }: Environment): string[] {
       'TRUST_PROXY: is required in production. Set it to the number of proxies in front of the service, 0 for none. Address limits use the client address that they report',
     );
   if (PUBLIC_URL === undefined)
-    problems.push('PUBLIC_URL: is required in production. Links use this address of the service');
+    problems.push('PUBLIC_URL: is required in production, because every link begins with it');
   else if (isPlain(PUBLIC_URL) && !isLoopback(PUBLIC_URL))
     problems.push('PUBLIC_URL: must be https in production, because people sign in there');
   return problems;

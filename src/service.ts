@@ -85,7 +85,7 @@ export async function startService(
     await Promise.all(running.products.map(async ({ load }) => load?.()));
     const parts = products.map((product) => product.demo);
     if (!config.production) demo = (await seedDemo(context, parts)) ?? (await readDemo(context, parts));
-    // The greeting shows what can be done with what is loaded.
+    // The greeting shows commands that need loaded data.
     if (demo) await Promise.race([loading, setTimeout(LOADING_WAIT_MS, undefined, { ref: false })]);
     else setUpLink = await tryToCreateSetUpLink(context);
   } catch (error) {

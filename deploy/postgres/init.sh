@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs once, while the image fills a new volume. The passwords come from the environment and are in no argument.
+# Runs once, while the image initialises a new volume. Passwords come from the environment, so no argument shows them.
 set -eu
 exec psql --no-psqlrc --username "$POSTGRES_USER" --dbname postgres <<SQL
 \set owner_password \`printenv GAUGE_OWNER_PASSWORD\`

@@ -27,11 +27,11 @@ import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type Conso
 
 const querySchema = z.object({
   search: text(254).optional(),
-  state: z.enum(states, 'must be one of the choices').default('current'),
+  state: z.enum(states, 'must be one of the options').default('current'),
   cursor: slugSchema.optional(),
 });
 
-const marketAccess = z.enum(marketAccesses, 'must be one of the choices').optional();
+const marketAccess = z.enum(marketAccesses, 'must be one of the options').optional();
 const newSchema = z.strictObject({ slug: slugSchema, name: nameField, marketAccess });
 const settingsSchema = z.strictObject({
   name: nameField,
@@ -60,7 +60,7 @@ function addList(router: Router, deps: CustomerDeps): void {
     signal: z
       .enum(
         signals.map(({ id }) => id),
-        'must be one of the choices',
+        'must be one of the options',
       )
       .optional(),
   });
@@ -127,7 +127,7 @@ function addList(router: Router, deps: CustomerDeps): void {
 const notices = {
   created: 'Customer created. Grant an entitlement and invite an owner next.',
   saved: 'Saved. It takes effect on the next request.',
-  archived: 'Archived. Its API keys and pages stop working from the next request on.',
+  archived: 'Archived. Its API keys and pages stop working, starting with the next request.',
   restored: 'Restored. Everything is as it was.',
 };
 

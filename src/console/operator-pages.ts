@@ -40,7 +40,7 @@ const MAX_OPERATORS = 200;
 
 const inviteSchema = z.strictObject({ email: emailSchema });
 const linkSchema = z.strictObject({
-  kind: z.enum(['password_reset', 'second_factor_reset'], 'must be one of the choices'),
+  kind: z.enum(['password_reset', 'second_factor_reset'], 'must be one of the options'),
 });
 
 /** `/console/operators` and `/console/people`: the operators of the service, and everyone who can sign in. */
@@ -67,7 +67,9 @@ async function showLink(
 
 function addOperators(router: Router, deps: ConsoleDeps): void {
   const confirmed = requireConfirmation(deps.clock);
-  const notices = { removed: 'Operator removed. They lose access to the console from the next request on.' };
+  const notices = {
+    removed: 'Operator removed. They lose access to the console, starting with the next request.',
+  };
 
   router.get('/operators', async (req, res) => {
     const operators = await listOperators(deps.db.orm, MAX_OPERATORS);
@@ -117,7 +119,7 @@ function addRemoval(router: Router, deps: ConsoleDeps): void {
 }
 
 const peopleSchema = listSchema.extend({
-  signal: z.literal('sign-ins', 'must be one of the choices').optional(),
+  signal: z.literal('sign-ins', 'must be one of the options').optional(),
 });
 
 function addPeople(router: Router, deps: ConsoleDeps): void {

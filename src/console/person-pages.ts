@@ -52,7 +52,7 @@ const actions = {
   delete: {
     title: 'Delete the account',
     effects: [
-      'The account, its memberships and its sessions are deleted from the next request on. This cannot be undone.',
+      'The account, its memberships and its sessions are deleted, effective on the next request. This cannot be undone.',
       'One-time links that they created, or that were created for them, stop working.',
       'API keys that they created belong to the Organizations and keep working.',
       'Organizations where they are the only owner are left without an owner.',

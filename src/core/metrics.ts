@@ -13,7 +13,7 @@ export interface Metrics extends CoreMetrics {}
 type CoreMetrics = ReturnType<typeof createCoreMetrics>;
 
 /**
- * Labels take few values: routes as mounted, never addresses or names from outside.
+ * Labels have few values: mounted routes, never addresses or names that callers choose.
  * @param parts create the metrics of each product
  * @param ofProcess also collects metrics of the process until it ends; default: true
  */

@@ -96,7 +96,7 @@ async function checkReadiness(db: Database, compareClocks: ClockWatch): Promise<
 async function checkDatabase(db: Database, compareClocks: ClockWatch): Promise<Readiness> {
   try {
     if (!(await isMigrated(db))) return { status: 'not_migrated' };
-    // The machine's clock: the service may run by the clock of a tape.
+    // Not the injected clock, which may be a tape's.
     const askedMs = systemClock.now();
     const [row] = await selectRows<{ isReadOnly: boolean; databaseMs: number }>(
       db.orm,

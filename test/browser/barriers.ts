@@ -26,7 +26,7 @@ const viewports = [
 
 /**
  * All barriers of the page, from desktop to phone. The scheme changes only the colours.
- * @param analysed where more is looked at than the room that things have; on a desk alone for a page like another one
+ * @param analysed layouts that are fully analysed, not only for space; only the desktop for a page that resembles another
  */
 export async function findAllBarriers(page: Page, analysed = [DESKTOP, PHONE]): Promise<string[]> {
   const found: string[] = [];

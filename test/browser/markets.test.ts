@@ -54,7 +54,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
         .filter({ hasText: 'Cash after' })
         .locator('dd')
         .innerText();
-      // Twice: at the second click the form has been sent.
+      // The second click comes after the form was sent.
       await page.getByRole('button', { name: 'Place paper order' }).dblclick();
       await page.waitForURL('**/dashboard/portfolio/orders/*');
       expect(await readMain(page)).toContain('Buy 3 YES');
@@ -164,7 +164,7 @@ it('the overview shows new prices of all cities, and refreshes at most every few
     .not.toBe(before);
   const paceMs = Number(await page.locator('[data-pace]').getAttribute('data-pace'));
   expect(paceMs).toBeGreaterThan(2_000);
-  // By the page's clock, so that the time to make the prices here does not count.
+  // Uses the page's clock, so that the time to create the prices here does not count.
   const asked = await page.evaluate<number[]>(`performance.getEntriesByType('resource')
     .filter(({ name, initiatorType }) => name.endsWith('/dashboard/markets') && initiatorType === 'fetch')
     .map(({ startTime }) => startTime)`);

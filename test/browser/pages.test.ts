@@ -72,7 +72,7 @@ it.each([
   const text = await readMain(page);
   for (const each of shown[name] ?? []) expect(text).toContain(singleSpaced(each));
   await unfold(page);
-  // The others resemble one of the table.
+  // The other pages resemble one in the table.
   expect(await findAllBarriers(page, status ? undefined : [DESKTOP])).toEqual([]);
 });
 

@@ -9,7 +9,7 @@ import { startService, type Service } from '../../src/service.js';
 import { launchChromium } from '../support/chromium.js';
 
 /**
- * `npm run screenshots`: pictures of all pages into docs/screenshots, of a service that is started for it with the demo data.
+ * `npm run screenshots`: starts a service with the demo data and saves pictures of its pages in docs/screenshots.
  * Names give the page, the device and the scheme: `overview-dark.png`, `overview-phone-light.png`.
  */
 const folder = fileURLToPath(new URL('../../docs/screenshots', import.meta.url));
@@ -125,7 +125,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     entitlements: '/dashboard/entitlements',
     markets: async (page) => {
       await page.goto('/dashboard/markets');
-      // Signals come with the first prices after the gates have been judged, and the page shows them by itself.
+      // Signals arrive with the first prices after the gates have been evaluated, and the page updates automatically.
       await page.locator('.best li').first().waitFor({ timeout: 120_000 });
     },
     'markets-city': '/dashboard/markets?station=KMIA',

@@ -12,7 +12,7 @@ import { codeOfApp, readMain, signIn } from './steps.js';
 // Each page is checked four times.
 vi.setConfig({ testTimeout: 240_000 });
 
-// Each way begins with a first start of its own service.
+// Each path begins with the first start of its own service.
 const worlds = [
   { javaScript: true, world: browserWorld() },
   { javaScript: false, world: browserWorld() },

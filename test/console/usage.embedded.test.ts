@@ -107,7 +107,7 @@ it.each([
   [{ from: '2020-01-01', to: '2026-01-01' }, 'at most 366 days'],
   [{ from: '2026-01-01', to: '2026-03-01', granularity: 'hour' }, 'at most 31 days'],
   [{ from: '2026-01-02', granularity: 'month' }, 'the start of a month'],
-  [{ granularity: 'year' }, 'must be one of the choices'],
+  [{ granularity: 'year' }, 'must be one of the options'],
   [{ mode: 'x' }, 'must be live or test'],
   [{ organization: 'nobody' }, 'does not belong to a customer'],
   [{ product: 'nothing' }, 'does not belong to a product'],

@@ -12,7 +12,7 @@ import { createProduct, grant } from '../metering/support/products.js';
 import { findFreePort } from '../support/free-port.js';
 import { createPostgresServer } from '../support/postgres-server.js';
 import { sendUsage, usageEvent } from '../metering/support/usage.js';
-import { readTold } from '../support/webhook-messages.js';
+import { readWebhookMessages } from '../support/webhook-messages.js';
 import { listen, startReceiver } from '../support/webhooks.js';
 import { createRandom } from './random.js';
 import { startServerProcess, type ServerProcess } from './server-process.js';
@@ -158,7 +158,7 @@ it(
         if (Date.now() > giveUpAt) throw new Error('something is still to be delivered');
         await setTimeout(200);
       }
-      const reported = await readTold(db, orgId);
+      const reported = await readWebhookMessages(db, orgId);
       expect(reported.map(({ data }) => nameOf(data)).sort()).toEqual(expected.sort());
       for (const { data } of reported)
         expect(data.used * 100).toBeGreaterThanOrEqual(data.limit.quantity * data.threshold);

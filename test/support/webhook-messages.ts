@@ -26,7 +26,7 @@ export async function createListener(
   });
 }
 
-export interface ToldMessage {
+export interface QueuedMessage {
   type: AnyType;
   livemode: boolean;
   // oxlint-disable-next-line typescript/no-explicit-any -- each type has its own
@@ -35,12 +35,16 @@ export interface ToldMessage {
 }
 
 /** Messages sent to an Organization, oldest first; each must match the schema of its type exactly. */
-export async function readTold(db: Database, orgId: string, type?: AnyType): Promise<ToldMessage[]> {
+export async function readWebhookMessages(
+  db: Database,
+  orgId: string,
+  type?: AnyType,
+): Promise<QueuedMessage[]> {
   const rows = (await db.orm
     .select()
     .from(webhookMessages)
     .where(eq(webhookMessages.orgId, orgId))
-    .orderBy(asc(webhookMessages.createdAt), asc(webhookMessages.id))) as ToldMessage[];
+    .orderBy(asc(webhookMessages.createdAt), asc(webhookMessages.id))) as QueuedMessage[];
   for (const row of rows) deepStrictEqual(allTypes[row.type].schema.strict().parse(row.data), row.data);
   return rows.filter((row) => type === undefined || row.type === type);
 }

@@ -1,6 +1,6 @@
 /**
- * A field with `data-choice="cap=own"` belongs to that choice of `cap`: filling it in makes the choice. Another choice empties
- * it, and the field has its value again when the choice is made again.
+ * A field with `data-choice="cap=own"` belongs to that choice of `cap`: filling in the field selects the choice. Selecting
+ * another choice empties the field; selecting this one again restores its value.
  */
 export function choicesFollowFields() {
   for (const field of document.querySelectorAll('[data-choice]')) {
@@ -10,7 +10,7 @@ export function choicesFollowFields() {
 }
 
 function follow(field, name, choices) {
-  // A select, or the radio buttons of that name: both have a value that can be set.
+  // A select, or the radio buttons of that name: both have a settable value.
   const choice = field.form.elements[name];
   const empty = field.options?.[0].value ?? '';
   let last = empty;

@@ -2,8 +2,8 @@
 const fields = { '/dashboard/join': 'invitation', '/set-up': 'link', '/reset': 'link' };
 
 /**
- * The secret of an invitation, and of any link that works once, stands behind its `#`, which browsers keep to themselves:
- * it is taken out of the address at once and posted. Without this, the page has a field to paste the link into.
+ * The secret of an invitation, or of any one-time link, is in the fragment, which browsers do not send. This script removes
+ * it from the address at once and posts it. Without JavaScript, the page has a field to paste the link into.
  */
 export function openLink() {
   const open = () => {

@@ -30,7 +30,7 @@ export async function refreshParts({ address = location.href, prepare = () => tr
   }
   if (!response.ok) throw new Error(`status ${response.status}`);
   const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
-  // A later request has been made since.
+  // A newer request has started.
   if (mine !== round || !prepare(fresh)) return false;
   enhance(fresh);
   for (const part of document.querySelectorAll('[data-part][id], [data-live][id]')) {

@@ -1,6 +1,6 @@
 /**
- * Forms with `data-once` are sent once: the answer to a second click would take the place of the first one, which may
- * show something that is shown only once. Coming back to the page makes its forms ready again.
+ * Sends forms with `data-once` only once: the response to a second click would replace the first response, which may
+ * contain a secret that is shown only once. Returning to the page enables its forms again.
  */
 export function sendOnce() {
   let sent = new WeakSet();

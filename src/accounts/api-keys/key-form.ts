@@ -67,7 +67,7 @@ function readExpiry(fields: FormFields, nowMs: number): Date | null {
   const choice = textField(fields, 'expiry') ?? 'never';
   const typed = textField(fields, 'expiresAt');
   if (!expiryChoices.some(({ value }) => value === choice))
-    throw fieldError('expiry', 'must be one of the choices');
+    throw fieldError('expiry', 'must be one of the options');
   refuseIgnored(fields, 'expiresAt', choice === 'at', 'choose the date');
   if (choice === 'never') return null;
   if (choice !== 'at') return new Date(nowMs + Number(choice) * DAY_MS);
@@ -90,7 +90,7 @@ export function readGrace(fields: FormFields): number {
   const choice = textField(fields, 'grace') ?? '';
   const typed = textField(fields, 'graceMinutes')?.trim();
   if (!graceChoices.some(({ value }) => value === choice))
-    throw fieldError('grace', 'must be one of the choices');
+    throw fieldError('grace', 'must be one of the options');
   refuseIgnored(fields, 'graceMinutes', choice === 'custom', 'choose the custom number');
   if (choice !== 'custom') return Number(choice);
   if (typed === undefined || !/^\d{1,5}$/.test(typed) || Number(typed) > 7 * GRACE_DAY_MINUTES)

@@ -147,13 +147,13 @@ export async function writeMessage<T extends AnyType>(
 
 /**
  * CTEs that queue messages within a hot statement.
- * @param told name of an earlier CTE with org_id, livemode, type, data (jsonb) and once_key (text, may be null)
+ * @param source name of an earlier CTE with org_id, livemode, type, data (jsonb) and once_key (text, may be null)
  * @param now time of the statement, a timestamptz
  */
-export const queueInStatement = (t: Names, told: string, now: string): string => `webhook_message as (
+export const queueInStatement = (t: Names, source: string, now: string): string => `webhook_message as (
   insert into ${t('webhook_messages')} (org_id, id, livemode, type, data, created_at, once_key)
   select w.org_id, ${newIdAt(now)}, w.livemode, w.type, w.data, ${now}, w.once_key
-  from ${told} w
+  from ${source} w
   where (select true from ${t('webhook_endpoints')} e where ${listens('e', 'w')} limit 1)
   order by w.org_id, w.once_key
   on conflict (org_id, once_key) do nothing

@@ -149,7 +149,7 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
     async act(req, res, fields) {
       const choice = textField(fields, 'graceMinutes') ?? '';
       if (!graceChoices.some(({ value }) => value === choice))
-        throw fieldError('graceMinutes', 'must be one of the choices');
+        throw fieldError('graceMinutes', 'must be one of the options');
       const { graceMinutes } = parseInput(rotateWebhookSchema, { graceMinutes: Number(choice) });
       const made = await rotateSecret(deps, memberActor(req, res), readEndpointId(req), graceMinutes);
       await showSecret(deps, req, res, made);
@@ -225,7 +225,7 @@ function addEndpointPage(router: Router, deps: PagesDeps): void {
       const id = readEndpointId(req);
       const hours = textField(fields, 'since') ?? '';
       if (!sinceChoices.some(({ value }) => value === hours))
-        throw fieldError('since', 'must be one of the choices');
+        throw fieldError('since', 'must be one of the options');
       const since = new Date(deps.clock.now() - Number(hours) * HOUR_MS);
       const resent = await resendFailed(deps, memberActor(req, res), id, since);
       res.redirect(303, `${endpointAddress(id)}?done=${resent > 0 ? 'resent' : 'none'}`);

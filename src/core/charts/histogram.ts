@@ -163,7 +163,7 @@ function shapeOf(n: number, shares: readonly number[]): string {
   const shift = (mean - 0.5) * Math.sqrt(12 * n);
   const spread = (variance - (1 - 1 / count ** 2) / 12) * Math.sqrt(180 * n);
   if (Math.max(Math.abs(shift), Math.abs(spread)) < 1.64)
-    return 'the shape is uneven in a way that is neither a shift nor a width';
+    return 'the shape is uneven, but shows neither a bias nor a wrong spread';
   if (Math.abs(shift) > Math.abs(spread))
     return shift > 0 ? 'the outcomes are higher than forecast' : 'the outcomes are lower than forecast';
   return spread > 0

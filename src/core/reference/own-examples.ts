@@ -71,7 +71,7 @@ function renameText(text: string, { now, parts }: OwnValues, use: 'request' | 'a
   return parts.reduce((changed, part) => part.renameText?.(changed, use) ?? changed, text);
 }
 
-/** A new idempotency key for each visit, so that a request that is tried is recorded. */
+/** A new idempotency key for each visit, so that a tried example is recorded instead of deduplicated. */
 export function stamp(key: string, now: Date): string {
   const visit = Math.floor((now.getTime() % (100 * DAY_MS)) / 1000).toString(36);
   return `${key.replace(exampleNow.slice(0, 13), now.toISOString().slice(0, 13))}-${visit}`;

@@ -65,7 +65,7 @@ observations and their time, the probability that the extreme has already been r
             brackets: beginning([excerpt(yesterday.lowest)]),
             method: 'raw_ensemble',
             isCalibrated: false,
-            fallback: 'nothing has been learned yet; not corrected',
+            fallback: 'no fit exists yet; not corrected',
             fit: null,
             modelRunAt: generated('2026-01-31T06:00:00.000Z'),
           }),

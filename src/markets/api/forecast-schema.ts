@@ -20,7 +20,7 @@ const trainingFields = (described: { n: string; rawCrps: string }) => ({
   n: count(described.n),
   firstDate: z.iso.date().describe('The first of these days.'),
   lastDate: z.iso.date().describe('The last of these days.'),
-  trainingCrps: z.number().describe('Its mean CRPS over them, °F.'),
+  trainingCrps: z.number().describe("The fit's mean CRPS over these days, °F."),
   rawCrps: z.number().describe(described.rawCrps),
   knownThrough: timeField('When the latest training data became known.'),
   trainedAt: timeField('When it was created.'),
@@ -33,20 +33,20 @@ const fitSchema = z
       .string()
       .nullable()
       .describe('The station whose long history it was trained on, with the seasons; `null`: all stations.'),
-    leadHours: z.int().describe('The lead that it applies to: up to this many hours, in steps of 12.'),
+    leadHours: z.int().describe('The longest lead that the fit applies to, in steps of 12 hours.'),
     coefficients: z
       .object({ a: z.number(), b: z.number(), c: z.number(), d: z.number() })
       .describe(
-        'What it comes to at this station and on this day: the temperature is logistic with mean a + b·m, where m is the mean of the members less `stationBiasF`, and standard deviation exp(c + d·ln s), where s is their sample deviation. Beyond what was seen, m is corrected by as much as at the end of that.',
+        'The fit at this station on this day: the temperature is logistic with mean a + b·m, where m is the members’ mean minus `stationBiasF`, and standard deviation exp(c + d·ln s), where s is their sample deviation. Outside the range of the training data, m gets the correction of the nearest end of the range.',
       ),
     stationBiasF: z
       .number()
       .describe(
-        "What the station's members, of an hour those of the same hour, are taken to be too warm by beyond what all have in common, °F; 0 for a station's own fit.",
+        'The station’s own warm bias beyond the bias of all stations, °F; for an hour, the bias at that hour. 0 for a station’s own fit.',
       ),
     ...trainingFields({
-      n: 'Days (of hours: hours) that it was learned from, over all its stations',
-      rawCrps: "The same of the members' own mean and deviation.",
+      n: 'Training days of all its stations; for hourly fits, training hours',
+      rawCrps: 'The mean CRPS of the uncorrected members over these days, °F.',
     }),
   })
   .meta({ id: 'ForecastFit' });
@@ -54,18 +54,16 @@ const fitSchema = z
 const runningFitSchema = z
   .object({
     id: z.string().describe('A UUIDv7.'),
-    hour: z.int().describe('The hour of days that it is for, by local standard time.'),
+    hour: z.int().describe('The hour of the day that the fit applies to, in local standard time.'),
     coefficients: z
       .record(z.string(), z.number())
       .describe(
-        'Of what is still to come: `a` to `below` of its location, `g0` to `g4` of the logarithm of its scale; of a minimum with the sign of every temperature changed.',
+        'Coefficients for the extreme of the remaining hours: `a` to `below` give its location, `g0` to `g4` the logarithm of its scale. For a minimum, every temperature has the opposite sign.',
       ),
-    stationBiasF: z
-      .number()
-      .describe("What the station's forecast of the hours is taken to be too warm by, °F."),
+    stationBiasF: z.number().describe('The warm bias of the station’s hourly forecast, °F.'),
     ...trainingFields({
-      n: 'Days that it was learned from, over all stations',
-      rawCrps: 'The same of the forecast of the hours as it is.',
+      n: 'Training days of all stations',
+      rawCrps: 'The mean CRPS of the uncorrected hourly forecast over these days, °F.',
     }),
   })
   .meta({ id: 'RunningDayFit' });
@@ -76,21 +74,23 @@ const runningSchema = z
       .int()
       .nullable()
       .describe(
-        'The latest hour by local standard time whose temperature is known, 0 to 22; `null` where none is.',
+        'The latest hour with a known temperature, in local standard time, 0 to 22; `null` if no hour has one.',
       ),
     observedAt: timeField("When the station's latest report was made."),
     reachedF: z
       .int()
-      .describe('The whole degree that the report is sure to reach; of a minimum, to be down to.'),
+      .describe(
+        'The whole degree that the day has certainly reached; for a minimum, the one that it has certainly fallen to.',
+      ),
     peakedProbability: probability(
-      'That the report says just that: the day has peaked (of a minimum: has been as cold as it gets).',
+      'The probability that the report equals `reachedF`: the day has peaked, or for a minimum, has had its lowest temperature.',
     ),
     fit: runningFitSchema
       .nullable()
       .describe(
-        'What was learned of days at that hour; `null` where the forecast from before the day was gone on from instead, with what would be less than was reached counted as that.',
+        'The fit for days at that hour; `null` if the forecast from before the day is used instead, with lower outcomes counted as `reachedF`.',
       ),
-    fallback: z.string().nullable().describe('Why there is none, for people; `null` if there is one.'),
+    fallback: z.string().nullable().describe('Why there is no fit, for people; `null` if there is one.'),
   })
   .meta({ id: 'RunningDay' });
 
@@ -99,28 +99,28 @@ const observed = (what: string, at: string) =>
     .object({
       temperatureF: temperature(what),
       observedAt: timeField(at),
-      fetchedAt: timeField('When that was fetched.'),
+      fetchedAt: timeField('When the observation was fetched.'),
     })
     .nullable();
 
 const modelSchema = z
   .object({
     model: modelField,
-    weight: probability('Its share. All shares sum to one.'),
+    weight: probability('The weight of the model. All weights sum to one.'),
     meanF: temperature('The mean of this model alone, corrected by its own fit'),
     standardDeviationF: temperature('Likewise'),
     rawMeanF: temperature('The mean of its members, before any correction'),
-    members: count('Its members; 1 for a single run'),
-    modelRunAt: timeField('When it was started.'),
+    members: count('The number of members; 1 for a single run'),
+    modelRunAt: timeField('When the model run started.'),
     fetchedAt: timeField('When its run was fetched.'),
-    reason: z.string().nullable().describe('Why it has no share, for people; `null` if it has one.'),
+    reason: z.string().nullable().describe('Why its weight is 0, for people; `null` if it is not.'),
   })
   .meta({ id: 'ForecastModelShare' });
 
 const forecastFields = {
   date: dateField,
   eventTicker: z.string().nullable(),
-  meanF: temperature('Before what was observed is taken into account'),
+  meanF: temperature('The mean before observations are taken into account'),
   standardDeviationF: temperature('Likewise'),
   distribution: z
     .object({
@@ -132,14 +132,14 @@ const forecastFields = {
       meanF: z
         .number()
         .describe(
-          'Its mean, °F, before anything is ruled out: of a day that runs, of what is still to come.',
+          'The mean, °F, before impossible values are excluded; for a running day, of the remaining hours.',
         ),
-      standardDeviationF: z.number().describe('Likewise; 0 of what is known.'),
+      standardDeviationF: z.number().describe('The standard deviation in the same sense; 0 for `known`.'),
       stays: probability(
-        'For a day that is running: the probability that it stays at what was reached. The rest of the distribution lies beyond it.',
+        'For a running day: the probability that the extreme so far remains the extreme. The rest of the distribution lies beyond it.',
       ).nullable(),
     })
-    .describe('What `quantiles` and `brackets` are of, before it is rounded.')
+    .describe('The distribution behind `quantiles` and `brackets`, before rounding.')
     .meta({ id: 'ForecastDistribution' }),
   quantiles: z
     .array(
@@ -164,7 +164,7 @@ const forecastFields = {
   method: z
     .enum(forecastMethods)
     .describe(
-      "`same_day`: by how days went on that had come as far, see `running`. `emos_pooled`: corrected by a fit of all stations together. `emos`: half by that and half by a fit of the station's own long past, with the seasons. `raw_ensemble`: the members' own mean and spread, corrected by nothing.",
+      '`same_day`: from how comparable days continued, see `running`. `emos_pooled`: corrected by a fit of all stations together. `emos`: half by that fit and half by a seasonal fit of the station’s own history. `raw_ensemble`: the members’ own mean and spread, uncorrected.',
     ),
   isCalibrated: z.boolean().describe('Calibrated against the outcomes of earlier forecasts.'),
   fallback: z
@@ -188,15 +188,13 @@ const forecastFields = {
   models: z
     .array(modelSchema)
     .describe(
-      'What `meanF` and `standardDeviationF` were made of: each model corrected by its own fit, mixed by recent skill. `method`, `fit`, `rawMeanF`, `modelRunAt` and `membersF` are of the first one (of another where that has no share `method` and `fit`). A day that runs is gone on from by the first one alone.',
+      'The models behind `meanF` and `standardDeviationF`: each is corrected by its own fit and weighted by recent skill. `method`, `fit`, `rawMeanF`, `modelRunAt` and `membersF` describe the first model; if it has no weight, `method` and `fit` describe another. Only the first model continues a running day.',
     ),
 };
 
 const dayFields = {
   ...forecastFields,
-  isReported: z
-    .boolean()
-    .describe("Whether the day's own climate report, the first final one, is what was observed."),
+  isReported: z.boolean().describe('True if the observation is the day’s first final climate report.'),
   running: runningSchema
     .nullable()
     .describe(
@@ -205,16 +203,14 @@ const dayFields = {
   hourlyMeanF: z
     .array(z.number())
     .nullable()
-    .describe(
-      'The mean of the members at the hours 0 to 23 by local standard time, °F; `null` where it is not known.',
-    ),
+    .describe('The mean of the members at the hours 0 to 23 in local standard time, °F; `null` if unknown.'),
 };
 
 const dayForecastSchema = z
   .object({
     ...dayFields,
     observedMaximum: observed(
-      'The highest that the station has reported within the day so far',
+      'The highest temperature that the station has reported on this day so far',
       "When the station's latest report was made.",
     ),
   })
@@ -224,7 +220,7 @@ const minimumForecastSchema = z
   .object({
     ...dayFields,
     observedMinimum: observed(
-      'The lowest that the station has reported within the day so far',
+      'The lowest temperature that the station has reported on this day so far',
       "When the station's latest report was made.",
     ),
   })
@@ -232,11 +228,11 @@ const minimumForecastSchema = z
 
 const hourForecastSchema = z
   .object({
-    area: z.string().describe('The id of the area whose index it is, like `INDEX-NYC`.'),
-    hour: z.int().describe('In the local time of the place, 0 to 23.'),
-    at: timeField('The moment whose temperature it is.'),
+    area: z.string().describe('The id of the area of the index, like `INDEX-NYC`.'),
+    hour: z.int().describe('The hour in local time, 0 to 23.'),
+    at: timeField('The time of the forecast temperature.'),
     ...forecastFields,
-    observed: observed('What the index says of it', 'When that was published.').describe(
+    observed: observed('The value of the index', 'When the index was published.').describe(
       '`null` until the index has been published.',
     ),
   })

@@ -48,12 +48,12 @@ const signalSchema = z
           .number()
           .nullable()
           .describe(
-            'The share of such orders that must fill for waiting to be worth more than taking, at the same probability; `null` if neither is worth its cost.',
+            'The share of such orders that must fill for waiting to be better than taking, at the same probability; `null` if neither is worth its cost.',
           ),
       })
       .nullable()
       .describe(
-        'The same purchase as an order that waits in the book (`timeInForce`, `postOnly`). It pays only if it fills, which nothing here promises: those who trade with it may know more. `null` for a hedge.',
+        'The same purchase as a resting order (`timeInForce`, `postOnly`). It pays only if it fills, which is not certain, and traders who fill it may know more. `null` for a hedge.',
       ),
     isHedge: z
       .boolean()
@@ -68,18 +68,18 @@ const signalSchema = z
       ),
     reasons: z
       .array(z.string())
-      .describe('In words: the forecast, the price, the size, and how such forecasts have performed.'),
+      .describe('A text with the forecast, the price, the size, and the record of such forecasts.'),
     expiresAt: timeField('When it should no longer be acted on.'),
   })
   .meta({ id: 'Signal' });
 
 const gateSchema = z
   .object({
-    state: z.enum(['open', 'closed']).describe('Signals are let through while it is `open`.'),
+    state: z.enum(['open', 'closed']).describe('Signals are shown while the gate is `open`.'),
     leadHours: count(
-      'The hours before the end of the day at which the forecasts were recorded that it is judged by; 0 where none are.',
+      'Hours before the end of the day at which the scored forecasts were recorded; 0 if none were.',
     ),
-    n: count('The settled days it is judged on.'),
+    n: count('The number of settled days behind the verdict.'),
     evidence: z
       .number()
       .describe('The evidence that the forecasts are ahead, as odds to 1. The gate opens at `needed`.'),
@@ -88,7 +88,7 @@ const gateSchema = z
       .number()
       .nullable()
       .describe(
-        'Over the last days: mean log score of the forecasts less that of what each outcome cost to buy, fee included. Below zero the forecasts were ahead. `null` for too few days.',
+        'Mean log score of the forecasts over the last days, minus that of the prices paid for each outcome, fee included. Below zero the forecasts were ahead. `null` for too few days.',
       ),
     interval: z
       .object({ low: z.number(), high: z.number() })
@@ -105,7 +105,7 @@ const eventSignalsSchema = z
     station: z.string().describe('The id of the station; for hourly markets, of the area.'),
     city: z.string().nullable(),
     date: dateField,
-    hour: z.int().nullable().describe('In the local time of the place; `null` except for hours.'),
+    hour: z.int().nullable().describe('The hour in local time; `null` except for hourly markets.'),
     method: z
       .string()
       .nullable()
@@ -115,22 +115,16 @@ const eventSignalsSchema = z
       .describe(
         'Whether the probabilities are calibrated against the outcomes of earlier ones. Without that there are no signals.',
       ),
-    gate: gateSchema.describe(
-      'Whether such forecasts have been ahead of the prices that could be paid at this station and this long before the end of the day.',
-    ),
+    gate: gateSchema.describe('Whether forecasts at this station and lead have beaten the payable prices.'),
     signals: count('The number of signals for this event.'),
     stake: dollars('The stake of all its signals.'),
     worstCase: dollars('Their maximum joint loss, whichever bracket wins.'),
     growth: z
       .number()
       .describe(
-        'Expected growth by its signals of the logarithm of the part of the bankroll that `kellyShare` puts at stake, exact costs included.',
+        'Expected growth, from the signals, of the logarithm of the part of the bankroll that `kellyShare` puts at stake, exact costs included.',
       ),
-    gap: z
-      .number()
-      .describe(
-        'How far from the best possible growth the full sizes may be, by the conditions that an optimum must meet.',
-      ),
+    gap: z.number().describe('The largest possible shortfall of growth from the optimum (the duality gap).'),
     suppressed: z
       .array(
         z.object({
@@ -158,7 +152,7 @@ export const signalListSchema = z
     sizing: z
       .string()
       .describe(
-        'How sizes are found: `joint_event` maximises the growth over the outcomes that the markets of an event tell apart.',
+        'How sizes are computed: `joint_event` maximises growth over the outcomes that the markets of an event distinguish.',
       ),
     signals: z.array(signalSchema),
     events: z.array(eventSignalsSchema),

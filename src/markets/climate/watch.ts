@@ -147,10 +147,7 @@ function createReportKeeper({
         }
       } catch (error) {
         signal.throwIfAborted();
-        log.warn(
-          { err: error, station: station.id },
-          'climate reports could not be read; they are asked for again',
-        );
+        log.warn({ err: error, station: station.id }, 'climate reports could not be read; Gauge will retry');
       }
     },
 

@@ -140,8 +140,8 @@ export async function askAgain<T>(
       const isPassing = error instanceof WeatherUnavailableError || error instanceof VenueUnavailableError;
       if (!isPassing || tried === ATTEMPTS) throw error;
       const grown = FIRST_PAUSE_MS * 2 ** (tried - 1) * (0.75 + 0.5 * random());
-      const told = error instanceof WeatherUnavailableError ? error.retryAfterMs : undefined;
-      const pauseMs = Math.ceil(told ?? grown);
+      const retryAfterMs = error instanceof WeatherUnavailableError ? error.retryAfterMs : undefined;
+      const pauseMs = Math.ceil(retryAfterMs ?? grown);
       if (pauseMs > LONGEST_PAUSE_MS) throw error;
       note(`${error.message}. Retrying in ${Math.ceil(pauseMs / 1000)} s.`);
       await sleep(pauseMs, stop);

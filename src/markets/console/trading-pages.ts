@@ -20,7 +20,7 @@ import type { MarketConsoleDeps } from './page.js';
 
 const notices = {
   limits: 'The limits are set. They take effect on the next order.',
-  defaults: 'The default limits apply again from the next order on.',
+  defaults: 'The default limits apply again, starting with the next order.',
   switch: 'The switch is set. It takes effect on the next order.',
 };
 

@@ -129,7 +129,7 @@ async function lookAfterOrders(
   past.ms = startMs;
 }
 
-/** Takes the best signals, and also bids for the very best where resting pays. */
+/** Takes the best signals, and also places resting bids for the very best if that is worth more. */
 async function followSignals(
   orders: Orders,
   { signals }: Snapshot,

@@ -41,9 +41,9 @@ export const executionRoutes = [
     description: `
 How realistic the fills of the key's Organization are, over days in UTC.
 
-**After a fill.** One minute after each fill, the venue's prints and books since then are examined. \`after\` says how far the price had moved after ${horizons.join(', ')} seconds. \`missed\` counts fills that would not have happened:
-nobody else traded at their price or better within a minute, and the next book that was seen had nothing left there. Neither is known for every fill: books that are not streamed are read every half minute, and prints are few.
-Resting orders are filled by prints, so they never count as missed. Live fills did happen: how many of them the rule calls missed shows how strict it is.
+**After a fill.** One minute after each fill, the venue's prints and books since then are examined. \`after\` has the move of the price after ${horizons.join(', ')} seconds. \`missed\` counts fills that would not have happened:
+nobody else traded at their price or better within a minute, and the next observed book had nothing left there. Neither is known for every fill: books that are not streamed are read every half minute, and prints are few.
+Resting orders are filled by prints, so they never count as missed. Live fills did happen, so the share of them that the rule calls missed shows how strict it is.
 
 **Beside live orders.** For each live order, the fill that paper trading would have made on the book known when it was sent is recorded too: \`shadow\` compares both and their results.
 

@@ -12,13 +12,13 @@ const day = z.iso
 export const executionQuerySchema = z.strictObject({
   from: day
     .optional()
-    .describe(`The first day in UTC, \`YYYY-MM-DD\`. Left out: ${USUAL_DAYS - 1} days before \`to\`.`),
-  to: day.optional().describe('The last day in UTC, which is included. Left out: today.'),
+    .describe(`The first day in UTC, \`YYYY-MM-DD\`. Default: ${USUAL_DAYS - 1} days before \`to\`.`),
+  to: day.optional().describe('The last day in UTC, inclusive. Default: today.'),
   limit: z
     .string()
     .regex(/^([1-9]\d?|100)$/, 'must be a whole number from 1 to 100')
     .optional()
-    .describe('How many of the newest live orders are listed in `shadow.orders`: 1 to 100, 25 if left out.'),
+    .describe('The number of newest live orders in `shadow.orders`, 1 to 100. Default: 25.'),
 });
 
 const dollars = (description: string) =>
@@ -27,30 +27,30 @@ const dollars = (description: string) =>
     .regex(/^-?\d+\.\d{4,6}$/)
     .describe(`${description} Dollars.`);
 
-const inTheEnd = 'At what the markets paid in the end, of those whose settlement is final.';
-const minuteLater = 'At the price a minute later, of those that have one.';
+const inTheEnd = 'Valued at the final payout, for fills in settled markets.';
+const minuteLater = 'Valued at the price a minute later, for fills with such a price.';
 
 const fillsPnl = (description: string) =>
   z
     .object({
       fills: z.int().describe('The number of fills with such a price.'),
       all: dollars(
-        'Profit or loss after fees, as if each had been held so long; `null` if none has a price.',
+        'Profit or loss after fees if each fill had been held until then; `null` if none has a price.',
       ).nullable(),
-      missed: dollars('The part of it that is of fills that would have missed.').nullable(),
+      missed: dollars('The part from fills that would have missed.').nullable(),
     })
     .describe(description);
 
 const fillsSchema = z
   .object({
     fills: z.int(),
-    contracts: contractsField('Filled.'),
-    fees: dollars('Paid for them.'),
-    judged: z.int().describe('Fills of which it is known whether they would have missed.'),
+    contracts: contractsField('Contracts filled.'),
+    fees: dollars('The fees of these fills.'),
+    judged: z.int().describe('Fills for which it is known whether they would have missed.'),
     missed: z
       .int()
       .describe(
-        'Of these, fills at whose price or better no other taker traded within a minute, while the next book that was seen had nothing left there.',
+        'Judged fills that would have missed: no other taker traded at their price or better within a minute, and the next observed book had nothing left there.',
       ),
     missedContracts: contractsField('The contracts of the fills that would have missed.'),
     after: z
@@ -59,11 +59,11 @@ const fillsSchema = z
           seconds: z.int(),
           fills: z.int().describe('Fills whose price at that time is known.'),
           move: dollars(
-            'How far the price of a contract had moved on average in favour of the order, before fees: the middle of the book, or the last print; `null` if it is not known of any.',
+            'The average move of the price per contract in favour of the order, before fees, by the middle of the book or the last print; `null` if no price is known.',
           ).nullable(),
         }),
       )
-      .describe('Seconds after the fill.'),
+      .describe('Price moves by seconds after the fill.'),
     afterMinute: fillsPnl(minuteLater),
     settled: fillsPnl(inTheEnd),
   })
@@ -74,14 +74,14 @@ const shadowPnl = (description: string) =>
     .object({
       orders: z.int().describe('The number of orders with such a price.'),
       live: dollars('Profit or loss of the live fills after fees; `null` if none has a price.').nullable(),
-      paper: dollars('That of the same orders on paper.').nullable(),
+      paper: dollars('Profit or loss of the same orders on paper.').nullable(),
     })
     .describe(description);
 
 const sideSchema = z.object({
-  contracts: contractsField('Filled.'),
+  contracts: contractsField('Contracts filled.'),
   averagePrice: dollars('The average price of a contract; `null` if nothing was filled.').nullable(),
-  fees: dollars('Paid for them.'),
+  fees: dollars('The fees of these fills.'),
 });
 
 const sideSumSchema = sideSchema.omit({ averagePrice: true });
@@ -97,7 +97,7 @@ const shadowSchema = z
       .int()
       .nullable()
       .describe(
-        "From sending an order to the venue's answer, the middle one of them: what `PAPER_LATENCY_MS` stands for.",
+        'The median time from sending an order to the venue’s response, which `PAPER_LATENCY_MS` simulates.',
       ),
     orders: z
       .array(
@@ -115,12 +115,12 @@ const shadowSchema = z
           ).nullable(),
         }),
       )
-      .describe('The newest.'),
+      .describe('The newest orders first.'),
   })
   .meta({
     id: 'ExecutionShadow',
     description:
-      'Live orders, and what paper would have filled of each on the book that was known when it was sent.',
+      'Live orders, and what paper trading would have filled of each on the book known when it was sent.',
   });
 
 export const executionSchema = z

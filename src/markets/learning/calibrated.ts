@@ -100,7 +100,7 @@ function reasonForMissing(
   { kind, stationId, leadHours, model }: FitOf,
   at: Date,
 ): string | undefined {
-  if (madeAt === null || madeAt > at) return stationId === null ? 'nothing has been learned yet' : undefined;
+  if (madeAt === null || madeAt > at) return stationId === null ? 'no fit exists yet' : undefined;
   const found = missing.find(
     (each) =>
       each.kind === kind &&
@@ -117,7 +117,7 @@ function applyFit(fit: Fit, ensemble: Ensemble): Correction | string {
   const within = clamp(ensemble.meanF, { lowest: fit.lowestMeanF, highest: fit.highestMeanF });
   const beyond = ensemble.meanF - within;
   if (Math.abs(beyond) > FAR_F)
-    return `the members' mean of ${ensemble.meanF.toFixed(1)} °F is far from what ${fitName(fit.stationId)} has seen, ${fit.lowestMeanF.toFixed(1)} to ${fit.highestMeanF.toFixed(1)} °F`;
+    return `the members' mean of ${ensemble.meanF.toFixed(1)} °F is outside the range of ${fitName(fit.stationId)}, ${fit.lowestMeanF.toFixed(1)} to ${fit.highestMeanF.toFixed(1)} °F`;
   const { mean, deviation } = predictAhead(fit.coefficients, { ...aheadRow(ensemble), mean: within });
   if (!Number.isFinite(mean + deviation)) return `${fitName(fit.stationId)} is of an earlier version`;
   if (Math.abs(mean - within) > LARGEST_CORRECTION_F)

@@ -126,9 +126,9 @@ function reasonForFallback(
   missing: HourFits['missing'],
 ): string {
   if (hour === null) return 'no hour of the day has been reported yet';
-  if (!curveF) return 'the forecast does not say how the day goes, only its extreme';
+  if (!curveF) return "the forecast has only the day's extreme, not its hours";
   if (fit)
-    return `what was learned of days at this hour is of ${fit.trainedAt.toISOString().slice(0, 10)}, more than ${LONGEST_AGE_DAYS} days ago`;
+    return `the fit for days at this hour is of ${fit.trainedAt.toISOString().slice(0, 10)}, more than ${LONGEST_AGE_DAYS} days ago`;
   const found = missing.find((each) => each.kind === kind && each.hour === hour);
   return found?.reason ?? 'nothing has been learned of days at this hour yet';
 }

@@ -118,7 +118,7 @@ export const forecastRecords = pgTable(
     modelRps: doublePrecision('model_rps'),
     marketLogScore: doublePrecision('market_log_score'),
     marketRps: doublePrecision('market_rps'),
-    /** Log score of the model minus that of buying the outcome, and its least possible value. Null without prices. */
+    /** Log score of the model minus that of buying the outcome, and the lowest possible value. Null without prices. */
     advantage: doublePrecision(),
     worstAdvantage: doublePrecision('worst_advantage'),
     modelScores: jsonb('model_scores').$type<Record<string, ModelScore>>(),

@@ -38,7 +38,7 @@ function read({ status, body, contentType }: VenueAnswer): Reading {
   try {
     json = JSON.parse(body) as unknown;
   } catch {
-    return { kind: 'unclear', reason: `${status} and no JSON but ${contentType ?? 'something else'}` };
+    return { kind: 'unclear', reason: `${status} with ${contentType ?? 'an unknown type'} instead of JSON` };
   }
   const error = readError(json);
   if (status >= 200 && status < 300) {
@@ -46,8 +46,7 @@ function read({ status, body, contentType }: VenueAnswer): Reading {
     if (error !== undefined) return { kind: 'unexpected', reason: `${status} with the error ${error}` };
     return { kind: 'body', json };
   }
-  if (error === undefined)
-    return { kind: 'unexpected', reason: `${status} without an error that is understood` };
+  if (error === undefined) return { kind: 'unexpected', reason: `${status} with an unknown error` };
   if (status === 410) return { kind: 'unexpected', reason: `410 ${error}` };
   if (status === 409) return { kind: 'conflict', reason: error };
   if (status >= 400) return { kind: 'refused', reason: error };
@@ -114,7 +113,7 @@ export function readFailure(error: unknown): Extract<Failure, { kind: 'refused' 
   const code = codeOf(error);
   if (code !== undefined && neverConnected.has(code))
     return { kind: 'refused', reason: `not sent: the venue cannot be reached (${code})` };
-  return { kind: 'unclear', reason: `no answer came: ${(error as Error).name} ${code ?? ''}`.trim() };
+  return { kind: 'unclear', reason: `no response: ${(error as Error).name} ${code ?? ''}`.trim() };
 }
 
 function codeOf(error: unknown): string | undefined {

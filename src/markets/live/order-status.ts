@@ -25,7 +25,7 @@ export type VenueStatus =
 export const MAX_SEND_AGE_MS = 10 * SECOND_MS;
 const SAFE_MS = MINUTE_MS;
 
-/** For clock skew and the venue's whole seconds. */
+/** Allows for clock skew and the venue's resolution of one second. */
 const MARGIN_SECONDS = 120;
 /**
  * Older orders and fills are also looked up in the venue's archive. Orders move there after two weeks (since September 2026)
@@ -91,7 +91,7 @@ export async function collectFills(
   const { venueOrderId, filled, isOld } = state;
   const rests = state.remaining > 0;
   if (state.status === 'resting' && !rests)
-    return { kind: 'incomplete', reason: 'the venue shows it in its book, with nothing left of it' };
+    return { kind: 'incomplete', reason: 'the venue lists it in its book, with nothing remaining' };
   if (filled === 0) return toStatus(order, state, []);
   let fills = known.filter((fill) => fill.order_id === venueOrderId);
   let listed = countFilled(fills);

@@ -30,7 +30,7 @@ export async function recheck(
       { err: error, orderId: order.id },
       'an order is not sent because its permissions cannot be read',
     );
-    return notSent('the switches of trading and what its author may do cannot be read');
+    return notSent("the trading switches and its author's permissions cannot be read");
   }
 }
 

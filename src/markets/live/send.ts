@@ -135,7 +135,7 @@ function outcomeOf({ timeInForce }: LiveOrder, found: VenueStatus): VenueOutcome
       return { kind: 'unknown', reason: found.reason };
     case 'resting':
       if (mayRest(timeInForce)) return found.outcome;
-      return { kind: 'unknown', reason: 'the venue has put it into the book' };
+      return { kind: 'unknown', reason: "the order is in the venue's book" };
     default:
       return { kind: 'unknown', reason: 'the venue does not know it yet' };
   }
@@ -156,7 +156,7 @@ export async function withdraw(
   stopping: AbortSignal,
 ): Promise<VenueOutcome> {
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(CONCLUDE_MS)]);
-  let reason = 'the venue was not asked yet';
+  let reason = 'the venue has not been asked yet';
   try {
     let verdict: ChangeVerdict | undefined;
     let { venueOrderId } = order;
@@ -167,7 +167,10 @@ export async function withdraw(
         verdict = await ask(deps, { venueOrderId, ticker }, remaining, signal);
         reason = verdict.kind === 'acknowledged' ? NOT_SHOWN : verdict.reason;
         if (verdict.kind !== 'acknowledged')
-          deps.log.warn({ orderId: order.id, reason }, 'an order that was to leave the book is looked up');
+          deps.log.warn(
+            { orderId: order.id, reason },
+            'an order that is being cancelled or decreased is looked up',
+          );
       }
       const found = await findVenueStatus(deps, order, signal);
       if (found.kind === 'final') return found.outcome;
@@ -179,7 +182,7 @@ export async function withdraw(
   } catch (error) {
     deps.log.warn(
       { err: error, orderId: order.id },
-      'an order that was to leave the book cannot be looked up',
+      'an order that is being cancelled or decreased cannot be looked up',
     );
     if (stopping.aborted) reason = 'the service is stopping';
   }

@@ -55,13 +55,13 @@ export const SCORES_PATH = '/dashboard/scores';
 
 export type Tab = TemperatureKind | 'others';
 
-const nameOf = (tab: Tab): string | undefined => (tab === 'daily_maximum' ? undefined : tab);
+const kindParam = (tab: Tab): string | undefined => (tab === 'daily_maximum' ? undefined : tab);
 
 export const scoresAddress = (kind: TemperatureKind, station?: string): string =>
-  toAddress(SCORES_PATH, { kind: nameOf(kind), station });
+  toAddress(SCORES_PATH, { kind: kindParam(kind), station });
 
 export const overviewAddress = (tab: Tab, q = ''): string =>
-  toAddress(MARKETS_PATH, { kind: nameOf(tab), q });
+  toAddress(MARKETS_PATH, { kind: kindParam(tab), q });
 
 /** Query parameters of a city's page; the page chooses what is omitted. `q` is the overview's search. */
 interface EventChoice {
@@ -74,7 +74,7 @@ interface EventChoice {
 
 export const eventAddress = ({ kind, ...choice }: EventChoice): string => {
   const { station, date, hour, q } = choice;
-  return toAddress(MARKETS_PATH, { station, kind: nameOf(kind), date, hour, q });
+  return toAddress(MARKETS_PATH, { station, kind: kindParam(kind), date, hour, q });
 };
 
 export const addressOfEvent = (

@@ -8,7 +8,7 @@ import type { Tab } from './addresses.js';
 import type { Place } from '../market/place.js';
 
 /** Parsed address: the overview, or with a station the events of one city. */
-export type Asked = { q: string } & (
+export type ChoiceQuery = { q: string } & (
   | { station: undefined; tab: Tab; cursor: string | undefined }
   | { station: Place; kind: TemperatureKind; date: string | undefined; hour: number | undefined }
 );
@@ -16,7 +16,14 @@ export type Asked = { q: string } & (
 const MAX_SEARCH = 100;
 
 /** @throws AppError not_found */
-export function readAsked({ station, kind, date, hour, q, cursor }: Record<string, unknown>): Asked {
+export function readChoiceQuery({
+  station,
+  kind,
+  date,
+  hour,
+  q,
+  cursor,
+}: Record<string, unknown>): ChoiceQuery {
   const tab = readTab(kind);
   const search = typeof q === 'string' ? q.trim().slice(0, MAX_SEARCH) : '';
   if (station === undefined) {
@@ -65,7 +72,7 @@ export interface Choice {
 /** Without a requested time, the current event. */
 export function chooseEvent(
   { events }: Pick<Snapshot, 'events'>,
-  { station, kind, date, hour }: Extract<Asked, { station: Place }>,
+  { station, kind, date, hour }: Extract<ChoiceQuery, { station: Place }>,
   now: Date,
 ): Choice {
   const own = eventsOf(events, station, kind);

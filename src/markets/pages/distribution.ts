@@ -26,15 +26,15 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
   // A daily bar is centred on its whole degree; an hourly bar starts at its degree.
   const toX = (temperature: number) => (temperature - first + (isHour ? 0 : 0.5)) * step;
   const every = degrees.length > 20 ? 4 : 2;
-  const nameOf = ({ temperature }: Degree) =>
+  const degreeLabel = ({ temperature }: Degree) =>
     isHour
       ? `${formatDegrees(temperature)} to ${formatDegrees(temperature + 0.99, 2)}`
       : formatDegrees(temperature);
   const bracketOf = ({ ticker }: Degree) => (ticker === null ? 'none' : (labels.get(ticker) ?? ''));
   const describe = (degree: Degree) =>
-    `${nameOf(degree)}: ${formatExactProbability(degree.probability)}, ${isHour ? 'highest threshold passed:' : 'in the bracket'} ${bracketOf(degree)}`;
+    `${degreeLabel(degree)}: ${formatExactProbability(degree.probability)}, ${isHour ? 'highest threshold passed:' : 'in the bracket'} ${bracketOf(degree)}`;
   return {
-    summary: `The forecast’s probability of each ${isHour ? 'degree' : 'whole degree'}. The likeliest ${kindLabels[event.kind].value.toLowerCase()} is ${nameOf(likeliest)} with ${formatExactProbability(likeliest.probability)}. The numbers are in the table below.`,
+    summary: `The forecast’s probability of each ${isHour ? 'degree' : 'whole degree'}. The likeliest ${kindLabels[event.kind].value.toLowerCase()} is ${degreeLabel(likeliest)} with ${formatExactProbability(likeliest.probability)}. The numbers are in the table below.`,
     height: CHART_HEIGHT,
     bars: degrees.map((degree, i) => {
       const { probability } = degree;
@@ -65,7 +65,7 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
       .map(percent),
     observed: day.observed && observedMark(toX(day.observed.extremeF), day.observed.extremeF),
     rows: degrees.map((degree) => ({
-      degree: nameOf(degree),
+      degree: degreeLabel(degree),
       probability: formatExactProbability(degree.probability),
       bracket: bracketOf(degree),
     })),

@@ -37,16 +37,16 @@ export function toFreshness(snapshot: Snapshot, sources: readonly SourceState[],
   };
 }
 
-const nameOf = { markets: 'Prices', forecasts: 'Forecasts' };
+const partNames = { markets: 'Prices', forecasts: 'Forecasts' };
 
 function noteOf({ part, name, state, failingSince }: SourceState): string[] {
   const since = failingSince ? ` since ${failingSince.toISOString().slice(11, 16)} UTC` : '';
   if (state === 'failing')
-    return [`${nameOf[part]}: the source “${name}” has not responded${since}. Its last data is shown.`];
+    return [`${partNames[part]}: the source “${name}” has not responded${since}. Its last data is shown.`];
   if (state === 'unexpected')
     return [
-      `${nameOf[part]}: the source “${name}” returns unexpected data${since}. Its last valid data is shown.`,
+      `${partNames[part]}: the source “${name}” returns unexpected data${since}. Its last valid data is shown.`,
     ];
-  if (state === 'waiting') return [`${nameOf[part]}: the source “${name}” has not responded yet.`];
+  if (state === 'waiting') return [`${partNames[part]}: the source “${name}” has not responded yet.`];
   return [];
 }

@@ -58,7 +58,7 @@ const isFoundMarket = (market: UnplacedMarket, q: string): boolean =>
   contains([cityOf(market), market.title, market.label, market.ticker, kindNames[market.kind]], q);
 
 /** Name of a market without a place. Its label is dropped if the title already contains it. */
-export const nameOf = ({ title, label }: Pick<UnplacedMarket, 'title' | 'label'>): string =>
+export const unplacedTitle = ({ title, label }: Pick<UnplacedMarket, 'title' | 'label'>): string =>
   label === '' || title.includes(label) ? title : `${title} ${label}`;
 
 function toRow(market: UnplacedMarket, mayOpen: boolean) {
@@ -72,7 +72,7 @@ function toRow(market: UnplacedMarket, mayOpen: boolean) {
   return {
     ticker,
     href: ticketAddress(ticker),
-    name: nameOf(market),
+    name: unplacedTitle(market),
     kind: kindNames[kind],
     when: [cityOf(market), date === null ? null : formatClimateDay(date)].filter(Boolean).join(', '),
     isOpen: status === 'active',

@@ -21,8 +21,8 @@ import {
   currentEvent,
   eventsOf,
   isTradable,
-  readAsked,
-  type Asked,
+  readChoiceQuery,
+  type ChoiceQuery,
   type Choice,
 } from './choice.js';
 import { loadingPage, MARKETS_SECTION, toFreshness, type Freshness } from './freshness.js';
@@ -115,7 +115,9 @@ function toHours({ kind, events, event: chosen, missing }: Choice, q: string, no
 
 interface PageFacts<Page extends 'overview' | 'event'> {
   snapshot: Snapshot;
-  asked: Page extends 'event' ? Extract<Asked, { station: Place }> : Extract<Asked, { station: undefined }>;
+  asked: Page extends 'event'
+    ? Extract<ChoiceQuery, { station: Place }>
+    : Extract<ChoiceQuery, { station: undefined }>;
   own: OwnAccount;
   now: Date;
   status: { tradingSwitch: TradingSwitch; freshness: Freshness };
@@ -134,7 +136,7 @@ export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
     }
     const query = readQuery(req);
     requireOnce(query);
-    const asked = readAsked(query);
+    const asked = readChoiceQuery(query);
     const { orgId, marketAccess } = sessionOf(res);
     const now = new Date(clock.now());
     const [tradingSwitch, booked, holdings, waiting] = await Promise.all([

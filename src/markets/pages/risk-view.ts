@@ -138,7 +138,7 @@ export const switchActions: Record<
     tone: 'danger',
     done: 'Trading is halted. It takes effect on the next order.',
     consequences: [
-      'From the next order on, every order is refused, paper and live, from every API key and person.',
+      'Starting with the next order, every order is refused, paper and live, from every API key and person.',
       'Sales are refused too. Positions stay open until they settle or trading reopens.',
       'Resting orders are cancelled. Fills are not reversed.',
     ],
@@ -147,9 +147,9 @@ export const switchActions: Record<
     button: 'Reduce only',
     title: 'Allow only orders that reduce positions?',
     tone: undefined,
-    done: 'Only orders that reduce positions are accepted, from the next order on.',
+    done: 'Only orders that reduce positions are accepted, starting with the next order.',
     consequences: [
-      'From the next order on, you can sell what you hold and buy the other side to close pairs.',
+      'Starting with the next order, you can sell what you hold and buy the other side to close pairs.',
       'Every other order is refused, paper and live, from every API key and person.',
       'Resting orders are cancelled, except those that reduce positions. Fills are not reversed.',
     ],
@@ -160,7 +160,7 @@ export const switchActions: Record<
     tone: 'primary',
     done: 'Your Organization’s switch is set to Trading. It takes effect on the next order.',
     consequences: [
-      'From the next order on, orders within the limits are accepted again.',
+      'Starting with the next order, orders within the limits are accepted again.',
       'Switches that the operator has closed stay closed.',
     ],
   },

@@ -19,7 +19,7 @@ import { executionQuerySchema } from '../execution/schema.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toExecutionPage } from './execution-view.js';
 import { filterOptions, toScoresPage, toScoresTabs } from './scores-view.js';
-import type { ScoreReport, ScoresAsked } from '../scores/report.js';
+import type { ScoreReport, ScoresQuery } from '../scores/report.js';
 import type { ScoresAnswer } from '../scores/schema.js';
 
 /** `/dashboard/scores`: scores of forecasts and market, gates, and order execution, for every role. */
@@ -58,7 +58,7 @@ export function scoresPages(context: Context, trading: Pick<TradingServices, 'sc
 const daysSchema = executionQuerySchema.pick({ from: true, to: true });
 
 /** The cached answer of `GET /scores`: computing it reads megabytes, parsing it is cheap. */
-async function readAnswer(report: ScoreReport, asked: ScoresAsked): Promise<ScoresAnswer> {
+async function readAnswer(report: ScoreReport, asked: ScoresQuery): Promise<ScoresAnswer> {
   const { answer, lastFields } = await report(asked);
   return JSON.parse((await answer.encode('identity', lastFields)).toString()) as ScoresAnswer;
 }
@@ -67,7 +67,7 @@ const findKind = (name: string | undefined): TemperatureKind | undefined =>
   temperatureKinds.find((kind) => kind === name);
 
 /** @throws AppError invalid_request, by field */
-function readAsked(query: FormFields): ScoresAsked {
+function readAsked(query: FormFields): ScoresQuery {
   const [name, station, lead] = [
     textField(query, 'kind'),
     textField(query, 'station'),

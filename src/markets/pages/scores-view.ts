@@ -10,7 +10,7 @@ import { formatOdds } from '../scores/gates.js';
 import { SCORES_PATH, scoresAddress } from './addresses.js';
 import { formatDate, formatHour, kindLabels, modelName } from './labels.js';
 import { findPlace, placesOf } from '../market/stations.js';
-import type { ScoresAsked } from '../scores/report.js';
+import type { ScoresQuery } from '../scores/report.js';
 import type { ScoreSummary, ScoresAnswer } from '../scores/schema.js';
 import { leadsOf } from '../signals/signal.js';
 import { signalsOff } from './signals-view.js';
@@ -73,7 +73,7 @@ function describeFirstScores({
 /** Limit for a city's listed days; `GET /scores` has all records. */
 const SHOWN_RESULTS = 14;
 
-export function toScoresPage(answer: ScoresAnswer, asked: ScoresAsked) {
+export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery) {
   const { overall, uncalibrated, gateRule, gatesJudgedAt, diagnostics, records, windowDays } = answer;
   const isOneOfEachDay = asked.station !== undefined && asked.leadHours !== undefined;
   return {

@@ -30,10 +30,10 @@ const schema = z.object({
   action: z.enum(['buy', 'sell'], 'must be a purchase or a sale'),
   contracts: contractsText,
   limitPrice: z.string().regex(/^0?\.(?=\d*[1-9])\d{1,6}$/, 'must be between 0 and 1, like 0.42 for 42¢'),
-  timeInForce: z.enum(timesInForce, 'must be one of the choices'),
+  timeInForce: z.enum(timesInForce, 'must be one of the options'),
   /** Browser's local-time format, read as UTC. */
   expiresAt: z.string().refine((text) => text === '' || isLocalTime(text), 'must be a time'),
-  postOnly: z.enum(['no', 'yes'], 'must be one of the choices'),
+  postOnly: z.enum(['no', 'yes'], 'must be one of the options'),
 });
 
 /** In the order of the form. */

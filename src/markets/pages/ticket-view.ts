@@ -14,7 +14,7 @@ import type { Freshness } from './freshness.js';
 import { toBookLevels } from './ladder.js';
 import { kindLabels, kindNames } from './labels.js';
 import { formatClimateDay, formatMoment, sourceNames } from './market-view.js';
-import { nameOf } from './overview-view.js';
+import { unplacedTitle } from './overview-view.js';
 import type { Review } from './review.js';
 import { bestPrice, priceLimits, ticketFields } from './ticket-form.js';
 import { isCount, perContract } from '../market/contracts.js';
@@ -99,7 +99,7 @@ function toSubject(market: ListedMarket) {
   const { date, problem } = market;
   const city = cityOf(market);
   return {
-    heading: nameOf(market),
+    heading: unplacedTitle(market),
     about: `${[kindNames[market.kind], city, date && formatClimateDay(date)].filter(Boolean).join(', ')}.`,
     unplaced: `No forecast or signal: ${problem}. The venue decides how it settles.`,
     back: { href: overviewAddress('others'), text: 'All other markets' },

@@ -57,7 +57,7 @@ const FITS_AT_ONCE = 7;
 const RUNS_AT_ONCE = 63;
 
 export interface Past extends PastFiller {
-  /** What would have been learned about a part at any time in the last days. */
+  /** Fits that training would have produced for a part at each time in the last days. */
   learn(part: PastPart, signal: AbortSignal): Promise<LearnedPast>;
   /** The forecasts that would have been made in the last days, grouped by time. */
   recall(part: PastPart, learned: LearnedPast, signal: AbortSignal): AsyncGenerator<Recalled[]>;

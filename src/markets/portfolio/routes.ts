@@ -105,7 +105,7 @@ Cash is as of this request, and marks are as of \`asOf\`. Without market data th
       requireLiveKey(principal, mode);
       const { orgId } = principal;
       const portfolio = await readPortfolio(deps, orgId, mode);
-      // Each order changes what is booked.
+      // Each order changes the portfolio.
       res.setHeader('Cache-Control', 'no-store');
       const answer = toPortfolioAnswer(
         portfolio,

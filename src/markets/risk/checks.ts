@@ -94,11 +94,11 @@ export function checkAccess({
     return { check, code: 'entitlement_required', detail };
   }
   if (access === 'trade' || isReducing) return undefined;
-  const detail = `The Organization can read markets and close positions only. This order would ${describe(order)}, of which ${closable} would close a position.`;
+  const detail = `The Organization can read markets and close positions only. This order would ${describeOrder(order)}, of which ${closable} would close a position.`;
   return { check, code: 'entitlement_read_only', detail };
 }
 
-const describe = ({ action, contracts, side, ticker }: AskedOrder): string =>
+const describeOrder = ({ action, contracts, side, ticker }: AskedOrder): string =>
   `${action} ${count(contracts, `${side} contract`)} of ${ticker}`;
 
 /** Kill switches: `halt` refuses everything, `reduce_only` everything but orders that reduce a position. */
@@ -120,7 +120,7 @@ export function checkSwitches({
   if (!reducing || isReducing) return undefined;
   return refuse(
     'reduce_only',
-    `${ownerNames[reducing]} is at reduce_only${because(switches[reducing].reason)}. This order would ${describe(order)}, of which ${closable} would close a position.`,
+    `${ownerNames[reducing]} is at reduce_only${because(switches[reducing].reason)}. This order would ${describeOrder(order)}, of which ${closable} would close a position.`,
   );
 }
 

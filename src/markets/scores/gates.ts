@@ -25,13 +25,13 @@ export const gateRule = Object.freeze({
 
 /** Number of calendar quarters whose starts begin a bet; each has an equal share of the evidence. */
 const QUARTERS = 4;
-/** Stake on each day, per nat. Each has an equal share of the bet, so the best one dominates in time. */
+/** Stakes on each day, per nat. The bet is split equally among them, so the best stake dominates in time. */
 const STAKES = [0.1, 0.2, 0.4, 0.7];
 /** Largest share of the stake that one day can lose. */
 const MAX_LOSS = 0.9;
 /** Largest advantage that one day can contribute, in nats: no single day opens a gate. */
 const MAX_GAIN = 4;
-/** Least evidence that opens a gate, however much the other gates have. */
+/** Least evidence that opens a gate, whatever the evidence of other gates. */
 const MIN_EVIDENCE = 1 / gateRule.falseShare;
 const RESAMPLES = 1_000;
 
@@ -55,7 +55,7 @@ export const gateErrorRates = Object.freeze({
 });
 
 export const gateRuleText =
-  `A gate opens on evidence that the forecast is ahead of the prices that could be paid, including spread and fees. The evidence is the value of one dollar that was bet on each day's difference in log score (an e-process). ` +
+  `A gate opens on evidence that the forecast beats the payable prices, including spread and fees. The evidence is the value of one dollar that was bet on each day's difference in log score (an e-process). ` +
   `The guarantee is about each day's expected advantage over those prices, given everything known before the day: if it is never above zero, the evidence averages at most 1 at any time. ` +
   `All gates are decided together (closed e-BH), so that at any time at most ${gateRule.falseShare * 100}% of the open gates are expected to lack such an advantage; each needs evidence of at least ${MIN_EVIDENCE} to 1. ` +
   `It guarantees nothing about models that are only equally good on average: such a model can have an expected advantage on days that are recognisable beforehand, and without spread and fees its gate can open. ` +
@@ -69,10 +69,10 @@ export const judgedSince = (at: Date): string => dateOf(at.getTime() - gateRule.
  * @param records in any order; pure: the same records and time give the same book
  */
 export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook {
-  const byGate = groupBy(records, ({ kind, station, leadHours }) => nameOf(kind, station, leadHours));
+  const byGate = groupBy(records, ({ kind, station, leadHours }) => gateKey(kind, station, leadHours));
   return decide(
     gateKeys().map((key) => {
-      const own = byGate.get(nameOf(key.kind, key.stationId, key.leadHours)) ?? [];
+      const own = byGate.get(gateKey(key.kind, key.stationId, key.leadHours)) ?? [];
       return { key, track: toTrack(own, key, at) };
     }),
     at,
@@ -104,7 +104,7 @@ export const gateKeys = (): GateKey[] =>
     ),
   );
 
-const nameOf = (kind: TemperatureKind, stationId: string, leadHours: number): string =>
+const gateKey = (kind: TemperatureKind, stationId: string, leadHours: number): string =>
   `${kind} ${stationId} ${leadHours}`;
 
 const quarterAt = (at: Date): number => at.getUTCFullYear() * 4 + Math.floor(at.getUTCMonth() / 3);
@@ -282,7 +282,7 @@ function describeVerdict(track: Track, needed: number): string {
     const days = n === 1 ? '1 day has' : `${n} days have`;
     return `${days} settled that had a calibrated forecast and prices; at least ${gateRule.minimumDays} are needed.`;
   }
-  const recently = `over the last ${gateRule.windowDays} days the forecast's log score was ${comparisonOf(difference.mean)} that of the prices that could be paid`;
+  const recently = `over the last ${gateRule.windowDays} days the forecast's log score was ${comparisonOf(difference.mean)} that of the payable prices`;
   const grown = `the evidence for the forecast is ${formatOdds(evidence)} to 1, and ${formatOdds(needed)} to 1 is needed`;
   return `Over ${n} settled days ${grown}; ${recently}.`;
 }

@@ -35,7 +35,7 @@ interface ScoresDeps {
 }
 
 /** Undefined fields select all. */
-export interface ScoresAsked {
+export interface ScoresQuery {
   /** Kinds are never averaged together. */
   kind: TemperatureKind;
   /** Id of a station; for the hourly kind, of an area. */
@@ -44,7 +44,7 @@ export interface ScoresAsked {
 }
 
 /** The answer of `GET /scores` for the last 90 days. */
-export async function readScores(deps: ScoresDeps, asked: ScoresAsked): Promise<ScoresAnswer> {
+export async function readScores(deps: ScoresDeps, asked: ScoresQuery): Promise<ScoresAnswer> {
   const { db, clock, sources, calibration } = deps;
   const asOf = new Date(clock.now());
   const { kind, station, leadHours } = asked;
@@ -98,7 +98,7 @@ export async function readScores(deps: ScoresDeps, asked: ScoresAsked): Promise<
   };
 }
 
-const placesAsked = ({ kind, station }: Pick<ScoresAsked, 'kind' | 'station'>) =>
+const placesAsked = ({ kind, station }: Pick<ScoresQuery, 'kind' | 'station'>) =>
   placesOf(kind).filter(({ id }) => station === undefined || station === id);
 
 /** Reads one station at a time: the brackets of 90 days are megabytes, and other work runs in between. */
@@ -116,7 +116,7 @@ async function readReliability({ orm }: Database, wanted: Wanted) {
 /** Changes with everything in the answer of `readScores` except its times. */
 async function readVersion(
   { db, clock, sources, calibration }: ScoresDeps,
-  { kind }: Pick<ScoresAsked, 'kind'>,
+  { kind }: Pick<ScoresQuery, 'kind'>,
 ): Promise<string> {
   const since = judgedSince(new Date(clock.now()));
   return JSON.stringify([
@@ -201,7 +201,7 @@ function winnerOf({ kind, brackets }: ForecastRecord, temperatureF: number): str
 const KEPT_MS = 30_000;
 
 /** Answers with the scores of a kind, for one or all stations and leads; recomputed only after a change. */
-export type ScoreReport = (asked: ScoresAsked) => Promise<Sent>;
+export type ScoreReport = (asked: ScoresQuery) => Promise<Sent>;
 
 interface Kept extends Sent {
   version: string;
@@ -211,7 +211,7 @@ export function createScoreReport(deps: ScoresDeps): ScoreReport {
   const { clock, calibration } = deps;
   const kept = new Map<string, { madeMs: number; answer: Promise<Kept> }>();
 
-  async function make(asked: ScoresAsked, before: Promise<Kept> | undefined): Promise<Kept> {
+  async function make(asked: ScoresQuery, before: Promise<Kept> | undefined): Promise<Kept> {
     const version = await readVersion(deps, asked);
     const last = await before;
     if (last?.version === version) {

@@ -25,7 +25,7 @@ const nothing = {
   crps: null,
 };
 const noLeads = LEAD_HOURS.map((leadHours) => ({ leadHours, ...nothing }));
-const closed = { isOpen: false, ...unjudged, reason: 'The scores have not been added up yet.' };
+const closed = { isOpen: false, ...unjudged, reason: 'The scores have not been computed yet.' };
 
 export const scoresRoutes = [
   defineRoute({

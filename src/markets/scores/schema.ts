@@ -6,19 +6,19 @@ import { temperatureKinds } from '../market/market.js';
 
 const gateSchema = z
   .object({
-    isOpen: z.boolean().describe('Whether signals of this station at this lead are let through.'),
-    n: z.int().describe('Settled days that it was judged by.'),
+    isOpen: z.boolean().describe('Whether signals of this station at this lead are shown.'),
+    n: z.int().describe('The number of settled days behind the verdict.'),
     dropped: z
       .int()
-      .describe(
-        'Days in between without a record, a price or a calibrated forecast: they count for nothing.',
-      ),
+      .describe('Days in between without a record, a price or a calibrated forecast. They do not count.'),
     evidence: z
       .number()
       .describe(
-        'What one dollar has become that was bet on the forecast being ahead, day by day. If on no day the forecast could be expected to be ahead of the prices that could be paid, it is at most 1 on average at any one time, and x or more with a probability of at most 1 / x. 1 says nothing.',
+        'The current value of one dollar bet on the forecast day by day. If the forecast never has an expected advantage over the payable prices, the evidence is at most 1 on average at any time, and reaches x with a probability of at most 1 / x. 1 is neutral.',
       ),
-    needed: z.number().describe('The evidence with which the gate is open, given that of all other gates.'),
+    needed: z
+      .number()
+      .describe('The evidence needed to open the gate, given the evidence of all other gates.'),
     difference: z
       .object({
         mean: z.number(),
@@ -27,9 +27,9 @@ const gateSchema = z
       })
       .nullable()
       .describe(
-        'Over the last days: mean log score of the model less that of what each outcome cost to buy, fee included, and the ends of its interval: below zero the model was ahead. `null` for too few days.',
+        'Mean log score of the model over the last days, minus that of the prices paid for each outcome, fee included, with its interval. Below zero the model was ahead. `null` for too few days.',
       ),
-    reason: z.string().describe('Why it is open or closed, as a sentence.'),
+    reason: z.string().describe('Why the gate is open or closed, as a sentence.'),
   })
   .meta({ id: 'Gate' });
 
@@ -39,56 +39,54 @@ const gateRuleSchema = z
     falseShare: z
       .number()
       .describe(
-        'Largest expected share of the open gates whose forecasts could not be expected to be ahead of the prices that could be paid on any day.',
+        'The largest expected share of open gates whose forecasts never have an expected advantage over the payable prices.',
       ),
-    minimumDays: z.int().describe('Days that must have settled.'),
-    windowDays: z.int().describe('The last days, over which it must not be behind.'),
-    blockDays: z
-      .int()
-      .describe('For the interval: the length of the blocks of days that are drawn together.'),
+    minimumDays: z.int().describe('The minimum number of settled days.'),
+    windowDays: z.int().describe('The number of recent days over which the forecast must not be behind.'),
+    blockDays: z.int().describe('The block length of the bootstrap interval, in days.'),
     confidence: z
       .number()
-      .describe('The confidence of the interval, which leaves out as much at either end.'),
+      .describe('The confidence of the interval, which excludes equal shares at both ends.'),
     errorRates: z
       .object({
         gates: z.int().describe('The number of gates in each simulation.'),
         boundary: z
           .number()
           .describe(
-            "Most gates ever open in a year, on average, where each day's expected advantage over the prices that could be paid is zero.",
+            'The most gates that open within a year, on average, if the expected advantage over the payable prices is zero on each day.',
           ),
         equal: z
           .number()
           .describe(
-            "Most gates ever open in a year, on average, for models as good as their markets' mid prices, which pay `costs`. Without costs more open: equally good on average does not mean that no day's advantage can be expected.",
+            'The most gates that open within a year, on average, for models as good as their markets’ mid prices that pay `costs`. Without costs more gates open: such a model can have an expected advantage on some days.',
           ),
-        costs: z.number().describe('Spread and fees in nats a day, in `equal` and `better`.'),
+        costs: z.number().describe('Spread and fees in nats per day, in `equal` and `better`.'),
         better: z
           .number()
           .describe(
-            'Fewest gates ever open in a year, on average, for models better by `betterBy` that pay `costs`.',
+            'The fewest gates that open within a year, on average, for models better by `betterBy` that pay `costs`.',
           ),
-        betterBy: z.number().describe("In log score, than the market's mid prices."),
-        betterAfterDays: z.int().describe('Days until half of those are open.'),
+        betterBy: z.number().describe('The advantage in log score over the market’s mid prices.'),
+        betterAfterDays: z.int().describe('Days until half of these gates are open.'),
         small: z
           .number()
           .describe(
-            'Fewest gates ever open in two years, on average, where the expected advantage over the prices that could be paid is `smallBy`.',
+            'The fewest gates that open within two years, on average, if the expected advantage over the payable prices is `smallBy`.',
           ),
         smallBy: z
           .number()
-          .describe('In nats a day, after spread and fees; it varies from day to day by 0.42.'),
+          .describe('In nats per day, after spread and fees, with a daily deviation of 0.42.'),
       })
       .describe(
-        'Simulated over many years of days and cities that depend on each other; tests hold the rule to them.',
+        'Error rates from simulations of many years with dependent days and cities; tests verify them.',
       ),
   })
   .meta({ id: 'GateRule' });
 
 const binSchema = z
   .object({
-    from: z.number().describe('Probabilities of at least this,'),
-    to: z.number().describe('and below this; in the last bin of at most this.'),
+    from: z.number().describe('The lower bound of the bin, inclusive.'),
+    to: z.number().describe('The upper bound, exclusive; inclusive in the last bin.'),
     n: z.int(),
     meanProbability: z.number().nullable().describe('`null` for an empty bin.'),
     frequency: z.number().nullable().describe('How often the bracket won; `null` for an empty bin.'),
@@ -96,7 +94,7 @@ const binSchema = z
       .object({ low: z.number(), high: z.number() })
       .nullable()
       .describe(
-        'Where the frequency of a reliable forecast is found nine times of ten. What was said about a market at several leads counts as one.',
+        'The 90% interval of the frequency for a reliable forecast. Forecasts of a market at several leads count as one.',
       ),
   })
   .meta({ id: 'ReliabilityBin' });
@@ -117,7 +115,7 @@ const diagnosticsSchema = z
     reliability: z
       .object({ model: z.array(binSchema), market: z.array(binSchema) })
       .describe(
-        'How often what was given about the same probability came true: the same forecasts for both.',
+        'Observed frequencies by forecast probability, from the same forecasts for model and market.',
       ),
     pit: z
       .object({
@@ -129,15 +127,15 @@ const diagnosticsSchema = z
           .number()
           .nullable()
           .describe(
-            'The probability of a histogram at least as uneven if the forecast is calibrated, with days as the unit; `null` for too few.',
+            'The probability that a calibrated forecast has a histogram at least as uneven, with days as the unit; `null` for too few days.',
           ),
       })
       .describe(
-        "Where the outcomes lie in the forecasts' distributions: flat if calibrated, a bowl if too sure, a hill if not sure enough. A whole degree counts with the share of each bin that it covers.",
+        'The positions of outcomes in the forecast distributions: flat if calibrated, U-shaped if overconfident, hump-shaped if underconfident. A whole degree counts in proportion in each bin that it covers.',
       ),
     crps: z
       .array(crpsPointSchema)
-      .describe('Mean CRPS in °F of each climate day, over the forecasts that all four could be scored for.'),
+      .describe('Mean CRPS in °F by climate day, over the forecasts for which all four have a CRPS.'),
   })
   .meta({ id: 'ScoreDiagnostics' });
 
@@ -145,11 +143,11 @@ export const scoresQuerySchema = z.strictObject({
   kind: z
     .enum(temperatureKinds)
     .optional()
-    .describe('What was forecast; different kinds are never added up. Left out: `daily_maximum`.'),
+    .describe('The forecast quantity; kinds are never combined. Default: `daily_maximum`.'),
   station: text(64)
     .optional()
     .describe(
-      'Only this station: its id, like `KNYC`, in upper or lower case. Of hours the id of an area, like `INDEX-NYC`, or of the station of its city.',
+      'Only this station: its id, like `KNYC`, in upper or lower case. For hours, the id of an area, like `INDEX-NYC`, or of its city’s station.',
     ),
   lead: z
     .enum(['36', '24', '12', '6', '3', '1'])
@@ -167,29 +165,29 @@ const pairSchema = z
       'Mean of −ln of the probability that the outcome was given; smaller is better. Probabilities below 0.0001 count as 0.0001.',
     ),
     rps: scoreField(
-      'Mean ranked probability score over what the brackets tell apart, from cold to warm, divided by one less than their number: 0 is perfect, 1 the worst.',
+      'Mean ranked probability score over the outcomes that the brackets distinguish, from cold to warm, divided by their number minus one: 0 is perfect, 1 the worst.',
     ),
   })
   .meta({ id: 'ScorePair' });
 
 const crpsSchema = z
   .object({
-    n: z.int().describe('Forecasts that all four have a CRPS for: only these are in the means.'),
+    n: z.int().describe('Forecasts for which all four have a CRPS; only these are in the means.'),
     model: scoreField('The forecast, given what had been observed when it was recorded.'),
     raw: scoreField(
-      "The ensemble as it was: its members' shares of each whole degree, knowing nothing of the day's observations.",
+      'The raw ensemble: the members’ shares of each whole degree, without the day’s observations.',
     ),
     climate: scoreField(
-      'Climatology: a normal distribution with the mean and spread of the last 30 days whose reports were known then.',
+      'Climatology: a normal distribution with the mean and spread of the last 30 days whose reports were known at the time.',
     ),
     market: scoreField(
-      'The market: its probabilities of the brackets, shared out within each by the normal distribution that comes nearest to all of them, and over degrees that the day could still reach.',
+      'The market: its bracket probabilities, distributed within each bracket by the best-fitting normal distribution, over the degrees that the day could still reach.',
     ),
   })
   .meta({
     id: 'CrpsMeans',
     description:
-      'Mean continuous ranked probability scores in °F, all of the same whole degrees: the sum over d of (F(d) − 1{outcome ≤ d})². Smaller is better; one sure degree scores its distance from the outcome.',
+      'Mean continuous ranked probability scores in °F, all on the same whole degrees: the sum over d of (F(d) − 1{outcome ≤ d})². Smaller is better; a certain degree scores its distance from the outcome.',
   });
 
 const summaryFields = {
@@ -208,12 +206,10 @@ const summaryFields = {
   model: pairSchema.nullable().describe('The forecast; `null` while `n` is 0.'),
   market: pairSchema
     .nullable()
-    .describe(
-      'The market: the middle between bid and ask of each bracket, without fees, made to sum to one.',
-    ),
+    .describe('The market: the mid price of each bracket, without fees, scaled to sum to one.'),
   difference: pairSchema
     .nullable()
-    .describe('Model less market: below zero the forecast was better. Few days say little.'),
+    .describe('Model minus market: below zero the forecast was better. Few days are weak evidence.'),
   crps: crpsSchema.nullable().describe('`null` while no forecast has all four.'),
 };
 
@@ -227,31 +223,31 @@ const stationLeadSchema = z
 export const modelField = z
   .string()
   .describe(
-    "`main`: the source's first model. `earlier`: its run of at least 12 hours before. Else what the source calls it: of Open-Meteo `ecmwf`, `hrrr` and `nbm`.",
+    '`main`: the source’s first model. `earlier`: its run from at least 12 hours earlier. Otherwise the source’s name: `ecmwf`, `hrrr` or `nbm` for Open-Meteo.',
   );
 
 const modelScoreFields = {
-  logScore: scoreField('As of the forecast.'),
-  crps: scoreField('°F.'),
+  logScore: scoreField('The log score, as for the forecast.'),
+  crps: scoreField('The CRPS, °F.'),
 };
 
 const modelSchema = z
   .object({
     model: modelField,
-    n: z.int().describe('Settled forecasts in which it had a share.'),
+    n: z.int().describe('Settled forecasts in which the model had a weight.'),
     ...modelScoreFields,
     mixed: z.object(modelScoreFields).describe('The forecast mixed from all models, on the same days.'),
     weight: z
       .number()
       .nullable()
-      .describe('Its share, on average over the forecasts of the last day; `null` for none.'),
+      .describe('The model’s mean weight in the forecasts of the last day; `null` without forecasts.'),
   })
   .meta({ id: 'ModelScores' });
 
 const sideSchema = z.object({
   probability: z
     .number()
-    .describe('What was given to the bracket that won; of hours to what lies between two thresholds.'),
+    .describe('The probability of the winning bracket; for hours, of the interval between two thresholds.'),
   logScore: z.number(),
   rps: z.number(),
   crps: z.number().nullable().describe('°F.'),
@@ -260,23 +256,25 @@ const sideSchema = z.object({
 const recordSchema = z
   .object({
     station: z.string(),
-    date: z.iso.date().describe('The climate day; of an hour the date by the clock.'),
-    hour: z.int().nullable().describe('In the local time of the place; `null` except for hours.'),
+    date: z.iso.date().describe('The climate day; for an hour, the local date.'),
+    hour: z.int().nullable().describe('The hour in local time; `null` except for hourly markets.'),
     leadHours: leadField,
     recordedAt: timeField('When model and market were recorded.'),
     method: z
       .enum(forecastMethods)
-      .describe('How the forecast was made. All but `raw_ensemble` are calibrated, and in the means.'),
-    modelRunAt: timeField('When the weather model was started.'),
+      .describe(
+        'How the forecast was made. All methods except `raw_ensemble` are calibrated, and in the means.',
+      ),
+    modelRunAt: timeField('When the weather model run started.'),
     temperatureF: z
       .number()
-      .describe('As it was reported, °F: whole degrees of a day, hundredths of an hour.'),
+      .describe('The reported temperature, °F: whole degrees for a day, hundredths for an hour.'),
     ticker: z
       .string()
       .nullable()
-      .describe('The market that won; of thresholds the highest that was passed, `null` if none was.'),
+      .describe('The winning market; for thresholds the highest one passed, `null` if none was.'),
     model: sideSchema,
-    market: sideSchema.nullable().describe('`null` where not every bracket had a price.'),
+    market: sideSchema.nullable().describe('`null` if a bracket had no price.'),
   })
   .meta({ id: 'ScoredForecast' });
 
@@ -284,19 +282,17 @@ export const scoresSchema = z
   .object({
     marketSource: z.string(),
     forecastSource: z.string(),
-    kind: z.enum(temperatureKinds).describe('What the scores are about.'),
-    windowDays: z.int().describe('Only days this far back are in the scores.'),
-    overall: summarySchema.describe(
-      'Calibrated forecasts: those that were corrected by how earlier ones came out.',
-    ),
+    kind: z.enum(temperatureKinds).describe('The forecast quantity.'),
+    windowDays: z.int().describe('The number of past days in the scores.'),
+    overall: summarySchema.describe('Calibrated forecasts: corrected by the outcomes of earlier ones.'),
     uncalibrated: summarySchema.describe(
-      'Forecasts that were the ensemble as it was, while there was too little to calibrate it by. Nothing else has them but `records`.',
+      'Uncorrected ensembles, from before there were enough data to calibrate. Otherwise only `records` contains them.',
     ),
-    leads: z.array(leadSchema).describe('Over all stations that were asked for, the longest lead first.'),
+    leads: z.array(leadSchema).describe('Scores by lead over all requested stations, longest lead first.'),
     models: z
       .array(modelSchema)
       .describe(
-        'Each model by itself, corrected by its own fit, over all stations that were asked for: of calibrated forecasts from before anything was observed of their day. Empty while there has been one model only.',
+        'Each model alone, corrected by its own fit, over all requested stations: calibrated forecasts from before the first observation of their day. Empty if there has been only one model.',
       ),
     stations: z.array(
       z.object({
@@ -308,8 +304,8 @@ export const scoresSchema = z
     ),
     gateRule: gateRuleSchema,
     diagnostics: diagnosticsSchema,
-    records: z.array(recordSchema).describe('The newest that have settled, at most 100.'),
-    gatesJudgedAt: timeField('When the gates were judged; `null` while they have not been.').nullable(),
+    records: z.array(recordSchema).describe('The newest settled forecasts, at most 100.'),
+    gatesJudgedAt: timeField('When the gates were last evaluated; `null` if they never were.').nullable(),
     asOf: timeField('When these scores were computed, at most half a minute ago.'),
   })
   .meta({ id: 'Scores' });

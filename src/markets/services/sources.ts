@@ -36,7 +36,7 @@ export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger,
       tickers = found.map(({ ticker }) => ticker);
     } catch (error) {
       // A failed lookup only affects the order in which books are read.
-      log.warn({ err: error }, 'what is held could not be looked up: books are read in the order of before');
+      log.warn({ err: error }, 'holdings could not be read; books are read in the previous order');
     }
   }
 

@@ -66,7 +66,7 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
         const snapshot = await findFreshSnapshot();
         if (!snapshot || !(await mayContinue())) return undefined;
         const report = await settling.pass(snapshot, stopping.signal, mayContinue);
-        if (report.events > 0) log.info(report, 'recorded what the venue says about settled markets');
+        if (report.events > 0) log.info(report, "recorded the venue's results of settled markets");
         return report;
       }),
     async recordHistory(): Promise<void> {

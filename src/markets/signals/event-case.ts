@@ -45,8 +45,8 @@ function problemOfEvent(
   const { start, end } = spanOf(event.station, event);
   if (at >= end) return event.kind === 'hourly' ? 'the hour is over' : 'the day is over';
   const brackets = markets.map(({ bracket }) => bracket);
-  if (!areOutcomesKnown(brackets)) return 'the brackets of the event do not cover every degree once';
-  if (day === undefined || day.fetchedAt > at || day.modelRunAt > at) return 'no forecast';
+  if (!areOutcomesKnown(brackets)) return 'the brackets of the event do not cover every degree exactly once';
+  if (day === undefined || day.fetchedAt > at || day.modelRunAt > at) return 'there is no forecast';
   const probabilities = markets.map(({ ticker }) => day.probabilities.get(ticker) ?? Number.NaN);
   return problemOfProbabilities(brackets, probabilities) ?? problemOfAge(day, start, at);
 }
@@ -59,7 +59,7 @@ function problemOfProbabilities(brackets: readonly Bracket[], probabilities: rea
   const total = outcomeProbabilities(outcomesOf(brackets), probabilities).reduce((sum, p) => sum + p, 0);
   return Math.abs(total - 1) < NEARLY_ONE
     ? undefined
-    : 'the forecast has no probability for every bracket, with a sum of one';
+    : "the forecast's bracket probabilities are incomplete or do not sum to one";
 }
 
 function problemOfAge({ modelRunAt, fetchedAt, observed }: DayForecast, start: Date, at: Date) {
@@ -69,7 +69,7 @@ function problemOfAge({ modelRunAt, fetchedAt, observed }: DayForecast, start: D
   if (isOlder(fetchedAt, MAX_FORECAST_AGE_MS)) return `the forecast was fetched ${hoursSince(fetchedAt)} ago`;
   if (!isOlder(start, MAX_OBSERVATION_AGE_MS)) return undefined;
   if (observed === null)
-    return `the day began ${hoursSince(start)} ago and the station's reports are not known`;
+    return `the day began ${hoursSince(start)} ago and no report of the station is known`;
   return isOlder(observed.observedAt, MAX_OBSERVATION_AGE_MS)
     ? `the station's last known report is ${hoursSince(observed.observedAt)} old`
     : undefined;
@@ -89,8 +89,8 @@ function problemOfMarket(market: Market, { data, at }: Present): string | undefi
 /** A one-sided price is not a market price, and a purchase there could not be sold again. */
 function problemOfBook(book: OrderBook): string | undefined {
   if (book.yes.length === 0 && book.no.length === 0) return 'its order book is empty';
-  if (book.yes.length === 0) return 'its order book has one side only: there are no bids for YES';
-  if (book.no.length === 0) return 'its order book has one side only: there are no bids for NO';
+  if (book.yes.length === 0) return 'its order book has only one side: there are no bids for YES';
+  if (book.no.length === 0) return 'its order book has only one side: there are no bids for NO';
   return isCrossed(book) ? 'its order book is crossed' : undefined;
 }
 

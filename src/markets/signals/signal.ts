@@ -152,17 +152,17 @@ export function gateAt(
   if (leadHours === undefined)
     return closed(
       kind === 'hourly'
-        ? `Within ${formatHours(leads.at(-1)!)} of the hour forecasts are not scored.`
-        : `Within ${formatHours(leads.at(-1)!)} of the end of a day forecasts are not scored.`,
+        ? `Forecasts within ${formatHours(leads.at(-1)!)} of the hour are not scored.`
+        : `Forecasts within ${formatHours(leads.at(-1)!)} of the end of a day are not scored.`,
     );
   if (hoursToEnd > longest)
     return closed(
-      `More than ${formatHours(longest)} before ${kind === 'hourly' ? 'the hour' : 'the end of a day'} forecasts are not scored.`,
+      `Forecasts more than ${formatHours(longest)} before ${kind === 'hourly' ? 'the hour' : 'the end of a day'} are not scored.`,
     );
-  if (madeAt === null || madeAt > at) return closed('The scores have not been added up yet.');
+  if (madeAt === null || madeAt > at) return closed('The scores have not been computed yet.');
   if (at.getTime() - madeAt.getTime() > MAX_AGE_MS)
     return closed(
-      `The scores were last added up on ${madeAt.toISOString().slice(0, 10)}, more than a day ago.`,
+      `The scores were last computed on ${madeAt.toISOString().slice(0, 10)}, more than a day ago.`,
     );
   const found = gates.find(
     (gate) => gate.stationId === stationId && gate.leadHours === leadHours && gate.kind === kind,

@@ -99,7 +99,7 @@ function describeForecast({ side, probability }: Purchase, label: string, day: D
   const { membersF, modelRunAt, rawMeanF, rawDeviationF } = day;
   const bracket = `${side === 'yes' ? '' : 'not '}${label}`;
   return (
-    `${percent(probability)} for ${bracket}: ${membersF.length} members of the run of ` +
+    `${percent(probability)} for ${bracket}: ${membersF.length} members of the run at ` +
     `${modelRunAt.toISOString().slice(0, 16)}Z expect ${spread(rawMeanF, rawDeviationF)}, ${describeCorrection(day)}${describeProgress(day)}.`
   );
 }
@@ -108,8 +108,8 @@ function describeProgress({ distribution: { atLeast, atMost = null }, running }:
   if (atLeast === null && atMost === null) return '';
   const reached =
     atMost === null
-      ? `the day has reached ${atLeast} °F for certain`
-      : `the day has been down to ${atMost} °F for certain`;
+      ? `the day has certainly reached ${atLeast} °F`
+      : `the day has certainly fallen to ${atMost} °F`;
   return `; ${reached}${running ? `, and it stays there with ${percent(running.stays)}${describeDays(running)}` : ''}`;
 }
 
@@ -122,13 +122,13 @@ function describeCorrection({ fit, seasonalFit, meanF, deviationF }: DayForecast
 }
 
 const describeSeasons = (fit: DayForecast['seasonalFit']): string =>
-  fit ? `, and for half of the weight ${fit.n} days of this station with its seasons,` : '';
+  fit ? ` and, with half of the weight, ${fit.n} days of this station with its seasons,` : '';
 
 function describePrice({ side, price, depth, probability, breakEven, isHedge }: Purchase): string {
   const edge = probability - breakEven;
   const asked = `${side.toUpperCase()} is asked at ${formatPrice(price)} (${depth} contracts); with the exact fee`;
   return isHedge
-    ? `${asked} it costs ${points(edge)} more than it is worth on its own; it pays when the others lose.`
+    ? `${asked} it costs ${points(edge)} more than it is worth alone, but pays when the others lose.`
     : `${asked} it is worth buying above ${percent(breakEven)}: an edge of ${points(edge)}.`;
 }
 
@@ -136,10 +136,10 @@ function describeSize(purchase: Purchase, limitedBy: Signal['limitedBy'], parts:
   const { fullKelly, contracts, limitPrice, stake } = purchase;
   const { sizes, money, one } = parts;
   const isHeld = one.event.markets.some(({ ticker }) => money.holdings.has(ticker));
-  const held = isHeld ? ', given what is held of it,' : '';
+  const held = isHeld ? ', given its holdings,' : '';
   const limit = limitedBy === null ? '' : `, limited by ${limitNames[limitedBy]}`;
   return (
-    `The best joint purchase of the event's brackets${held} puts ${percent(fullKelly)} of the bankroll here, of which a quarter ` +
+    `The best joint purchase of the event's brackets${held} puts ${percent(fullKelly)} of the bankroll here, and a quarter of that ` +
     `is used${limit}: ${contracts} contracts up to ${formatPrice(limitPrice)} for ${dollars(stake)}. At worst the event's purchases ` +
     `lose ${dollars(sizes.worstCase)} together.`
   );
@@ -150,9 +150,9 @@ const capOf = (share: number): string => `${share * 100}% of the bankroll`;
 const limitNames = {
   market: `the cap of ${capOf(MARKET_CAP)} for a market`,
   event: `the cap of ${capOf(EVENT_CAP)} for an event`,
-  day: `the cap of ${capOf(DAY_CAP)} for all events of a day, of which those with more growth come first`,
-  cash: 'the cash that is left',
-  depth: 'what is in the book',
+  day: `the cap of ${capOf(DAY_CAP)} for all events of a day, which favours events with more growth`,
+  cash: 'the remaining cash',
+  depth: 'the depth of the book',
 } as const;
 
 /** Sizes for a hypothetical account with the bankroll in cash and no holdings, or for a real account. */
@@ -235,6 +235,6 @@ function reasonsOf({ refused, crowdedOut, scarce }: EventSizes) {
   const reasons = new Map(refused.map(({ ticker, side, reason }) => [`${ticker} ${side}`, reason]));
   const crowded = scarce === 'cash' ? 'the cash' : 'the cap of the day';
   for (const { ticker, side } of crowdedOut)
-    reasons.set(`${ticker} ${side}`, `events that bring more growth use up ${crowded}`);
+    reasons.set(`${ticker} ${side}`, `events with more growth use up ${crowded}`);
   return reasons;
 }

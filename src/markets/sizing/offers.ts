@@ -36,15 +36,15 @@ export function problemOfSizing(event: EventToSize, { whole, wealth }: Fund): st
   if (!(kellyShare > 0 && kellyShare <= 1)) return 'the Kelly share is not between 0 and 1';
   if (whole <= 0n) return 'there is no bankroll';
   if (Math.min(...wealth) < 0.000_001 * Math.max(...wealth))
-    return 'more of the event is held than the share of the bankroll that may be lost on it';
+    return 'the holdings in the event exceed the share of the bankroll that may be lost on it';
   return undefined;
 }
 
 export function reasonAgainst(offer: Offer, index: number, optimum: Optimum, headroom: Headroom): string {
   const wanted = optimum.contracts[index]!;
-  if (!(optimum.gap <= MAX_GAP)) return 'its best size could not be proved';
-  if (wanted >= 1 - 1e-7) return 'its whole fee costs more than it adds';
-  if (wanted > NO_CONTRACTS) return 'its stake does not pay for one contract';
+  if (!(optimum.gap <= MAX_GAP)) return 'its optimal size could not be certified';
+  if (wanted >= 1 - 1e-7) return 'its exact fee exceeds its benefit';
+  if (wanted > NO_CONTRACTS) return 'its stake is less than one contract costs';
   if (!(offer.edge > 0)) return `edge ${signed(offer.edge)} after fee`;
   if (headroom.markets[offer.market]! <= 0n) return 'the cap of the market is used up';
   if (headroom.event <= 0n) return 'the cap of the event is used up';
@@ -52,7 +52,7 @@ export function reasonAgainst(offer: Offer, index: number, optimum: Optimum, hea
   const limit = optimum.limitedBy[index];
   if (limit === 'market' || limit === 'event') return `better purchases use up the cap of the ${limit}`;
   if (limit === 'cash') return 'better purchases use up the cash';
-  return 'the other purchases of the event make it not worth its cost';
+  return "it is not worth its cost beside the event's other purchases";
 }
 
 const signed = (edge: number): string => `${edge < 0 ? '−' : '+'}${Math.abs(edge).toFixed(3)}`;

@@ -39,8 +39,8 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): 
   if (!first) throw new TapeError(`${path}: there is nothing on this tape after ${from?.toISOString()}`);
   const clock = createTapeClock(first.inputs.at.getTime(), speed);
   const stopping = new AbortController();
-  let tellEnd = () => undefined as void;
-  const ended = new Promise<void>((resolve) => (tellEnd = resolve));
+  let resolveEnded = () => undefined as void;
+  const ended = new Promise<void>((resolve) => (resolveEnded = resolve));
 
   async function play({ store, model, log }: Parameters<TapePlayer['createRefresher']>[0]): Promise<void> {
     // Published at once, because the service starts with it.
@@ -70,7 +70,7 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): 
               clock.freeze();
               deps.log.error({ err: error }, 'the tape cannot be played on: the last snapshot stays');
             })
-            .finally(tellEnd);
+            .finally(resolveEnded);
           await Promise.resolve();
         },
         async stop() {

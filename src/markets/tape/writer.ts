@@ -27,7 +27,7 @@ export function requireTapeTarget(file: string): void {
 
 function problemOf(path: string): string | undefined {
   const folder = dirname(path);
-  if (!statOf(folder)?.isDirectory()) return `there is no folder ${folder}`;
+  if (!statOf(folder)?.isDirectory()) return `the folder ${folder} does not exist`;
   const found = statOf(path);
   if (found && !found.isFile()) return `${path} is not an ordinary file`;
   try {

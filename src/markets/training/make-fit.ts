@@ -139,7 +139,7 @@ export function* makeFitInSteps(
   const design = stationId === null ? 'shrunk' : 'seasonal';
   const found = yield* fitAheadInSteps(rows, design, before?.coefficients);
   if (!found)
-    return `${fitName(stationId)} could not be made: too few days are known, or they are all the same`;
+    return `${fitName(stationId)} could not be computed: too few days are known, or they are all equal`;
   const problem = problemOf(found, seen.rawCrps, rows);
   if (problem) return `${fitName(stationId)} is not used: ${problem}`;
   const { coefficients, trainingCrps } = found;
@@ -237,8 +237,8 @@ export function problemOf(
   if (!hasConverged) return 'it has not converged';
   if (wrong !== undefined) return `its slope of ${wrong.toFixed(2)} is not between ${lowest} and ${highest}`;
   if (far !== undefined) return `it corrects by ${far.toFixed(1)} °F, more than ${LARGEST_CORRECTION_F}`;
-  if (impossible) return `its deviation of ${impossible.deviation.toFixed(2)} °F cannot be`;
-  if (!(trainingCrps < rawCrps)) return 'it is no better than the members as they are';
+  if (impossible) return `its deviation of ${impossible.deviation.toFixed(2)} °F is impossible`;
+  if (!(trainingCrps < rawCrps)) return 'it is no better than the uncorrected members';
   return undefined;
 }
 

@@ -108,7 +108,7 @@ function* trainHour(
   yield;
   const rawCrps = crpsOfCurve(cases, found);
   const problem = problemOf(found, rawCrps);
-  if (problem) return `what was learned of days at this hour is not used: ${problem}`;
+  if (problem) return `the fit for days at this hour is not used: ${problem}`;
   return { fit: { ...found, ...wanted, ...seen, id: newId(), rawCrps, trainedAt }, cases };
 }
 
@@ -213,14 +213,14 @@ export function problemOf(fit: SameDayFit, rawCrps: number): string | undefined 
   ];
   const bias = Math.max(...Object.values(fit.stationBiasF).map(Math.abs));
   // Negated comparisons also reject NaN.
-  if (!numbers.every(Number.isFinite)) return 'it is broken';
+  if (!numbers.every(Number.isFinite)) return 'its numbers are not finite';
   if (!(b >= POSSIBLE_SLOPE.lowest && b <= POSSIBLE_SLOPE.highest))
     return `its slope of ${b.toFixed(2)} is not between ${POSSIBLE_SLOPE.lowest} and ${POSSIBLE_SLOPE.highest}`;
   if (!(Math.abs(a) <= LARGEST_CORRECTION_F))
     return `it corrects by ${a.toFixed(1)} °F, more than ${LARGEST_CORRECTION_F}`;
   if (!(bias <= LARGEST_CORRECTION_F))
-    return `it takes a station to be off by ${bias.toFixed(1)} °F, more than ${LARGEST_CORRECTION_F}`;
-  if (!(fit.trainingCrps < rawCrps)) return 'it is no better than the forecast of the hours as it is';
+    return `its bias of ${bias.toFixed(1)} °F for a station is more than ${LARGEST_CORRECTION_F}`;
+  if (!(fit.trainingCrps < rawCrps)) return 'it is no better than the uncorrected hourly forecast';
   return undefined;
 }
 

@@ -243,6 +243,6 @@ async function loadStored({ db, sources, calibration, clock, log }: TrainerOptio
     const madeAt = new Date(Math.max(...fits.map(({ trainedAt }) => trainedAt.getTime())));
     calibration.replace({ fits: { madeAt, fits, mixes, hours: { fits: ofHours, missing: [] } } });
   } catch (error) {
-    log.warn({ err: error }, 'the stored fits could not be read: new ones will be made');
+    log.warn({ err: error }, 'the stored fits could not be read; new ones will be computed');
   }
 }

@@ -147,7 +147,7 @@ const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR 
 /** Prices, sizes and worst cases here assume payouts without bounds. */
 function readBounds({ settlement_bounds_type: type, settlement_floor_dollars: floor }: KalshiMarket) {
   if (type === 'default') return undefined;
-  if (type !== 'floor') return `its payout has bounds that are not known here (“${type.slice(0, 40)}”)`;
+  if (type !== 'floor') return `its payout has unknown bounds (“${type.slice(0, 40)}”)`;
   const least = floor == null ? 'more than nothing' : `$${formatDollars(parseDollars(floor))} or more`;
   return `YES always pays ${least}, and markets with such a floor are not traded here`;
 }

@@ -54,14 +54,14 @@ export function placeMarket(wire: KalshiMarket): Placed | NotPlaced {
   const rules = readTemperatureRules(wire.rules_primary, wire.rules_secondary);
   if (!rules) return notRead(wire, named?.date ?? null);
   if (named && named.date !== rules.date)
-    throw refuse('date', `its ticker is of ${named.date}, its rules are about ${rules.date}`);
+    throw refuse('date', `its ticker names ${named.date}, but its rules are about ${rules.date}`);
   const kind = kindOf(rules);
   const series = named?.seriesTicker ?? wire.event_ticker;
   const meant = /^(?:KX)?(HIGH|LOW)/.exec(series)?.[1];
   if (meant !== undefined && rules.measure !== (meant === 'HIGH' ? 'maximum' : 'minimum'))
     throw refuse(
       'series',
-      `its series ${series} is about a day's ${meant.toLowerCase()}, its rules are about ${kind}`,
+      `its series ${series} is about a day's ${meant.toLowerCase()}, but its rules are about ${kind}`,
     );
   const found = findPlaceOf(rules);
   if ('problem' in found)
@@ -78,7 +78,7 @@ export function placeMarket(wire: KalshiMarket): Placed | NotPlaced {
   if (known && (known.station !== station || known.kind !== kind))
     throw refuse(
       'series',
-      `its series is about ${known.kind} at ${known.station.id}, its rules are about ${kind} at ${station.id}`,
+      `its series is about ${known.kind} at ${known.station.id}, but its rules are about ${kind} at ${station.id}`,
     );
   if (!named || (named.hour ?? null) !== rules.hour)
     throw refuse(
@@ -113,8 +113,8 @@ function notRead(wire: KalshiMarket, date: string | null): NotPlaced {
     date,
     problem:
       kind === 'rain'
-        ? 'rain is not forecast here'
-        : 'its rules are not about a temperature, or are worded in a way that is not known',
+        ? 'Gauge does not forecast rain'
+        : 'its rules are not about a temperature, or have an unknown wording',
     note:
       kind === 'rain'
         ? { kind: 'unknown_kind', name: 'rain' }
@@ -128,12 +128,12 @@ function findPlaceOf({
   report,
   source,
 }: TemperatureRules): { station: Place } | { problem: string } {
-  const unknown = (what: string) => ({ problem: `${what} is not in the table of stations` });
+  const unknown = (what: string) => ({ problem: `${what} is not a known station` });
   if (measure === 'hour') {
     if (source !== 'Kalshi Weather Index')
-      return { problem: `hours that ${source ?? 'another source'} decides about are not forecast here` };
+      return { problem: `Gauge does not forecast hours that ${source ?? 'another source'} decides` };
     const area = findIndexArea(place);
-    return area ? { station: area } : { problem: `the index of ${place} is not known` };
+    return area ? { station: area } : { problem: `the index of ${place} is unknown` };
   }
   if (report !== null) {
     const station = findStationOfReport(report);

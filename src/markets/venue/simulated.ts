@@ -95,7 +95,7 @@ function listCity(world: Seeded, station: Station, date: string, at: Date): List
     date,
     title: rainTitleOf(station, date),
     label: station.rulesCity,
-    problem: 'rain is not forecast here',
+    problem: 'Gauge does not forecast rain',
     status: phase === 'reported' ? 'closed' : phase,
     ...pricesOf(book, probability, volumeOf(seed, ticker, times, changedAt)),
     ...times,

@@ -23,9 +23,7 @@ const possibleF = z.number().min(-100).max(150);
 /** One run for one maximum, minimum or hour, given as members or as a mean and a standard deviation. */
 const forecastSchema = z
   .object({
-    station: z
-      .string()
-      .refine((id) => findPlace(id) !== undefined, 'is not a station or area that there are markets of'),
+    station: z.string().refine((id) => findPlace(id) !== undefined, 'is not a station or area with markets'),
     kind: z.enum(temperatureKinds).default('daily_maximum'),
     date: z.iso.date(),
     hour: z.int().min(0).max(23).optional(),
@@ -226,7 +224,7 @@ export function createHttpModelSource({ url, observations, clock, log }: HttpMod
       signal,
     );
     if (model !== undefined && model !== name)
-      log.info({ model, before: name }, 'forecasts come from a model of this name');
+      log.info({ model, before: name }, 'the model of the forecasts has a new name');
     name = model ?? name;
     return runs;
   });

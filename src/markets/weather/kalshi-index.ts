@@ -174,7 +174,7 @@ function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions)
       const problem = index.problem ?? calibrations.problem;
       const said = problem === undefined ? null : problem instanceof Error ? problem.message : 'it failed';
       if (said !== null && said !== state.problem)
-        log.warn({ err: problem, area: area.id }, 'an area of the index has nothing new');
+        log.warn({ err: problem, area: area.id }, 'an area of the index has no new values');
       state = { ...state, calibration: calibrationOf(calibrations.value, clock.now()), problem: said };
       return [...hours.values()];
     },

@@ -165,7 +165,7 @@ export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEO
     if (failed.length > 0)
       log.warn(
         { err: failed[0]!.error, stations: failed.map(({ station }) => station) },
-        'stations have no new observations: what they said last is kept',
+        'stations have no new observations; their last ones are kept',
       );
     const fresh = answers.flatMap((answer) => answer.fresh ?? []);
     const isFresh = new Set(fresh.map(({ stationId, date }) => `${stationId} ${date}`));

@@ -64,10 +64,7 @@ export async function readPreviousRuns(
       for (const run of await readRunsOf(archived, options, range, signal)) runs.push(run);
     } catch (error) {
       if (archived.model === undefined || !isModelFailure(error, signal)) throw error;
-      options.log.warn(
-        { err: error, model: archived.model },
-        'what a model forecast in the past is left out',
-      );
+      options.log.warn({ err: error, model: archived.model }, 'past forecasts of a model are left out');
     }
   }
   return runs;

@@ -218,13 +218,13 @@ function createFurtherModel(
   return async (signal) => {
     const { value: ensembles, readMs, problem, isNews } = await poll(signal);
     if (isNews)
-      log.warn({ err: problem, model: model.model }, 'a further model was not read: the others are used');
+      log.warn({ err: problem, model: model.model }, 'a model could not be read; the others are used');
     const runAt = ensembles?.[0]?.modelRunAt.getTime();
     if (ensembles && runAt !== undefined && clock.now() - readMs < FURTHER_LAST_MS) {
       if (clock.now() - runAt < OLDEST_RUN_MS) return { ensembles };
-      return { missing: `its newest run is of ${new Date(runAt).toISOString()}` };
+      return { missing: `its newest run is from ${new Date(runAt).toISOString()}` };
     }
-    return { missing: problem instanceof Error ? problem.message : 'it has said nothing of these days' };
+    return { missing: problem instanceof Error ? problem.message : 'it has no forecast for these days' };
   };
 }
 

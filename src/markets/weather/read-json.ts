@@ -58,7 +58,7 @@ export function lastForecasts<T>(
 ): T {
   const isUsable = value !== undefined && clock.now() - readMs < FORECASTS_LAST_MS;
   if (!isUsable || problem instanceof UnexpectedAnswerError) throw problem;
-  if (isNews) log.warn({ err: problem }, `no new ${what}: the last ones are kept`);
+  if (isNews) log.warn({ err: problem }, `no new ${what}; the last ones are kept`);
   return value;
 }
 

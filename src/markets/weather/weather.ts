@@ -122,7 +122,7 @@ export function createObserver(
       polls.map(async ({ name, poll }) => ({ name, ...(await poll(signal)) })),
     );
     for (const { name, problem, isNews } of polled)
-      if (isNews) log.warn({ err: problem }, `no new ${name}: the last ones are kept`);
+      if (isNews) log.warn({ err: problem }, `no new ${name}; the last ones are kept`);
     return polled.flatMap(({ value }) => value ?? []);
   };
 }

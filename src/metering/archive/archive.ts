@@ -266,7 +266,7 @@ function findDifference(
   return undefined;
 }
 
-export const nameOf = ({ period, livemode }: Month): string =>
+export const monthLabel = ({ period, livemode }: Month): string =>
   `${period.slice(0, 7)}, ${livemode ? 'live' : 'test'}`;
 
 /** Deletes exactly the events read from the file, or none, in one commit. */

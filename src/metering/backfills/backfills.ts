@@ -16,7 +16,7 @@ import {
   insertStaged,
   listArchivedMonths,
   listBackfills,
-  listKnown,
+  listRecorded,
   listMismatches,
   listStageable,
   listStagedOtherwise,
@@ -86,7 +86,7 @@ export async function stageEvents(
   for (const { event } of good) if (!first.has(event.idempotencyKey)) first.set(event.idempotencyKey, event);
   const distinct = [...first.values()];
   const recorded = new Map(
-    (await listKnown(tx, orgId, backfill.livemode, distinct)).map((one) => [
+    (await listRecorded(tx, orgId, backfill.livemode, distinct)).map((one) => [
       one.idempotencyKey,
       one.isMismatch,
     ]),

@@ -139,7 +139,7 @@ const asRows = (events: readonly StagedEvent[]) =>
   sql`json_to_recordset(${JSON.stringify(events)}::json)
       as d (index int, "idempotencyKey" text, "productId" uuid, metric text, quantity numeric, "occurredAt" timestamptz)`;
 
-export const listKnown = (
+export const listRecorded = (
   tx: Tx,
   orgId: string,
   livemode: boolean,

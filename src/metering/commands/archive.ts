@@ -11,7 +11,7 @@ import {
   eachOpenMonth,
   eachOrganization,
   InterruptedError,
-  nameOf,
+  monthLabel,
   readBack,
 } from '../archive/archive.js';
 import { ArchiveError } from '../archive/file.js';
@@ -110,7 +110,7 @@ async function archive(orm: Orm, { dir, before, orgId, rest }: Task): Promise<nu
   let failures = 0;
   try {
     for await (const month of eachOpenMonth(orm, before, orgId)) {
-      const name = `${month.slug}, ${nameOf(month)}`;
+      const name = `${month.slug}, ${monthLabel(month)}`;
       const doneBefore = done;
       const onEvents = (count: number) => {
         done += count;
@@ -150,7 +150,7 @@ async function verify(orm: Orm, dir: string, orgId: string | undefined): Promise
   try {
     for await (const { id, slug } of eachOrganization(orm, orgId)) {
       for (const row of await listArchives(orm, id)) {
-        const name = `${slug}, ${nameOf(row)}`;
+        const name = `${slug}, ${monthLabel(row)}`;
         const onEvents = (count: number) => {
           events += count;
           progress.show(undefined, `${name}: ${formatDecimal(events)} events`);

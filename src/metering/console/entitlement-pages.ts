@@ -41,10 +41,10 @@ const timeSchema = z
 
 const grantSchema = z.strictObject({
   product: slugSchema,
-  kind: z.enum(entitlementKinds, 'must be one of the choices'),
+  kind: z.enum(entitlementKinds, 'must be one of the options'),
   startsAt: timeSchema.optional(),
   endsAt: timeSchema.optional(),
-  cap: z.enum(['product', 'own', 'none'], 'must be one of the choices'),
+  cap: z.enum(['product', 'own', 'none'], 'must be one of the options'),
   unitCap: decimalField.optional(),
   limits: text(1_000).optional(),
   thresholds: text(100).optional(),

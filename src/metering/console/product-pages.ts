@@ -38,7 +38,7 @@ const newSchema = productSchema.extend({ slug: slugSchema });
 const notices = {
   created: 'Product created. Grant entitlements to it next.',
   saved: 'Saved. It takes effect on the next request.',
-  archived: 'Archived. Its entitlements no longer apply from the next request on.',
+  archived: 'Archived. Its entitlements no longer apply, starting with the next request.',
   restored: 'Restored. Everything is as it was.',
 };
 

@@ -32,7 +32,7 @@ const day = z.iso
 const querySchema = z.object({
   from: day,
   to: day,
-  granularity: z.enum(granularities, 'must be one of the choices'),
+  granularity: z.enum(granularities, 'must be one of the options'),
   mode,
   organization: slugSchema.optional(),
   product: slugSchema.optional(),

@@ -77,13 +77,18 @@ export async function correctEvents(tx: Tx, request: CorrectionRequest, source: 
   const { added, results } = plan;
   if (added.length > 0) {
     await insertCorrections(tx, orgId, source, added);
-    for (const one of added) await tell(tx, orgId, one, source.at);
+    for (const one of added) await queueMessage(tx, orgId, one, source.at);
     await audit(tx, orgId, added, source);
   }
   return { applied: added.length, deduped: corrections.length - added.length, results };
 }
 
-function tell(tx: Tx, orgId: string, { event, ...correction }: NewCorrection, at: Date): Promise<void> {
+function queueMessage(
+  tx: Tx,
+  orgId: string,
+  { event, ...correction }: NewCorrection,
+  at: Date,
+): Promise<void> {
   const { productSlug, metric, livemode, idempotencyKey } = event;
   const { correctionKey, previousQuantity, quantity, reason } = correction;
   return queueWebhook(tx, {

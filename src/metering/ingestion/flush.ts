@@ -85,7 +85,7 @@ async function recordOnce(
     if (repeats.length > 0) await examineRepeats(run, plan, batches, outcomes, verdicts, repeats);
   }
   // After the commit, so that concurrent additions count. Costs an extra statement only if an entitlement has limits.
-  await headroom.tellExceeded(run, limitedUses(batches, outcomes), nowMs);
+  await headroom.reportExceeded(run, limitedUses(batches, outcomes), nowMs);
   return outcomes;
 }
 
@@ -99,7 +99,7 @@ function limitedUses(batches: Batch[], outcomes: BatchOutcome[]): LimitedUse[] {
       const { slug, metric } = batches[b]!.pairs[pair]!;
       const { orgId, productId, isLive: livemode } = verdict;
       const limited = { orgId: orgId!, productId: productId!, livemode, metric, ...verdict.limited };
-      return [{ limited, atMs, tell: (state) => void overLimit.push({ slug, metric, state }) }];
+      return [{ limited, atMs, report: (state) => void overLimit.push({ slug, metric, state }) }];
     });
   });
 }

@@ -20,7 +20,7 @@ export interface Limited extends Subject {
 export interface LimitedUse {
   limited: Limited;
   atMs: number;
-  tell: (state: LimitState) => void;
+  report: (state: LimitState) => void;
 }
 
 /** SQL expression for `Limited.total` of a row with org_id, product_id, livemode and metric, beside a CTE `raised`. */
@@ -68,7 +68,7 @@ export function createHeadroom() {
   const known = createRecentMap<string, Known>(MAX_KNOWN);
 
   function mayBeExceeded(subject: Limited, nowMs: number): boolean {
-    const before = known.get(nameOf(subject));
+    const before = known.get(subjectKey(subject));
     return !(
       before !== undefined &&
       before.declared === subject.declared &&
@@ -80,7 +80,7 @@ export function createHeadroom() {
   }
 
   function keep(subject: Limited, states: LimitState[], nowMs: number): void {
-    const name = nameOf(subject);
+    const name = subjectKey(subject);
     known.delete(name);
     const taken = states.map((state) => ({ ...state, taken: addDecimals(state.used, state.ahead) }));
     if (taken.some((state) => compareDecimals(state.taken, state.quantity) > 0)) return;
@@ -93,11 +93,11 @@ export function createHeadroom() {
   }
 
   return {
-    /** Calls `tell` for each exceeded limit whose current window contains the use. Reads only limits that may be exceeded. */
-    async tellExceeded(run: Run, uses: readonly LimitedUse[], nowMs: number): Promise<void> {
+    /** Calls `report` for each exceeded limit whose current window contains the use. Reads only limits that may be exceeded. */
+    async reportExceeded(run: Run, uses: readonly LimitedUse[], nowMs: number): Promise<void> {
       const bySubject = new Map<string, { limited: Limited; uses: LimitedUse[] }>();
       for (const use of uses) {
-        const name = nameOf(use.limited);
+        const name = subjectKey(use.limited);
         const known = bySubject.get(name);
         if (known) {
           known.uses.push(use);
@@ -105,20 +105,20 @@ export function createHeadroom() {
           if (compareDecimals(use.limited.total, known.limited.total) > 0) known.limited = use.limited;
         } else bySubject.set(name, { limited: use.limited, uses: [use] });
       }
-      const asked = [...bySubject.values()].filter(({ limited }) => mayBeExceeded(limited, nowMs));
-      if (asked.length === 0) return;
-      const subjects = asked.map(({ limited }) => limited);
+      const exceedable = [...bySubject.values()].filter(({ limited }) => mayBeExceeded(limited, nowMs));
+      if (exceedable.length === 0) return;
+      const subjects = exceedable.map(({ limited }) => limited);
       for (const [i, states] of (await readLimits(run, subjects, nowMs)).entries()) {
         keep(subjects[i]!, states, nowMs);
         for (const state of states) {
           if (compareDecimals(state.used, state.quantity) <= 0) continue;
           const startMs = startOfWindow(state.window, nowMs);
-          for (const { atMs, tell } of asked[i]!.uses) if (atMs >= startMs) tell(state);
+          for (const { atMs, report } of exceedable[i]!.uses) if (atMs >= startMs) report(state);
         }
       }
     },
   };
 }
 
-const nameOf = ({ orgId, productId, livemode, metric }: Subject): string =>
+const subjectKey = ({ orgId, productId, livemode, metric }: Subject): string =>
   `${orgId} ${productId} ${livemode} ${metric}`;

@@ -32,10 +32,10 @@ export const createEndingMessages = (deps: EndingDeps): (() => Promise<void>) =>
     FIRST,
     (after) => listEndings(deps.db, after, new Date(deps.clock.now())),
     ({ orgId }) => orgId,
-    (row) => ((row.keys ?? row.entitlements) ? tell(deps, row) : Promise.resolve()),
+    (row) => ((row.keys ?? row.entitlements) ? queueMessages(deps, row) : Promise.resolve()),
   );
 
-function tell(deps: EndingDeps, { orgId, keys, entitlements }: Endings): Promise<void> {
+function queueMessages(deps: EndingDeps, { orgId, keys, entitlements }: Endings): Promise<void> {
   const at = new Date(deps.clock.now());
   return change(deps, byService, async (tx) => {
     for (const { data, onceKey } of keys ?? []) {

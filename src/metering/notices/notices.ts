@@ -86,12 +86,12 @@ function mailCapNotice(deps: NoticeDeps, use: CapUse, level: number): Promise<vo
     // Reaching a level implies the levels below it.
     const reached = capLevels.filter((each) => each <= level);
     const period = monthOf(at.getTime());
-    const told = await tx
+    const recorded = await tx
       .insert(capNotices)
       .values(reached.map((each) => ({ orgId, productId, period, level: each, at })))
       .onConflictDoNothing()
       .returning({ level: capNotices.level });
-    if (!told.some((row) => row.level === level)) return;
+    if (!recorded.some((row) => row.level === level)) return;
     const [product, organization] = [plainName(use.productName), plainName(use.orgName)];
     const share = level === 100 ? 'has reached its cap' : `has used ${level}% of its cap`;
     await mailManagers(tx, deps, orgId, {
@@ -153,12 +153,12 @@ function mailKeyNotice(
 ): Promise<void> {
   const at = new Date(deps.clock.now());
   return change(deps, byService, async (tx) => {
-    const told = await tx
+    const recorded = await tx
       .insert(keyNotices)
       .values(keys.map(({ id }) => ({ orgId, apiKeyId: id, at })))
       .onConflictDoNothing()
       .returning({ id: keyNotices.apiKeyId });
-    const ours = keys.filter(({ id }) => told.some((row) => row.id === id));
+    const ours = keys.filter(({ id }) => recorded.some((row) => row.id === id));
     if (ours.length === 0) return;
     const organization = plainName(orgName);
     const lines = ours.map(

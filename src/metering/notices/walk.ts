@@ -10,13 +10,13 @@ export function walk<Row, Place>(
   first: Place,
   read: (after: Place) => Promise<Row[]>,
   placeOf: (row: Row) => Place,
-  tell: (row: Row) => Promise<void>,
+  handle: (row: Row) => Promise<void>,
 ): () => Promise<void> {
   let after = first;
   return async () => {
     for (let batch = 0; batch < BATCHES_PER_RUN; batch++) {
       const rows = await read(after);
-      for (const row of rows) await tell(row);
+      for (const row of rows) await handle(row);
       after = rows.length < BATCH ? first : placeOf(rows.at(-1)!);
       if (after === first) return;
     }

@@ -27,7 +27,7 @@ export function parseUsageRequest(query: object, now: Date): UsageRequest {
   return { ...request, period: parsePeriod(range, query, now) };
 }
 
-/** The part of the previous period that matches what has passed of this one. */
+/** The part of the previous period that corresponds to the elapsed part of this one. */
 interface Comparison {
   period: Period;
   /** By index of the step in its period. */

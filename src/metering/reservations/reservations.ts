@@ -11,7 +11,7 @@ import type { Context } from '../../core/http/context.js';
 import { toLimitState, type LimitRow, type Subject } from '../entitlements/limit-queries.js';
 import type { LimitState } from '../entitlements/limits.js';
 import { createRecorder, shareOfQueue } from '../ingestion/ingestion.js';
-import { createRefusalTeller } from '../thresholds/thresholds.js';
+import { createRefusalReporter } from '../thresholds/thresholds.js';
 import {
   explainRefusals,
   findRefused,
@@ -83,7 +83,7 @@ const MAX_QUEUED = 10_000;
 const MAX_ROUNDS = 100;
 
 export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 'clock' | 'metrics'>) {
-  const reportRefused = createRefusalTeller();
+  const reportRefused = createRefusalReporter();
   const recorder = createRecorder((group, requests: ReserveRequest[]) =>
     decideAll(group, requests, { clock, reportRefused }),
   );
@@ -211,7 +211,7 @@ type Decision = Reserved | { refusal: AppError };
 
 interface DecideDeps {
   clock: Clock;
-  reportRefused: ReturnType<typeof createRefusalTeller>;
+  reportRefused: ReturnType<typeof createRefusalReporter>;
 }
 
 async function decideAll(

@@ -124,7 +124,7 @@ async function settleAll(
   const good = verdicts.filter(({ error }) => !error);
   await Promise.all([
     // After the commit, as for any other event.
-    headroom.tellExceeded(run, good.flatMap(limitedUse), nowMs),
+    headroom.reportExceeded(run, good.flatMap(limitedUse), nowMs),
     addRepeatWarnings(run, good),
     addMismatches(run, good),
   ]);
@@ -187,8 +187,8 @@ function toError(
 
 const limitedUse = ({ limited, occurredAtMs: atMs, reservation, warnings }: Verdict): LimitedUse[] => {
   const { productSlug, metric } = reservation;
-  const tell = (state: LimitState) => void warnings.push(limitWarning(productSlug, metric, state));
-  return limited ? [{ limited, atMs, tell }] : [];
+  const report = (state: LimitState) => void warnings.push(limitWarning(productSlug, metric, state));
+  return limited ? [{ limited, atMs, report }] : [];
 };
 
 /** Reads the warnings for settlements that counted nothing; the statement returns them only while counting. */

@@ -23,7 +23,7 @@ const firstSchema = z.strictObject({
   unitCap: decimalField.optional(),
   orgSlug: slugSchema,
   orgName: text(200),
-  marketAccess: z.enum(marketAccesses, 'must be one of the choices').optional(),
+  marketAccess: z.enum(marketAccesses, 'must be one of the options').optional(),
 });
 
 export const createSetUpStep = ({

@@ -69,7 +69,7 @@ export interface RefusedLimit {
 const MAX_RECENT_REPORTS = 10_000;
 
 /** Reports refusals to webhooks. This process skips a limit that it reported within the last minute. */
-export function createRefusalTeller() {
+export function createRefusalReporter() {
   const recentReports = createRecentMap<string, number>(MAX_RECENT_REPORTS);
   return async function report(run: Run, refused: readonly RefusedLimit[], nowMs: number): Promise<void> {
     const due = new Map<string, RefusedLimit>();

@@ -120,7 +120,7 @@ describe('the form for a new key', () => {
     ['scopes', { scopes: [] }, 'Must have at least one scope'],
     ['scopes', { scopes: ['admin'] }, ''],
     ['scopes', { scopes: ['usage:write', 'usage:write'] }, 'Must not name a scope twice'],
-    ['expiry', { expiry: '31' }, 'Must be one of the choices'],
+    ['expiry', { expiry: '31' }, 'Must be one of the options'],
     ['expiresAt', { expiry: 'at' }, 'Must be a date and time'],
     ['expiresAt', { expiry: 'at', expiresAt: '2031-02-30T10:00' }, 'Must be a date and time'],
     ['expiresAt', { expiry: 'at', expiresAt: '2020-01-01T10:00' }, 'Must be in the future'],

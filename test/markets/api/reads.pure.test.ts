@@ -313,14 +313,14 @@ describe('GET /forecast/:station', () => {
     const models = [
       { ...part, model: 'main', weight: 0.25, reason: null },
       { ...part, model: 'hrrr', weight: 0.75, reason: null },
-      { ...part, model: 'nbm', weight: 0, reason: 'nothing has been learned yet' },
+      { ...part, model: 'nbm', weight: 0, reason: 'no fit exists yet' },
     ];
     const days = makeForecasts(event, [0, 0, 1, 0, 0, 0], { at, models }).get('KNYC');
     const [day] = toForecastJson({ station: findStation('KNYC')!, days, hours: undefined }, new Map()).days;
     expect(day!.models.map(({ model, weight, reason }) => [model, weight, reason])).toEqual([
       ['main', 0.25, null],
       ['hrrr', 0.75, null],
-      ['nbm', 0, 'nothing has been learned yet'],
+      ['nbm', 0, 'no fit exists yet'],
     ]);
     expect(day!.models[1]).toEqual({
       model: 'hrrr',

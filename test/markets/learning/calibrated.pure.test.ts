@@ -121,7 +121,7 @@ describe('the calibrated model', () => {
       fallback: 'only 26 of 30 days are known over all stations at this lead; not corrected',
     });
     expect(day!.distribution.shape).toBe('normal');
-    expect(dayOf({ madeAt: null, fits: [] }).fallback).toBe('nothing has been learned yet; not corrected');
+    expect(dayOf({ madeAt: null, fits: [] }).fallback).toBe('no fit exists yet; not corrected');
   });
 
   it('rejects an impossible correction for one station, and fits of earlier versions', () => {
@@ -140,7 +140,7 @@ describe('the calibrated model', () => {
     const tomorrow = fit({ trainedAt: daysAgo(-1) });
     expect(dayOf(book(tomorrow)).method).toBe('raw_ensemble');
     expect(dayOf({ ...book(tomorrow), madeAt: daysAgo(-1) }).fallback).toBe(
-      'nothing has been learned yet; not corrected',
+      'no fit exists yet; not corrected',
     );
   });
 
@@ -171,7 +171,7 @@ describe('the calibrated model', () => {
     expect(dayOf(book(pooled()), shifted(20))).toMatchObject({
       method: 'raw_ensemble',
       fallback:
-        "the members' mean of 91.0 °F is far from what the fit of all stations has seen, 60.0 to 80.0 °F; not corrected",
+        "the members' mean of 91.0 °F is outside the range of the fit of all stations, 60.0 to 80.0 °F; not corrected",
     });
   });
 

@@ -98,18 +98,13 @@ describe('a day in progress', () => {
 
   it.each([
     ['no hour', { hoursF: undefined }, [fit()], 'no hour of the day has been reported yet'],
-    [
-      'no curve',
-      { curveF: undefined },
-      [fit()],
-      'the forecast does not say how the day goes, only its extreme',
-    ],
+    ['no curve', { curveF: undefined }, [fit()], "the forecast has only the day's extreme, not its hours"],
     ['no fit', {}, [], 'only 20 of 60 days are known hour by hour'],
     [
       'an old fit',
       {},
       [fit({ trainedAt: new Date('2026-06-20T13:00:00Z') })],
-      'what was learned of days at this hour is of 2026-06-20, more than 7 days ago',
+      'the fit for days at this hour is of 2026-06-20, more than 7 days ago',
     ],
   ])(
     'with %s keeps the day-ahead forecast, censored at the maximum reached',

@@ -9,7 +9,7 @@ import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
 import type { LiveExecutor, LiveOrder, VenueFill, VenueOutcome } from '../../../src/markets/orders/order.js';
 import { recordOutcome } from '../../../src/markets/orders/record-outcome.js';
 import { createKey } from '../../support/fixtures.js';
-import { createListener, readTold } from '../../support/webhook-messages.js';
+import { createListener, readWebhookMessages } from '../../support/webhook-messages.js';
 import { useTradingTest, createTrader, postTrade } from '../support/trade.js';
 
 const SLUG = 'the-live-one';
@@ -235,7 +235,7 @@ describe('the outcome of a live order', () => {
     const told = await Promise.all(Array.from({ length: 5 }, () => record(id, outcome)));
     for (const found of told) expect(found).toMatchObject({ status: 'partially_filled', filledContracts: 3 });
     expect(await readBooks()).toMatchObject({ fills: '2', cash: '98635400', held: 'yes 3.00 1340000' });
-    const messages = (await readTold(db, trader.orgId)).filter(({ data }) => data.tradeId === id);
+    const messages = (await readWebhookMessages(db, trader.orgId)).filter(({ data }) => data.tradeId === id);
     expect(messages).toMatchObject([
       { livemode: true, type: 'trade.filled', data: { mode: 'live', fills: [{ n: 1 }, { n: 2 }] } },
     ]);

@@ -19,7 +19,7 @@ import {
   type TradeJson,
 } from '../support/trade.js';
 import { createKey } from '../../support/fixtures.js';
-import { createListener, readTold } from '../../support/webhook-messages.js';
+import { createListener, readWebhookMessages } from '../../support/webhook-messages.js';
 
 const { database, service } = useTradingTest();
 beforeEach(async () => {
@@ -139,7 +139,7 @@ describe('a resting paper order', () => {
     ]);
     expect(await accountOf(orgId)).toMatchObject({ reserved: '0' });
     expect(await ledgerProblems(orgId)).toEqual([]);
-    const told = await readTold(database.db, orgId);
+    const told = await readWebhookMessages(database.db, orgId);
     expect(
       told.map(({ data }) => (data as { status: string; filledContracts: number }).filledContracts),
     ).toContain(2);

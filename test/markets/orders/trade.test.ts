@@ -18,7 +18,7 @@ import {
   TICKER,
 } from '../support/trade.js';
 import { makeBook } from '../support/events.js';
-import { createListener, readTold } from '../../support/webhook-messages.js';
+import { createListener, readWebhookMessages } from '../../support/webhook-messages.js';
 
 const { database, service } = useTradingTest();
 let db: Database;
@@ -101,7 +101,7 @@ describe('a paper order', () => {
       filledContracts: 8,
       fills: trade!.fills.map((fill, i) => ({ n: i + 1, ...fill })),
     };
-    expect((await readTold(db, orgId)).map(({ data }) => data)).toEqual([told]);
+    expect((await readWebhookMessages(db, orgId)).map(({ data }) => data)).toEqual([told]);
   });
 
   it('takes no contract twice: the next order gets the next level until the venue shows another book', async () => {

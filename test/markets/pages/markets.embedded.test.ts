@@ -319,7 +319,7 @@ describe('a market without a place', () => {
     const market = rain();
     const path = `${PATH}/${market.ticker}`;
     const text = textOf(await getPage(browser, `${path}?contracts=2.5`));
-    expect(text).toContain('No forecast or signal: rain is not forecast here.');
+    expect(text).toContain('No forecast or signal: Gauge does not forecast rain.');
     expect(text).toContain('Buy 2.5 YES at');
     expect(text).toContain('There is no forecast to compare with.');
     const placed = await postForm(browser, path, {
@@ -347,7 +347,7 @@ describe('a market without a place', () => {
     expect(() => view('live')).toThrow(
       expect.objectContaining({
         code: 'live_trading_disabled',
-        message: `${rain().ticker} can be traded only on paper: rain is not forecast here.`,
+        message: `${rain().ticker} can be traded only on paper: Gauge does not forecast rain.`,
       }),
     );
     const placed = { ...order, ticker: openMarket().ticker, limitPrice: openMarket().yesAsk! };
@@ -695,9 +695,9 @@ it.each([
   [
     'postOnly',
     { timeInForce: 'good_till_cancelled', postOnly: 'maybe' },
-    /Post only: Must be one of the choices/,
+    /Post only: Must be one of the options/,
   ],
-  ['timeInForce', { timeInForce: 'good_till_never' }, /Time in force: Must be one of the choices/],
+  ['timeInForce', { timeInForce: 'good_till_never' }, /Time in force: Must be one of the options/],
 ])('a resting order is refused for its %s in %j', async (_field, changes, words) => {
   const market = openMarket();
   const page = await postForm(owner.browser, `${PATH}/${market.ticker}`, form(market, changes));

@@ -158,7 +158,7 @@ describe('the Organization’s own switch', () => {
     const { see, set, audit, user, path } = await enter('admin');
     expect((await see()).main).toContain(`${SWITCH}?state=halt`);
     expect((await see(`${SWITCH}?state=halt`)).words).toContain(
-      'From the next order on, every order is refused',
+      'Starting with the next order, every order is refused',
     );
     const answer = await set('halt', '  a look at the fills ');
     expect([answer.status, answer.headers.get('location')]).toEqual([303, `${PAGE}?done=halt`]);

@@ -103,7 +103,7 @@ describe('the scores page', () => {
     for (const cell of cells.filter((text) => text.startsWith('Open'))) expect(cell).toMatch(/days −/);
     expect(cells.join()).toContain('Open');
     expect(gates).toContain('Chicago Closed 0 days Closed 0 days Closed 0 days Closed 0 days');
-    expect(gates).toContain('ahead of the prices that could be paid, including spread and fees');
+    expect(gates).toContain('beats the payable prices, including spread and fees');
     expect(gates).toContain(
       'If models never have an expected advantage over the available prices: on average, at most 0.2 of 28',
     );

@@ -6,7 +6,7 @@ import { unjudged, type Gate } from '../../../src/markets/signals/signal.js';
 import { organizations } from '../../../src/accounts/organizations/table.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { operatorClient, unique } from '../../support/operator.js';
-import { createListener, readTold } from '../../support/webhook-messages.js';
+import { createListener, readWebhookMessages } from '../../support/webhook-messages.js';
 import { useService } from '../../support/use.js';
 
 const START = '2026-05-14T10:00:00.000Z';
@@ -17,7 +17,7 @@ beforeEach(() => service.clock.set(START));
 const operator = operatorClient(() => service);
 
 const dataOf = async (orgId: string, type: AnyType) =>
-  (await readTold(database.db, orgId, type)).map(({ data }) => data);
+  (await readWebhookMessages(database.db, orgId, type)).map(({ data }) => data);
 
 /** An Organization with one endpoint per mode. */
 async function listener(type: AnyType, livemodes = [true]) {
@@ -46,7 +46,7 @@ describe('trading.halted', () => {
     const ofService = { owner: 'service', state: 'reduce_only', reason: 'Maintenance.' };
     expect(await dataOf(other.id, 'trading.halted')).toMatchObject([ofService]);
     expect((await dataOf(id, 'trading.halted')).slice(2)).toMatchObject([ofService, ofService]);
-    expect(await readTold(database.db, barred.id)).toEqual([]);
+    expect(await readWebhookMessages(database.db, barred.id)).toEqual([]);
   });
 });
 
@@ -69,7 +69,7 @@ describe('signal.gate_changed', () => {
     };
     await judged(false, '2026-05-14T10:00:00.000Z');
     await judged(false, '2026-05-14T10:05:00.000Z');
-    expect(await readTold(database.db, id)).toEqual([]);
+    expect(await readWebhookMessages(database.db, id)).toEqual([]);
     await judged(true, '2026-05-14T10:10:00.000Z');
     // A late instance.
     await judged(false, '2026-05-14T10:05:00.000Z');

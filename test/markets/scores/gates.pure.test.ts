@@ -231,7 +231,7 @@ describe('a gate', () => {
   it('gives numbers for why it is open or closed', () => {
     // The only gate with records needs ten to one.
     expect(ofNewYork(steady(40, 0.5), endOf(40)).reason).toBe(
-      "Over 40 settled days the evidence for the forecast is 41,000 to 1, and 10 to 1 is needed; over the last 90 days the forecast's log score was better by 0.500 than that of the prices that could be paid.",
+      "Over 40 settled days the evidence for the forecast is 41,000 to 1, and 10 to 1 is needed; over the last 90 days the forecast's log score was better by 0.500 than that of the payable prices.",
     );
     expect(ofNewYork(steady(40, -0.25), endOf(40)).reason).toMatch(
       /under 1 to 1, and 10 to 1 is needed; .* worse by 0\.250/,
@@ -426,7 +426,7 @@ describe('gates of different kinds', () => {
       gateAt(book, { kind: 'hourly', stationId: 'INDEX-NYC' }, { hoursToEnd, at });
     expect(openAt(8)).toMatchObject({ isOpen: true, leadHours: 6 });
     expect(openAt(5)).toMatchObject({ isOpen: false, leadHours: 3 });
-    expect(openAt(0.5).reason).toBe('Within 1 hour of the hour forecasts are not scored.');
-    expect(openAt(18.1).reason).toBe('More than 18 hours before the hour forecasts are not scored.');
+    expect(openAt(0.5).reason).toBe('Forecasts within 1 hour of the hour are not scored.');
+    expect(openAt(18.1).reason).toBe('Forecasts more than 18 hours before the hour are not scored.');
   });
 });

@@ -338,7 +338,7 @@ describe('the gates', () => {
     expect(stations.flatMap(({ leads }) => leads.map(({ gate }) => gate.isOpen))).toEqual(
       Array.from({ length: 24 * 4 }, () => false),
     );
-    expect(stations[0]!.leads[0]!.gate.reason).toBe('The scores have not been added up yet.');
+    expect(stations[0]!.leads[0]!.gate.reason).toBe('The scores have not been computed yet.');
   });
 
   it('open where the forecast was ahead in calibrated records of the same sources', async () => {

@@ -8,7 +8,7 @@ import { portfolioHistory, tradingAccounts } from '../../../src/markets/ledger/p
 import { jobLeases } from '../../../src/markets/ledger/risk-table.js';
 import { settlementEventOf } from '../../../src/markets/settlement/settlement-event.js';
 import { type TestDatabase } from '../../support/database.js';
-import { createListener, readTold } from '../../support/webhook-messages.js';
+import { createListener, readWebhookMessages } from '../../support/webhook-messages.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { type TestService, startTestService } from '../../support/service.js';
 import {
@@ -126,7 +126,7 @@ describe('a position', () => {
     for (let i = 0; i < 3; i++) await say(ends.finalized(0n));
     expect(await wordsOf(database.db, orgId)).toEqual([['finalized', 0n, 0n]]);
     expect(await bookedOf(database.db, orgId)).toEqual([['settlement', 0n, 420n * CENT]]);
-    const told = await readTold(database.db, orgId);
+    const told = await readWebhookMessages(database.db, orgId);
     expect(told.map(({ livemode }) => `${livemode}`).sort()).toEqual(['false', 'true']);
     const paid = { mode: 'paper', ticker, state: 'finalized', value: '0.0000', side: 'yes', contracts: 10 };
     expect(told[0]).toMatchObject({ data: { ...paid, payout: '0.0000', isCorrection: false } });

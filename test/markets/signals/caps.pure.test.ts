@@ -135,12 +135,12 @@ describe('the cap of a day', () => {
     expect(cut.signals.some(({ limitedBy }) => limitedBy === 'day')).toBe(true);
     expect(cut.signals.every(({ limitedBy }) => limitedBy !== 'event')).toBe(true);
     expect(cut.signals.find(({ limitedBy }) => limitedBy === 'day')!.reasons[2]).toContain(
-      'the cap of 20% of the bankroll for all events of a day, of which those with more growth come first',
+      'the cap of 20% of the bankroll for all events of a day, which favours events with more growth',
     );
     expect(stakeOf(report.events)).toBeLessThanOrEqual(200n * DOLLAR);
     const last = events.get(`KNYC ${date}`)!;
     const crowded = last.suppressed.filter(
-      ({ reason }) => reason === 'events that bring more growth use up the cap of the day',
+      ({ reason }) => reason === 'events with more growth use up the cap of the day',
     );
     expect(last.signals.length + crowded.length).toBe(4);
     expect(crowded.length).toBeGreaterThan(0);
@@ -299,7 +299,7 @@ describe('signals for an account', () => {
     expect(all).toBeLessThanOrEqual(cash);
     expect(all).toBeGreaterThan(60n * DOLLAR);
     expect(report.events.flatMap(({ suppressed }) => suppressed.map(({ reason }) => reason))).toContain(
-      'events that bring more growth use up the cash',
+      'events with more growth use up the cash',
     );
   });
 

@@ -143,7 +143,7 @@ describe('for recorded events', () => {
       };
       const [{ signals, suppressed }] = signalsAt(open, books, lateIn(event)) as [EventSignals];
       expect(signals.length + suppressed.length).toBe(12);
-      count.oneSided += suppressed.filter(({ reason }) => reason.includes('one side only')).length;
+      count.oneSided += suppressed.filter(({ reason }) => reason.includes('only one side')).length;
       for (const { market, side, price, contracts } of signals) {
         const wire = wires[markets.findIndex(({ ticker }) => ticker === market.ticker)]!;
         expect([wire.yes_bid_dollars === '0.0000', wire.yes_ask_dollars === '1.0000']).toEqual([

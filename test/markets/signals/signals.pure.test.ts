@@ -206,7 +206,7 @@ describe('the signals of an event', () => {
     const hedge = only(four).signals[3]!;
     expect(hedge.edge).toBeCloseTo(0.28 - 0.3147, 3);
     expect(hedge.reasons[1]).toBe(
-      'YES is asked at 30¢ (1000000 contracts); with the exact fee it costs 3.5 points more than it is worth on its own; it pays when the others lose.',
+      'YES is asked at 30¢ (1000000 contracts); with the exact fee it costs 3.5 points more than it is worth alone, but pays when the others lose.',
     );
   });
 
@@ -238,15 +238,15 @@ describe('the signals of an event', () => {
   it('explain themselves in words with numbers', () => {
     const [signal] = only().signals;
     expect(signal!.reasons).toEqual([
-      '60.0% for 70° to 71°: 31 members of the run of 2026-07-04T00:00Z expect 71.3 ± 2.4 °F, corrected by 58 days to 69.9 ± 2.8 °F.',
+      '60.0% for 70° to 71°: 31 members of the run at 2026-07-04T00:00Z expect 71.3 ± 2.4 °F, corrected by 58 days to 69.9 ± 2.8 °F.',
       'YES is asked at 50¢ (1000 contracts); with the exact fee it is worth buying above 51.7%: an edge of 8.3 points.',
-      "The best joint purchase of the event's brackets puts 17.1% of the bankroll here, of which a quarter is used: 80 contracts up to 50¢ for $41.40. At worst the event's purchases lose $41.40 together.",
+      "The best joint purchase of the event's brackets puts 17.1% of the bankroll here, and a quarter of that is used: 80 contracts up to 50¢ for $41.40. At worst the event's purchases lose $41.40 together.",
       'Over 62 days at this lead the forecast was ahead of the market: −0.083 [−0.151, −0.012].',
     ]);
     const distribution = { mean: 69.9, deviation: 2.8, atLeast: 66 };
     const pooled = { fit: { ...calibrated.fit, stationId: null, n: 412 }, distribution };
     expect(only({ day: pooled }).signals[0]!.reasons[0]).toMatch(
-      /corrected by 412 days of all stations to 69\.9 ± 2\.8 °F; the day has reached 66 °F for certain\.$/,
+      /corrected by 412 days of all stations to 69\.9 ± 2\.8 °F; the day has certainly reached 66 °F\.$/,
     );
   });
 
@@ -290,7 +290,7 @@ describe('the gate', () => {
   });
 
   it('is closed before anything is scored, and for a lead that is not scored', () => {
-    expect(reasonFor({ gates: noGates }, 2, 'yes')).toBe('withheld: the scores have not been added up yet');
+    expect(reasonFor({ gates: noGates }, 2, 'yes')).toBe('withheld: the scores have not been computed yet');
     // 23:30Z is 5.5 hours before the end of New York's day.
     const now = new Date('2026-07-04T23:30:00Z');
     const observed = {
@@ -304,7 +304,7 @@ describe('the gate', () => {
     const distribution = { mean: 69.9, deviation: 2.8, atLeast: 66 };
     const late = { now, data: { fetchedAt: now }, day: { observed, fetchedAt: now, distribution } };
     expect(reasonFor(late, 2, 'yes')).toBe(
-      'withheld: within 6 hours of the end of a day forecasts are not scored',
+      'withheld: forecasts within 6 hours of the end of a day are not scored',
     );
   });
 
@@ -320,7 +320,7 @@ describe('the gate', () => {
     expect([6, 12, 24, 36, 48].map((hours) => openAt(hours).isOpen)).toEqual([true, true, true, true, true]);
     expect(openAt(48.1)).toMatchObject({
       isOpen: false,
-      reason: 'More than 48 hours before the end of a day forecasts are not scored.',
+      reason: 'Forecasts more than 48 hours before the end of a day are not scored.',
     });
   });
 
@@ -332,10 +332,10 @@ describe('the gate', () => {
     expect(signalsWith(judgedAt(-86_400_000))).toBe(1);
     expect(signalsWith(judgedAt(-86_400_001))).toBe(0);
     expect(reasonFor({ gates: judgedAt(1) }, 2, 'yes')).toBe(
-      'withheld: the scores have not been added up yet',
+      'withheld: the scores have not been computed yet',
     );
     expect(reasonFor({ gates: judgedAt(-2 * 86_400_000) }, 2, 'yes')).toBe(
-      'withheld: the scores were last added up on 2026-07-02, more than a day ago',
+      'withheld: the scores were last computed on 2026-07-02, more than a day ago',
     );
   });
 
@@ -391,8 +391,12 @@ describe('without a signal', () => {
   it.each<[string, Changes, string]>([
     ['stale prices', { now: new Date(at.getTime() + 61_000) }, 'the prices are 61 s old'],
     ['a paused exchange', { data: { isTrading: false } }, 'the exchange is not trading'],
-    ['no forecast', { day: { date: '2026-07-05' } }, 'no forecast'],
-    ['a forecast from the future', { day: { fetchedAt: new Date(at.getTime() + 1) } }, 'no forecast'],
+    ['there is no forecast', { day: { date: '2026-07-05' } }, 'there is no forecast'],
+    [
+      'a forecast from the future',
+      { day: { fetchedAt: new Date(at.getTime() + 1) } },
+      'there is no forecast',
+    ],
     ['an old run', { day: { modelRunAt: hours(-25) } }, "the forecast's run is 25.0 h old"],
     [
       'a forecast fetched long ago',
@@ -402,17 +406,17 @@ describe('without a signal', () => {
     [
       'a forecast that does not sum to one',
       { probabilities: [0.05, 0.1, 0.6, 0.15, 0.07, 0.04] },
-      'the forecast has no probability for every bracket, with a sum of one',
+      "the forecast's bracket probabilities are incomplete or do not sum to one",
     ],
     [
       'a forecast that is not a number',
       { probabilities: [Number.NaN, 0.1, 0.6, 0.15, 0.07, 0.03] },
-      'the forecast has no probability for every bracket, with a sum of one',
+      "the forecast's bracket probabilities are incomplete or do not sum to one",
     ],
     [
       'a ladder with an overlap',
       { market: { bracket: { kind: 'between', floor: 70, cap: 71 } } },
-      'the brackets of the event do not cover every degree once',
+      'the brackets of the event do not cover every degree exactly once',
     ],
     ['a market that has closed by the clock', { market: { closeTime: at } }, 'the market is not open'],
     ['an unknown fee', { data: { feeRules: new Map() } }, 'its fee is not known'],
@@ -436,12 +440,12 @@ describe('without a signal', () => {
     [
       'a book without bids for YES',
       makeBook([], [[50, 1_000]]),
-      'its order book has one side only: there are no bids for YES',
+      'its order book has only one side: there are no bids for YES',
     ],
     [
       'a book without bids for NO',
       makeBook([[80, 1_000]], []),
-      'its order book has one side only: there are no bids for NO',
+      'its order book has only one side: there are no bids for NO',
     ],
     [
       'a crossed book, however cheap it looks',
@@ -499,7 +503,7 @@ describe('without a signal', () => {
     const fresh: Changes = { now, data: { fetchedAt: now }, market: { closeTime: hours(20) } };
     const day = { fetchedAt: hours(5), modelRunAt: at };
     expect(reasonsOf({ ...fresh, day }).reasons).toEqual([
-      "the day began 7.0 h ago and the station's reports are not known",
+      'the day began 7.0 h ago and no report of the station is known',
     ]);
     const observed = {
       kind: 'daily_maximum' as const,

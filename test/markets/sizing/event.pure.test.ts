@@ -80,7 +80,7 @@ describe('the sizes of an event', () => {
     expect(reasonFor(sized, 'B', 'yes')).toBe('there are no asks');
     const poor = sizeEvent(toEvent(markets, { bankroll: dollars(1), cash: dollars(1) }));
     expect(poor.purchases).toEqual([]);
-    expect(reasonFor(poor, 'A', 'yes')).toBe('its stake does not pay for one contract');
+    expect(reasonFor(poor, 'A', 'yes')).toBe('its stake is less than one contract costs');
     const none = sizeEvent(toEvent(markets, { eventRoom: 0n }));
     expect(reasonFor(none, 'A', 'yes')).toBe('the cap of the event is used up');
   });
@@ -112,7 +112,7 @@ describe('the sizes of an event', () => {
     const held = { side: 'yes', contracts: 1_000, cents: 90 } as const;
     const sized = sizeEvent(toEvent([toMarket('A', 0.5, [], [[60, 10]], held), toMarket('B', 0.5, [], [])]));
     expect(sized.purchases).toEqual([]);
-    expect(reasonFor(sized, 'A', 'yes')).toMatch(/^more of the event is held/);
+    expect(reasonFor(sized, 'A', 'yes')).toMatch(/^the holdings in the event exceed/);
   });
 });
 

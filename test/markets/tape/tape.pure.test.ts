@@ -275,7 +275,7 @@ describe('a tape', () => {
 
   it('is rejected at startup if it could not be written', async () => {
     expect(() => requireTapeTarget(join(folder, 'missing', 'a.tape.gz'))).toThrow(
-      `TAPE_FILE: there is no folder ${join(folder, 'missing')}`,
+      `TAPE_FILE: the folder ${join(folder, 'missing')} does not exist`,
     );
     expect(() => requireTapeTarget(folder)).toThrow('is not an ordinary file');
     expect(() => requireTapeTarget('/dev/null')).toThrow('is not an ordinary file');

@@ -202,7 +202,7 @@ describe('no look-ahead', () => {
     expect(decide(world, tomorrow).get('KNYC')!.days[0]).toMatchObject({
       method: 'raw_ensemble',
       fit: null,
-      fallback: 'nothing has been learned yet; not corrected',
+      fallback: 'no fit exists yet; not corrected',
     });
   });
 

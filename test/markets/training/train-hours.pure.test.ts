@@ -130,8 +130,8 @@ describe('training on days in progress', () => {
       problemOf({ ...fit!, coefficients: { ...fit!.coefficients, ...over } }, fit!.rawCrps);
     expect(withCoefficient({ b: 3.5 })).toMatch(/slope of 3\.50/);
     expect(withCoefficient({ a: -20 })).toMatch(/corrects by -20\.0/);
-    expect(withCoefficient({ g1: Number.NaN })).toMatch(/broken/);
-    expect(problemOf({ ...fit!, stationBiasF: { KNYC: 30 } }, fit!.rawCrps)).toMatch(/off by 30\.0/);
+    expect(withCoefficient({ g1: Number.NaN })).toMatch(/not finite/);
+    expect(problemOf({ ...fit!, stationBiasF: { KNYC: 30 } }, fit!.rawCrps)).toMatch(/bias of 30\.0/);
   });
 });
 

@@ -57,7 +57,7 @@ describe('a market with payout bounds', () => {
       { settlement_bounds_type: 'floor', settlement_floor_dollars: null },
       'YES always pays more than nothing, and markets with such a floor are not traded here',
     ],
-    [{ settlement_bounds_type: 'ceiling' }, 'its payout has bounds that are not known here (“ceiling”)'],
+    [{ settlement_bounds_type: 'ceiling' }, 'its payout has unknown bounds (“ceiling”)'],
   ])('takes orders only with the usual bounds: %o', (bounds, untradable) => {
     expect(place(wire(bounds)).untradable).toBe(untradable);
   });

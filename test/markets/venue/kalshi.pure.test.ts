@@ -112,7 +112,7 @@ describe('the venue’s markets', () => {
     venue.markets[0]!.rules_primary = rulesOf('KXHIGHNY-26JUL05', { floor: 91 });
     const data = await read();
     expect(data.markets).toHaveLength(5);
-    const example = 'KXHIGHNY-26JUL04-T91: its ticker is of 2026-07-04, its rules are about 2026-07-05';
+    const example = 'KXHIGHNY-26JUL04-T91: its ticker names 2026-07-04, but its rules are about 2026-07-05';
     expect(data.notes).toEqual([{ kind: 'contradiction', name: 'date', count: 1, example }]);
     expect(warnings.join()).toContain(example);
   });
@@ -126,7 +126,7 @@ describe('the venue’s markets', () => {
     expect(markets.at(-1)).toMatchObject({
       kind: 'rain',
       city: 'New York City',
-      problem: 'rain is not forecast here',
+      problem: 'Gauge does not forecast rain',
     });
     expect(notes).toMatchObject([{ kind: 'unknown_kind', name: 'rain', count: 1 }]);
     expect(warnings).toEqual([]);

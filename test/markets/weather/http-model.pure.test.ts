@@ -150,7 +150,7 @@ describe("the operator's own model", () => {
     expect(requests).toHaveLength(7);
     now += 3 * 60 * MINUTE_MS;
     await expect(source.read(signal)).rejects.toBeInstanceOf(WeatherUnavailableError);
-    expect(log.join()).toContain('no new forecasts: the last ones are kept');
+    expect(log.join()).toContain('no new forecasts; the last ones are kept');
   });
 
   it.each<[string, unknown, string]>([

@@ -306,7 +306,7 @@ describe('further models', () => {
     now += 6 * 60 * MINUTE_MS;
     const { notes } = await source.read(signal);
     expect(notes!.map(({ name }) => name)).toEqual(['ecmwf', 'hrrr', 'nbm']);
-    expect(notes![0]!.example).toContain('its newest run is of');
+    expect(notes![0]!.example).toContain('its newest run is from');
   });
 
   it("are joined by the first model's run from half a day earlier", async () => {

@@ -143,7 +143,7 @@ describe('the simulated forecasts', () => {
     }
     expect(
       [...reasons].every((reason) =>
-        /^(edge N after fee|its order book|withheld: |the other purchases|its stake does not|its whole fee|better purchases)/.test(
+        /^(edge N after fee|its order book|withheld: |it is not worth|its stake is|its exact fee|better purchases)/.test(
           reason,
         ),
       ),

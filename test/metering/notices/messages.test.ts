@@ -6,7 +6,7 @@ import { apiKeys } from '../../../src/accounts/api-keys/table.js';
 import { entitlements } from '../../../src/metering/entitlements/table.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { operatorClient, unique } from '../../support/operator.js';
-import { createListener, readTold } from '../../support/webhook-messages.js';
+import { createListener, readWebhookMessages } from '../../support/webhook-messages.js';
 import { useService } from '../../support/use.js';
 import { createProduct, grant } from '../support/products.js';
 
@@ -18,7 +18,7 @@ beforeEach(() => service.clock.set(START));
 const operator = operatorClient(() => service);
 
 const dataOf = async (orgId: string, type: AnyType) =>
-  (await readTold(database.db, orgId, type)).map(({ data }) => data);
+  (await readWebhookMessages(database.db, orgId, type)).map(({ data }) => data);
 
 /** An Organization with one endpoint per mode. */
 async function listener(type: AnyType, livemodes = [true]) {
@@ -39,7 +39,7 @@ describe('entitlement.changed', () => {
     await operator('PUT', path, { kind: 'read_only', thresholds: [90] });
     await operator('DELETE', path);
     await operator('DELETE', path);
-    const told = await readTold(database.db, id);
+    const told = await readWebhookMessages(database.db, id);
     expect(told.filter(({ livemode }) => !livemode)).toHaveLength(3);
     const live = told.filter(({ livemode }) => livemode).map(({ data }) => data);
     expect(new Map(live.map((data) => [data.change, data]))).toEqual(
@@ -106,7 +106,7 @@ describe('an approaching end', () => {
     const looks = [createEndingMessages(service.context), createEndingMessages(service.context)];
     const look = () => Promise.all(looks.map((one) => one()));
     await look();
-    expect(await readTold(database.db, orgId)).toEqual([]);
+    expect(await readWebhookMessages(database.db, orgId)).toEqual([]);
     service.clock.set('2026-05-14T13:00:00.000Z');
     await look();
     await look();
@@ -131,6 +131,6 @@ describe('an approaching end', () => {
     expect(await dataOf(orgId, 'entitlement.ending')).toHaveLength(3);
     service.clock.set('2026-06-01T00:00:00.000Z');
     await look();
-    expect(await readTold(database.db, orgId)).toHaveLength(5);
+    expect(await readWebhookMessages(database.db, orgId)).toHaveLength(5);
   });
 });

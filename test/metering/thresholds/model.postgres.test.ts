@@ -6,7 +6,7 @@ import { createKey, createOrganization } from '../../support/fixtures.js';
 import { createProduct, grant } from '../support/products.js';
 import '../../support/property-seed.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
-import { createListener, readTold } from '../../support/webhook-messages.js';
+import { createListener, readWebhookMessages } from '../../support/webhook-messages.js';
 import { useService } from '../../support/use.js';
 
 const MINUTE = 60_000;
@@ -130,7 +130,7 @@ it('each threshold that a plain model reaches is reported once, and nothing else
           model.events.push(...sent);
           evaluate(model, sent, now);
         }
-        const reported = (await readTold(db, organization.id)).map(
+        const reported = (await readWebhookMessages(db, organization.id)).map(
           ({ data }) =>
             `${data.threshold}% of ${data.limit.quantity} ${data.limit.window} from ${data.windowStart}`,
         );

@@ -3,7 +3,7 @@ import { isEmbedded } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { createProduct, grant } from '../support/products.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
-import { createListener, readTold } from '../../support/webhook-messages.js';
+import { createListener, readWebhookMessages } from '../../support/webhook-messages.js';
 import { useOtherConnections, useService, useServiceOn } from '../../support/use.js';
 
 const START = '2026-04-30T12:00:00.000Z';
@@ -43,7 +43,9 @@ it('events of two months that reach thresholds of one week together, on every in
     for (const { status } of await Promise.all(sent.flat())) expect(status).toBe(202);
     await Promise.all(services.map((service) => service.services.thresholds.evaluateAll()));
     await Promise.all(services.map((service) => service.services.thresholds.drain()));
-    const reported = (await readTold(db, orgId)).filter(({ data }) => data.productSlug === product.slug);
+    const reported = (await readWebhookMessages(db, orgId)).filter(
+      ({ data }) => data.productSlug === product.slug,
+    );
     const expected = limits.flatMap(({ window }) => thresholds.map((threshold) => `${threshold} ${window}`));
     expect(reported.map(({ data }) => `${data.threshold} ${data.limit.window}`).sort()).toEqual(
       expected.sort(),
@@ -73,7 +75,9 @@ it('the event that reaches the threshold of an already evaluated window is repor
     await Promise.all(Array.from({ length: 59 }, (_, i) => send(i + 1)).flat());
     await evaluateAll();
     await Promise.all(services.map((service) => service.services.thresholds.drain()));
-    const reported = (await readTold(db, orgId)).filter(({ data }) => data.productSlug === product.slug);
+    const reported = (await readWebhookMessages(db, orgId)).filter(
+      ({ data }) => data.productSlug === product.slug,
+    );
     expect(reported.map(({ data }) => data.threshold)).toEqual([100]);
   }
 }, 120_000);
@@ -103,7 +107,7 @@ it('refused reservations are reported at most once a minute per limit', async ()
     return response.status;
   };
   const reported = async () =>
-    (await readTold(db, orgId, 'usage.limit_reached'))
+    (await readWebhookMessages(db, orgId, 'usage.limit_reached'))
       .map(({ data }) => [data.limit.quantity, data.held, data.remaining, data.requested])
       .toSorted(([a], [b]) => a - b);
   expect(await reserve(4)).toBe(201);

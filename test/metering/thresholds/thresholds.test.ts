@@ -7,7 +7,7 @@ import { createKey, createOrganization } from '../../support/fixtures.js';
 import { createProduct, grant } from '../support/products.js';
 import { operatorClient } from '../../support/operator.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
-import { createListener, readTold } from '../../support/webhook-messages.js';
+import { createListener, readWebhookMessages } from '../../support/webhook-messages.js';
 import { useService } from '../../support/use.js';
 
 const START = '2026-05-14T10:00:00.000Z';
@@ -54,10 +54,10 @@ async function tenant({ unitCap = null, terms = {}, isListening = true }: Tenant
       await service.services.thresholds.evaluateAll();
     },
     async reported() {
-      const messages = await readTold(db, organization.id, 'usage.threshold_reached');
+      const messages = await readWebhookMessages(db, organization.id, 'usage.threshold_reached');
       return messages.map(({ data }) => `${data.threshold}% of ${data.limit.quantity} ${data.limit.window}`);
     },
-    messages: () => readTold(db, organization.id, 'usage.threshold_reached'),
+    messages: () => readWebhookMessages(db, organization.id, 'usage.threshold_reached'),
   };
 }
 

@@ -90,7 +90,7 @@ export async function createLink(
 }
 
 /** Waits for a concurrent use of such a link and blocks others until the transaction ends. */
-export async function holdOpenLinks(tx: Tx, kind: LinkKind): Promise<void> {
+export async function lockOpenLinks(tx: Tx, kind: LinkKind): Promise<void> {
   await tx
     .select({ kind: oneTimeLinks.kind })
     .from(oneTimeLinks)

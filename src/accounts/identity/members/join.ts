@@ -11,7 +11,7 @@ import type { Source } from '../source.js';
 import { findUser, insertUser } from '../users/queries.js';
 import { closeInvitation, findInvitation, type Invitation } from './invitation-queries.js';
 import { readInvitationToken } from './invitations.js';
-import { findMember, holdPerson, insertMembership } from './queries.js';
+import { findMember, lockPerson, insertMembership } from './queries.js';
 
 /** The message does not say why, because the holder may be a stranger. */
 export class InvitationGone extends AppError {
@@ -67,7 +67,7 @@ export async function joinAs(
   await lockOrganization(tx, { id: orgId });
   const invitation = await getInvitation(tx, token, person.userId, source.at);
   if (!invitation.isMember) {
-    if (!(await holdPerson(tx, person.userId)))
+    if (!(await lockPerson(tx, person.userId)))
       throw new AppError('not_signed_in', 'Sign in first, at /login.');
     await addJoined(tx, invitation, person, source, false);
   } else if (invitation.acceptedBy !== person.userId) return false;

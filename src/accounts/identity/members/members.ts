@@ -11,7 +11,7 @@ import {
   deleteMembership,
   findMember,
   hasOtherOwner,
-  holdOtherOwner,
+  lockOtherOwner,
   insertMembership,
   updateRole,
   type Member,
@@ -89,7 +89,7 @@ async function requireSelf(tx: Tx, orgId: string, userId: string): Promise<Membe
 }
 
 async function refuseLastOwner(tx: Tx, orgId: string, member: Member): Promise<void> {
-  if (member.role !== 'owner' || (await holdOtherOwner(tx, orgId, member.userId))) return;
+  if (member.role !== 'owner' || (await lockOtherOwner(tx, orgId, member.userId))) return;
   throw new AppError(
     'invalid_request',
     'An Organization needs at least one owner. Make another member an owner first.',

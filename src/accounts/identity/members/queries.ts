@@ -96,12 +96,12 @@ export async function hasOtherOwner(orm: Orm, orgId: string, userId: string): Pr
 }
 
 /** Locks that owner's row, because removing a user does not wait for `lockOrganization`. */
-export async function holdOtherOwner(tx: Tx, orgId: string, userId: string): Promise<boolean> {
+export async function lockOtherOwner(tx: Tx, orgId: string, userId: string): Promise<boolean> {
   return (await selectOtherOwner(tx, orgId, userId).for('share')).length > 0;
 }
 
 /** Locks a person's row until the transaction ends. False if the person no longer exists. */
-export async function holdPerson(tx: Tx, userId: string): Promise<boolean> {
+export async function lockPerson(tx: Tx, userId: string): Promise<boolean> {
   const rows = await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('key share');
   return rows.length > 0;
 }

@@ -8,7 +8,7 @@ import {
   createLink,
   deleteOpenLinksBy,
   findLink,
-  holdOpenLinks,
+  lockOpenLinks,
   isOperator,
   spendLink,
   type NewLink,
@@ -37,7 +37,7 @@ export async function hasOperator(orm: Orm): Promise<boolean> {
 export function createSetUpLink(deps: ChangeDeps, isForced = false): Promise<NewLink | undefined> {
   return change(deps, byService, async (tx) => {
     // The previous link may be in use right now. Wait for the outcome.
-    await holdOpenLinks(tx, 'setup');
+    await lockOpenLinks(tx, 'setup');
     const hasOne = await hasOperator(tx);
     if (hasOne && !isForced) return undefined;
     const source = { actor: 'system', at: new Date(deps.clock.now()) };
@@ -86,7 +86,7 @@ export async function becomeOperator(
   if (found && !(await verifyPassword(found.passwordHash, input.password, gone))) throw wrongPassword();
   return change(deps, byProof, async (tx) => {
     const link = await findOperatorLink(tx, token, at);
-    const person = await holdOrInsert(tx, found, newAccount);
+    const person = await lockOrInsert(tx, found, newAccount);
     await spendLink(tx, link, at);
     const added = await tx
       .insert(operators)
@@ -118,7 +118,7 @@ async function newUser(
   return { id: uuid(), email, name, passwordHash: await hashPassword(password, gone), createdAt: at };
 }
 
-async function holdOrInsert(tx: Tx, found: User | undefined, newAccount: User | undefined): Promise<User> {
+async function lockOrInsert(tx: Tx, found: User | undefined, newAccount: User | undefined): Promise<User> {
   const email = (found ?? newAccount)!.email;
   const held = await lockUser(tx, { email });
   if (held?.passwordHash !== found?.passwordHash)

@@ -28,8 +28,8 @@ export function createSecretBox(
   keys: readonly string[],
   purpose: 'totp secret' | 'webhook secret' = 'totp secret',
 ): SecretBox {
-  const derived = new Map(keys.map((key) => [nameOf(key), derive(key, `gauge ${purpose}`, 32)]));
-  const newest = nameOf(keys[0]!);
+  const derived = new Map(keys.map((key) => [keyName(key), derive(key, `gauge ${purpose}`, 32)]));
+  const newest = keyName(keys[0]!);
   const currentPrefix = `v1.${newest}.`;
   return {
     currentPrefix,
@@ -60,7 +60,7 @@ export function createSecretBox(
 const derive = (key: string, purpose: string, bytes: number): Buffer =>
   Buffer.from(hkdfSync('sha256', key, '', purpose, bytes));
 
-const nameOf = (key: string): string => derive(key, 'gauge key name', 4).toString('hex');
+const keyName = (key: string): string => derive(key, 'gauge key name', 4).toString('hex');
 
 const BATCH = 100;
 

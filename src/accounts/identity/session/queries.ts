@@ -204,7 +204,7 @@ export async function updateToken(tx: Tx, hashedToken: string, newHashedToken: s
 }
 
 /** A concurrent password change waits and then ends the new session too; an earlier one leaves no row to lock. */
-export async function holdUser(
+export async function lockUser(
   tx: Tx,
   { id, passwordHash }: { id: string; passwordHash: string },
 ): Promise<boolean> {

@@ -26,7 +26,7 @@ import {
   type Site,
 } from '../second-factor/passkeys.js';
 import { findPasskey } from '../second-factor/passkey-queries.js';
-import { deleteSession, holdUser } from '../session/queries.js';
+import { deleteSession, lockUser } from '../session/queries.js';
 import { countFailedSignIn } from './failed-queries.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import { startSession, type Arrival } from '../session/session.js';
@@ -52,7 +52,7 @@ export async function signIn(
   if (!user || !isRight) return undefined;
   const at = new Date(deps.clock.now());
   return change(deps, byProof, async (tx) => {
-    if (!(await holdUser(tx, user))) return undefined;
+    if (!(await lockUser(tx, user))) return undefined;
     return openSession(tx, user, { ...arrival, at });
   });
 }
@@ -117,7 +117,7 @@ export async function signInByPasskey(
     now,
   });
   return change(deps, byProof, async (tx) => {
-    const isHeld = user !== undefined && (await holdUser(tx, user));
+    const isHeld = user !== undefined && (await lockUser(tx, user));
     const isTheirs = isHeld && 'userId' in use && use.userId === user.id;
     if (!isTheirs || !(await acceptPasskey(tx, use, now))) {
       if (isHeld) await countFailedSignIn(tx, user.id, 'codes', now);
@@ -161,7 +161,7 @@ export async function answerChallenge(
   const code = (await readFactor(deps.db.orm, { userId, now, gone }, given))!;
   try {
     return await change(deps, byProof, async (tx): Promise<CodeAnswer> => {
-      if (!(await holdUser(tx, { id: userId, passwordHash }))) throw new ChallengeOver();
+      if (!(await lockUser(tx, { id: userId, passwordHash }))) throw new ChallengeOver();
       const kind = await acceptCode(tx, deps.secrets, { userId, code, now });
       if (kind === undefined) {
         await countFailedSignIn(tx, userId, 'codes', now);

@@ -147,7 +147,8 @@ export const userRoutes = [
     path: '/operator/users/{email}/sessions',
     operationId: 'deleteUserSessions',
     summary: 'Sign a User out everywhere',
-    description: 'Ends every session of the User from the next request on. 404 if the User has no session.',
+    description:
+      'Ends every session of the User, effective on the next request. 404 if the User has no session.',
     responses: { 204: { description: 'Signed out everywhere.' } },
     examples: [
       { name: 'signedOut', summary: 'Signed out', request: { params: { email: max.email } } },

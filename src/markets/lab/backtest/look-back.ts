@@ -71,7 +71,7 @@ export function createLookBack(fills: readonly MarkableFill[]): LookBack {
   };
 }
 
-/** The book after a fill is what later trades prove. Markets without recorded trades stay unknown. */
+/** Infers the book after a fill from later trades. Fills in markets without recorded trades are not judged. */
 export function markByTrades(
   fill: MarkableFill,
   trades: ReadonlyMap<string, readonly RecordedTrade[]>,

@@ -1,7 +1,7 @@
 import { HOUR_MS } from '../../../core/time.js';
 import { probabilityOf, sureDegree, type TemperatureDistribution } from '../../market/distribution.js';
 import type { Bracket } from '../../market/brackets.js';
-import { gridBiasF, nameOf, newestRunAt, sharedErrorF } from './ensemble.js';
+import { gridBiasF, seedParts, newestRunAt, sharedErrorF } from './ensemble.js';
 import { smoothNoise } from './random.js';
 import type { SimulatedWeather } from './weather.js';
 import { cityStationOf, type SimulatedSubject } from './world.js';
@@ -57,7 +57,7 @@ export function believe(
     deviation: sharedErrorF((decidedMs - runAt.getTime()) / HOUR_MS),
   };
   const seenDeviation = insightF((decidedMs - at.getTime()) / HOUR_MS, blindness);
-  const error = smoothNoise(at.getTime() / (3 * HOUR_MS), seed, ...nameOf(subject), 'crowd');
+  const error = smoothNoise(at.getTime() / (3 * HOUR_MS), seed, ...seedParts(subject), 'crowd');
   const seen = { mean: weather.truth(subject) + seenDeviation * error, deviation: seenDeviation };
   const { mean, deviation } = weigh(read, seen);
   return toBelief(subject, mean, width * deviation, soFar(weather, subject, at));

@@ -113,7 +113,7 @@ export interface Ensembles {
 }
 
 /** Seed of a subject's noise. Maxima use only the day, which keeps their values stable. */
-export const nameOf = ({ kind, station, date, hour }: SimulatedSubject): (string | number)[] => [
+export const seedParts = ({ kind, station, date, hour }: SimulatedSubject): (string | number)[] => [
   station.id,
   date,
   ...(kind === 'daily_maximum' ? [] : [kind]),
@@ -141,7 +141,7 @@ export function simulateEnsembles(
   /** Standard normal. All hours of a day share the error. */
   function errorOf(subject: SimulatedSubject, runMs: number, ...name: string[]): number {
     const { hour: _, ...day } = subject;
-    const of = [seed, ...nameOf(day), 'error', ...name].join('|');
+    const of = [seed, ...seedParts(day), 'error', ...name].join('|');
     return blend(runMs / ERROR_LASTS_MS, (knot) => recallError(`${of}|${knot}`, () => gaussian(of, knot)));
   }
 
@@ -160,7 +160,7 @@ export function simulateEnsembles(
 
   function makeMembers(subject: SimulatedSubject, runMs: number): readonly number[] {
     const centre = centreOf(subject, runMs);
-    const next = uniformsOf(seed, ...nameOf(subject), runMs);
+    const next = uniformsOf(seed, ...seedParts(subject), runMs);
     return Array.from({ length: MEMBERS }, () => toTenths(centre + MEMBER_SPREAD_F * nextGaussian(next)));
   }
 
@@ -186,11 +186,11 @@ export function simulateEnsembles(
 
   return {
     members: (subject, runAt) =>
-      recallMembers(`${nameOf(subject).join(' ')} ${runAt.getTime()}`, () =>
+      recallMembers(`${seedParts(subject).join(' ')} ${runAt.getTime()}`, () =>
         makeMembers(subject, runAt.getTime()),
       ),
     single: (subject, runAt) =>
-      recallSingle(`${nameOf(subject).join(' ')} ${runAt.getTime()}`, () =>
+      recallSingle(`${seedParts(subject).join(' ')} ${runAt.getTime()}`, () =>
         makeSingle(subject, runAt.getTime()),
       ),
     curve: (stationDay, runAt) =>

@@ -188,7 +188,7 @@ function createNews(gatherMs: number, beforeNotify: () => void) {
   const lives: LifecycleFrame[] = [];
   let timer: NodeJS.Timeout | undefined;
 
-  function tell(): void {
+  function emitChanges(): void {
     timer = undefined;
     const tickers = new Set(changed);
     const frames = lives.splice(0);
@@ -199,7 +199,7 @@ function createNews(gatherMs: number, beforeNotify: () => void) {
 
   function noteChange(ticker: string): void {
     changed.add(ticker);
-    timer ??= setTimeout(tell, gatherMs);
+    timer ??= setTimeout(emitChanges, gatherMs);
     for (const watcher of watchers) watcher(ticker);
   }
 
