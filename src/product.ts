@@ -27,7 +27,7 @@ export interface Product {
   auditWording: Wording;
   /** Loaded with the first page of the documentation. */
   loadReference: () => Promise<ReferencePart>;
-  /** Sections of the dashboard's navigation */
+  /** Sections of the dashboard's navigation. */
   sections: Section[];
   consoleSections: ConsoleSection[];
   /** Tabs of a customer in the console. */

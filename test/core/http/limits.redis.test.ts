@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { redisLimitStores } from '../../../src/core/http/limit-store.js';
 import { createMetrics } from '../../../src/core/metrics.js';
+import { products } from '../../../src/products.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { createProduct, grant } from '../../metering/support/products.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
@@ -33,7 +34,7 @@ async function startInstance(database: TestDatabase, redis: RedisServer): Promis
     },
   });
   const log = pino(sink);
-  const metrics = createMetrics([]);
+  const metrics = createMetrics(products.map((product) => product.createMetrics));
   const limitStores = redisLimitStores({ url: redis.url, log, metrics });
   const service = await startTestService(database.db, {
     env: { LIMIT_USAGE_PER_MINUTE: '5' },
@@ -170,7 +171,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
   });
 
   it('one operation waits at most 100 ms for a stalled Redis, and the next ones not at all', async () => {
-    const metrics = createMetrics([]);
+    const metrics = createMetrics(products.map((product) => product.createMetrics));
     const stores = redisLimitStores({ url: redis.url, log: pino({ level: 'silent' }), metrics });
     const store = stores.create('stalled');
     await store.init?.({ windowMs: 60_000 } as never);
