@@ -122,7 +122,7 @@ describe('the form for a new key', () => {
     ['expiry', { expiry: '31' }, 'Must be one of the options'],
     ['expiresAt', { expiry: 'at' }, 'Must be a date and time'],
     ['expiresAt', { expiry: 'at', expiresAt: '2031-02-30T10:00' }, 'Must be a date and time'],
-    ['expiresAt', { expiry: 'at', expiresAt: '2020-01-01T10:00' }, 'Must lie in the future'],
+    ['expiresAt', { expiry: 'at', expiresAt: '2020-01-01T10:00' }, 'Must be in the future'],
     ['expiresAt', { expiry: 'never', expiresAt: '2031-01-01T10:00' }, 'another option is selected'],
   ])('shows the error for %s next to the field: %j', async (field, values, words) => {
     const { browser, organization } = await signedIn(database.db, service.url);

@@ -281,7 +281,7 @@ describe('a market without a place', () => {
     const page = await getPage(owner.browser, `${PATH}?kind=others`);
     const text = textOf(page);
     expect(text).toContain(rain().title);
-    expect(text).toContain('Rain is not forecast here.');
+    expect(text).toContain('Gauge does not forecast rain.');
     expect(linksOf(page)).toContain(`${PATH}/${rain().ticker}?side=yes&action=buy`);
     const found = textOf(await getPage(owner.browser, `${PATH}?kind=others&q=RAIN+denver`));
     expect(found).toContain('Denver');
@@ -552,7 +552,7 @@ it.each([
   },
   { query: 'limitPrice=0.555', says: 'Must be a multiple of 1¢ here.' },
   { query: 'limitPrice=%3Cb%3E', says: 'Must be between 0 and 1, like 0.42 for 42¢.' },
-  { query: 'contracts=1&contracts=2', says: 'Must be given once.' },
+  { query: 'contracts=1&contracts=2', says: 'Must appear only once.' },
 ])('a ticket with $query shows the error beside the field', async ({ query, says }) => {
   const page = await getPage(owner.browser, `${PATH}/${openMarket().ticker}?${query}`);
   expect([page.status, textOf(page)]).toEqual([400, expect.stringContaining(says)]);

@@ -144,7 +144,7 @@ describe('the scores page', () => {
   it.each([
     ['?station=KXYZ', 'Must be one of the stations'],
     ['?lead=7', 'Must be one of 36, 24, 12, 6 hours'],
-    ['?station=KMIA&station=KNYC', 'Must be given once'],
+    ['?station=KMIA&station=KNYC', 'Must appear only once'],
     [`?station=${encodeURIComponent('"><script>alert(1)</script>')}`, 'Must be one of the stations'],
     [`?station=${'x'.repeat(300)}`, 'Must be one of the stations'],
     ['?lead=%00', 'Must be one of'],
