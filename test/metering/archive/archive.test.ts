@@ -316,7 +316,7 @@ it('a repeat of an archived event is refused if it names its time, and counts ag
   await archiveAll(organization.id);
   const forgotten = await send({ occurredAt });
   expect(forgotten).toMatchObject({ status: 422, body: { code: 'timestamp_out_of_range' } });
-  expect(forgotten.body.detail).toMatch(/before the 13 months for which idempotency keys are remembered/);
+  expect(forgotten.body.detail).toMatch(/older than the 13 months for which idempotency keys are kept/);
   expect(await send({})).toMatchObject({ status: 202, body: { accepted: 1, deduped: 0 } });
   expect((await compare(database.db.orm, { orgId: organization.id })).totals).toEqual([]);
   expect((await sumsOf(organization.id)).totals).toMatchObject([

@@ -308,7 +308,7 @@ describe('a challenge', () => {
     const last = await give(browser, wrong, { next: '/dashboard/usage' });
     expect(last.headers.get('location')).toBe('/login?again=exhausted&next=%2Fdashboard%2Fusage');
     const page = await browser.get(last.headers.get('location')!, html);
-    expect(page.text).toContain('Too many wrong codes');
+    expect(page.text).toContain('Too many codes were wrong');
     expect(page.text).toContain('value="/dashboard/usage"');
     expect((await give(browser, app.code())).headers.get('location')).toMatch(/again=expired/);
     expect(await isSignedIn(browser)).toBe(false);
