@@ -55,11 +55,11 @@ export type RunningProduct = Product & ProductAtWork;
 /** What a product does in one app. The shell mounts and calls everything. */
 export interface ProductAtWork {
   services: Partial<Services>;
-  /** Reads what stands for the examples' values in the documentation of a member. */
+  /** Reads the member's own values that replace the examples' values in the documentation. */
   readOwnPart: ReadOwnPart;
   /** Mounts routes below `/api`. `limitTo` limits the calls per minute of each key. */
   mountApi?: (router: Router, limitTo: LimitCalls) => void;
-  /** Addresses of its own. */
+  /** Further addresses. */
   router?: RequestHandler;
   /** Below `/dashboard`. */
   pages: RequestHandler[];

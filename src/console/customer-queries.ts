@@ -6,7 +6,7 @@ import { cutPage } from '../core/http/page.js';
 import { DAY_MS } from '../core/time.js';
 import { failedSince, type FailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 
-/** What stands out about customers; the list can be filtered by it. */
+/** Flags of customers, by which the list can be filtered. */
 export interface Signal {
   /** The value of `?signal=`. */
   id: string;

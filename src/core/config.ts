@@ -111,7 +111,7 @@ export const unreadableCredentials = 'must have each % of its user name and pass
 
 type Given = Record<string, string | undefined>;
 
-/** A part of the configuration with variables of its own. */
+/** A part of the configuration with its own variables. */
 export interface ConfigPart {
   names: string[];
   /** `values` is undefined if there are problems. */

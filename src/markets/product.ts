@@ -117,7 +117,7 @@ const tryToJudgeGates = ({ scores }: TradingServices, log: Logger): Promise<void
 const fillPast = ({ scores, refresher }: TradingServices, log: Logger): Promise<void> =>
   scores
     .fillPast()
-    // The results show at once, not only after the next refresh.
+    // Pages show the results at once, not only after the next refresh.
     .then(() => refresher.refresh())
     .then(() => undefined)
     .catch((error: unknown) => log.warn({ err: error }, 'past forecasts and results could not be loaded'));

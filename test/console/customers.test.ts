@@ -213,7 +213,7 @@ describe('a customer', () => {
     for (const marketAccess of ['read', 'none', 'trade'] as const) {
       expect((await post(path, { name: 'Acme', marketAccess })).status).toBe(303);
       expect([await chosen(), await stored()]).toEqual([marketAccess, marketAccess]);
-      expect(await open(`${path}/audit-log`)).toContain(`et the access to markets to ${marketAccess}`);
+      expect(await open(`${path}/audit-log`)).toContain(`et market access to ${marketAccess}`);
     }
     const rows = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, id));
     expect(rows.map(({ actor }) => actor)).toEqual(rows.map(() => `operator:${operator.email}`));

@@ -29,7 +29,7 @@ const declared = [
   { quantity: '450', window: 'PT5H', enforcement: 'warn' as const },
   { quantity: '500', window: 'calendar_day', enforcement: 'warn' as const },
 ];
-/** Products have a cap alone, or one or two limits beside it, because each is noted at different times. */
+/** Products have only a cap, or also one or two limits, because these are noted at different times. */
 const limitsOf = (product: number) => declared.slice(0, product % (declared.length + 1));
 const perProduct = thresholds.length * 2;
 

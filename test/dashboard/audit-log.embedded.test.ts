@@ -102,7 +102,7 @@ describe('the audit log', () => {
       const { status, text } = await page(query);
       expect(status).toBe(200);
       expect(text).not.toContain('theirs');
-      // A reader who enters an id or an action gets it back, and nothing about it.
+      // The page repeats an entered id or action, but reveals nothing about it.
       if (!query.startsWith('?a')) expect(text).not.toContain('other.secret');
       expect(text).not.toContain(other.user.email);
       expect((await readCsv(query)).text).not.toContain('theirs');

@@ -33,7 +33,7 @@ async function openOverview(browser: Browser, query = '') {
 }
 
 describe('the overview of a new Organization', () => {
-  it('asks for a product, then a key, then an event, and updates by itself when the event arrives', async () => {
+  it('asks for a product, then a key, then an event, and updates automatically when the event arrives', async () => {
     const { db } = database;
     const { browser, organization } = await signedIn(db, service.url);
     const empty = await openOverview(browser);

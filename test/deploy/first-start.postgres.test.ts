@@ -50,7 +50,7 @@ async function onServer(sql: string): Promise<void> {
   await client.end();
 }
 
-/** A shell in the new folder. The packages are there already; all else is what the lines say. */
+/** A shell in the new folder. Only the packages are installed already. */
 function shell(lines: string, env: Record<string, string> = {}) {
   const npm = 'npm() { [ "$1" = ci ] || command npm "$@"; }\n';
   const child = spawn('sh', ['-ec', npm + lines], {

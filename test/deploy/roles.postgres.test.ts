@@ -77,7 +77,7 @@ it('the owner of another database is no owner of this one, and the start says so
   await expect(opened).rejects.toThrow(/name different databases/);
 });
 
-it('the owner migrates for it; then it starts by itself', async () => {
+it('the owner migrates for it; then it starts without the owner', async () => {
   const urls = { databaseUrl: appUrl, migrationDatabaseUrl: ownerUrl, dataDir: '' };
   await (await openDatabase(urls, silent)).close();
   // A second time there is nothing to do, and the rights are given again.

@@ -58,7 +58,7 @@ const decode = (bytes: Buffer, encoding: string | undefined): string =>
 
 const MAX_RAW_ANSWER = 1_000_000;
 
-/** Sends raw bytes and describes what is wrong with the answer; undefined if nothing is. */
+/** Sends raw bytes and describes the error in the response; undefined for a correct one. */
 export function sendRaw(url: URL, bytes: Buffer): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect(Number(url.port), url.hostname);
@@ -69,7 +69,7 @@ export function sendRaw(url: URL, bytes: Buffer): Promise<string | undefined> {
     }, MAX_ANSWER_MS);
     socket.on('data', (chunk) => {
       answer += chunk.toString('latin1');
-      // A stream does not end by itself, and the first part of a large answer is enough.
+      // A stream does not end, and the first part of a large response is enough.
       if (answer.includes('text/event-stream') || answer.length > MAX_RAW_ANSWER) socket.destroy();
     });
     socket.on('error', () => undefined);

@@ -180,7 +180,7 @@ describe('Postgres ends', () => {
   );
 });
 
-it('no connection leaks: after as many failures as the pools have connections, everything still works', async () => {
+it('no connection leaks: after one failure per pooled connection, everything still works', async () => {
   for (const work of prepared.values()) {
     for (let i = 0; i < 12; i++) {
       proxy.arm(1, { when: 'before', act: () => undefined });
@@ -188,7 +188,7 @@ it('no connection leaks: after as many failures as the pools have connections, e
     }
     proxy.arm(0);
     expect(await Promise.all(Array.from({ length: 12 }, () => work()))).toSatisfy((all: unknown[]) =>
-      // A person who signs in this often at once is throttled.
+      // So many sign-ins of one person at once would be throttled.
       all.every((one) => one === true || (one as number) < 400 || one === 429),
     );
   }

@@ -18,7 +18,7 @@ function walk(node: unknown, place: string, visit: (node: Json, place: string) =
   if (typeof node !== 'object' || node === null) return;
   visit(node as Json, place);
   for (const [key, inner] of Object.entries(node)) {
-    // Examples hold what is sent, which may look like anything.
+    // Examples contain arbitrary bodies.
     if (key !== 'examples') walk(inner, `${place}/${key}`, visit);
   }
 }

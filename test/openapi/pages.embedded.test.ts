@@ -15,7 +15,7 @@ interface RawAnswer {
   bytes: Buffer;
 }
 
-/** What really travels: fetch decodes answers and adds headers of its own to conditional requests. */
+/** Raw requests and responses: fetch decodes responses and adds its own headers to conditional requests. */
 function askRaw(path: string, headers: Record<string, string>): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
     get(`${service.url}${path}`, { headers, agent: false }, (res) => {

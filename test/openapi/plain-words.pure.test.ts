@@ -46,7 +46,7 @@ const broken = (good: unknown): fc.Arbitrary<unknown> =>
     return copy;
   });
 
-describe('what a caller is told of bad input', () => {
+describe('messages about bad input', () => {
   it.each(schemas)('is plain words: $name', ({ schema, good }) => {
     const inputs = fc.oneof(junk, ...good.map(broken));
     fc.assert(

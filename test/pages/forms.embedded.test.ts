@@ -36,7 +36,7 @@ function formsOn(page: string): Form[] {
   });
 }
 
-/** Obstacles for a person who looks for the field that a summary names. */
+/** Obstacles on the way to a field that a summary names. */
 function findLost(page: string): string[] {
   const summary = /<ul class="mistakes">[\s\S]*?<\/ul>/.exec(page)?.[0];
   if (summary === undefined) return [];
@@ -46,7 +46,7 @@ function findLost(page: string): string[] {
   return links.length === items ? lost : [...lost, `${items - links.length} without a link`];
 }
 
-/** Sends every form of a page empty and overfull. @returns what is wrong with the answers, and how many had a summary */
+/** Sends every form of a page empty and with too long values. @returns the errors in the responses, and the number with a summary */
 async function walk(browser: Browser, path: string): Promise<{ wrong: string[]; summaries: number }> {
   const wrong: string[] = [];
   let summaries = 0;

@@ -20,7 +20,7 @@ export interface Row {
   path?: (of: Populated, actor: Actor) => string | Promise<string>;
   /** The posted form. Undefined: an empty form. */
   form?: (of: Populated) => Record<string, string> | Promise<Record<string, string>>;
-  /** Status for each role with ids of its own Organization. */
+  /** Status for each role with ids of the same Organization. */
   own: Statuses;
   /** Status with ids of another Organization. Undefined if neither address nor form names an object. */
   foreign?: Statuses;
@@ -28,7 +28,7 @@ export interface Row {
   endsSession?: true;
 }
 
-/** A page for all who are signed in; a browser that is not is sent to do so. */
+/** A page for every signed-in person; other browsers are redirected to the sign-in. */
 const page: Statuses = [303, 200, 200, 200, 200];
 /** A page for roles that may change things. */
 const managersPage: Statuses = [303, 403, 403, 200, 200];
@@ -71,7 +71,7 @@ const usages = {
   'get /dashboard/usage/events/correction': {
     path: ({ eventKeys }) =>
       toAddress('/dashboard/usage/events/correction', { idempotencyKey: eventKeys[0], what: 'void' }),
-    // The key of an event is a text: what is asked for is in the address, whosever it is. The form has the other's.
+    // The address contains the requested key, whoever owns the event; the form has the other Organization's key.
     own: managersPage,
   },
   'post /dashboard/usage/events/correction': {

@@ -20,7 +20,7 @@ const everything: RunOptions = {
 
 const contrast: RunOptions = { runOnly: { type: 'rule', values: ['color-contrast'] }, elementRef: true };
 
-/** Visible text by everything that its contrast depends on. An element above others is always a look of its own. */
+/** Visible text by everything that affects its contrast. An element above others always has its own style. */
 const readLooks = `(() => {
   const grounds = new Map([[null, '']]);
   const groundOf = (element) => {

@@ -30,7 +30,7 @@ export interface BrowserWorld {
    * that an earlier test has left, with everything cleared: starting another takes a second.
    */
   visit(options?: VisitOptions): Promise<Page>;
-  /** A page for people who only look, shared by all tests of the file, because a new context takes longer than a page. */
+  /** A read-only page, shared by all tests of the file, because a new context takes longer than a page. */
   look(as?: Browser): Promise<Page>;
 }
 

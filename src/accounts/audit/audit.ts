@@ -86,7 +86,7 @@ export function change<T>(
         await by.lock?.(tx);
         return work(await confirmAuthority(tx, by, new Date(clock.now())));
       },
-      // Each statement must see what was committed while it waited for locks.
+      // Each statement must see rows committed while it waited for locks.
       { isolationLevel: 'read committed' },
     ),
   );

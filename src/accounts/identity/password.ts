@@ -83,7 +83,7 @@ async function loadEstimator(): Promise<ZxcvbnFactory> {
 }
 
 /**
- * Continues a sentence that begins with the field's name; undefined if acceptable. Also refuses what the sign-in form
+ * Continues a sentence that begins with the field's name; undefined if acceptable. Also refuses passwords that the sign-in form
  * would refuse: control characters and unpaired surrogates.
  */
 export async function passwordProblem(password: string, email: string): Promise<string | undefined> {

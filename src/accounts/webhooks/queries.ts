@@ -143,7 +143,7 @@ export async function findDelivery(orm: Orm, { orgId, endpointId, messageId }: D
   return row;
 }
 
-/** A message's data as the database's own text, which is what is sent. */
+/** A message's data as the database's own text, which is sent unchanged. */
 export async function readData(
   orm: Orm,
   { orgId, messageId }: Omit<DeliveryKey, 'endpointId'>,

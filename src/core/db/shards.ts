@@ -47,7 +47,7 @@ order by a, b, c, d limit $5`,
 };
 
 /**
- * Merges the first rows of all groups in a common order; each group returns as many rows as are wanted in total. For
+ * Merges the first rows of all groups in a common order; each group returns the total number of wanted rows. For
  * reports that no planner can split by Organization.
  * @param keyOf sort key of a row, as text; four columns at most
  */

@@ -25,7 +25,7 @@ export interface PerKeyLimitOptions {
 }
 
 /**
- * Limits the calls per minute of each API key. Every answer states what is left (`RateLimit`, `RateLimit-Policy`).
+ * Limits the calls per minute of each API key. Every response states the remaining calls (`RateLimit`, `RateLimit-Policy`).
  * Runs after `unknownKeyGuard`, so only existing keys are counted and strangers cannot fill the store.
  */
 export function perKeyLimit(
@@ -168,7 +168,7 @@ interface PerAddressLimitOptions {
 }
 
 /**
- * Limits the calls per minute of each address, for routes without a credential. Every answer states what is left.
+ * Limits the calls per minute of each address, for routes without a credential. Every response states the remaining calls.
  * Counted in this process, which it protects: asking Redis would cost more than the calls.
  */
 export function perAddressLimit(

@@ -19,7 +19,7 @@ export interface RouteDescription {
   isCredentialOptional?: boolean;
   /** Scope that an API key needs; null if any valid key will do. */
   scope?: Scope | null;
-  /** Answers of any status may state what is left of this limit. */
+  /** Responses of any status may state the remaining calls. */
   limit?: Limit;
   /** Default: true if the route needs a credential. */
   usesDatabase?: boolean;

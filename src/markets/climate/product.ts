@@ -72,7 +72,7 @@ const heading = /^[A-Z]{4}\d\d [A-Z]{4} (\d\d)(\d\d)(\d\d)(?: ([A-Z]{3}))?\s*\n(
  * Reads the text of a product.
  *
  * Reports of the day so far contain `VALID TODAY AS OF 0400 PM`, in Denver and Austin `VALID AS OF 0600 AM`. A final report
- * has no such line, stands under YESTERDAY and is issued after the day. The place name proves nothing: CLIMSP is headed
+ * has no such line, is headed YESTERDAY and is issued after the day. The place name proves nothing: CLIMSP is headed
  * TWIN CITIES.
  * @param near listed time of issue, because the header has neither month nor year
  * @returns undefined if the text is not a report of this station

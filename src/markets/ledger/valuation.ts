@@ -110,7 +110,7 @@ export const quoteSale = (
  * Liquidation value: sold into the full depth of its side's bids, after the rounded taker fee. Contracts without a bid
  * are worth nothing.
  *
- * Uses the venue's book without deducting what the Organization's paper orders took: that is forgotten with the next
+ * Uses the venue's book without deducting the Organization's paper fills, which are forgotten with the next
  * book seconds later, and would only make the mark jump.
  */
 export function markPosition(held: Pick<Holding, 'side' | 'contracts'>, quotes: Quotes | undefined): Mark {

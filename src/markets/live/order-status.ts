@@ -78,7 +78,7 @@ interface ReportedState {
 
 /**
  * The fills of an order. The venue lists fills shortly after its answer, so for an order that has ended the list is read again
- * until it matches the order's filled count. For a resting order the listed fills are taken as they are.
+ * until it matches the order's filled count. For a resting order the listed fills are used unchanged.
  * @param known fills that were just read, also of other orders; nothing is read if they suffice
  */
 export async function collectFills(

@@ -106,7 +106,7 @@ const TICKERS_PER_CALL = 100;
 /** The path that the rate budget charges for orders and cancellations; the venue may charge less. */
 const ORDERS = '/portfolio/events/orders';
 const GROUPS = '/portfolio/order_groups';
-/** The highest limit the venue accepts: it cancels the group by itself if this many contracts fill within 15 seconds. */
+/** The highest limit the venue accepts: it cancels the group if this many contracts fill within 15 seconds. */
 const GROUP_LIMIT = 1_000_000;
 const SHARD = { exchange_index: WEATHER_SHARD };
 const isOnShard = ({ exchange_index: index = WEATHER_SHARD }: { exchange_index?: number | undefined }) =>

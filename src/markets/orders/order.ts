@@ -150,7 +150,7 @@ export interface Orders {
   }): Promise<{ trades: Trade[]; nextCursor: string | null }>;
   find(orgId: string, id: string): Promise<Trade | undefined>;
   /**
-   * Cancels an order. An order that has ended stays as it is. If the venue has not confirmed whether a fill beat the
+   * Cancels an order. An order that has ended stays unchanged. If the venue has not confirmed whether a fill beat the
    * cancellation, the order stays open and its reason says so.
    * @throws AppError not_found, unavailable, and the refusals of the author's authority
    */

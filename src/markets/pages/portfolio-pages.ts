@@ -98,7 +98,7 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
   });
 }
 
-/** Rows of lists that have pages of their own. */
+/** Maximum number of rows in lists that have their own pages. */
 const RECENT = 5;
 
 /** `/dashboard/portfolio`: positions and their history, for every role. */

@@ -75,7 +75,7 @@ function readAsked(query: FormFields): ScoresQuery {
   ];
   const kind = name === undefined ? 'daily_maximum' : findKind(name);
   if (!kind) throw fieldError('kind', `must be one of ${temperatureKinds.join(', ')}`);
-  // A station stands for its city, whose hourly markets belong to an area.
+  // A station represents its city, whose hourly markets belong to an area.
   const city = station === undefined ? undefined : findPlace(station.toUpperCase())?.city;
   const found = placesOf(kind).find((place) => place.city === city);
   if (station !== undefined && !found) throw fieldError('station', 'must be one of the stations');

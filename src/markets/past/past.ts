@@ -45,7 +45,7 @@ interface PastPart extends Selection {
 
 const others = stations.filter((station) => !leadingStations.includes(station));
 
-/** In order of work: what is shown first runs at full speed, the rest in the background. */
+/** In order of work: parts that pages show first run at full speed, the others in the background. */
 export const pastParts: readonly PastPart[] = [
   { of: leadingStations, share: 1 },
   { of: others, share: 0.4 },

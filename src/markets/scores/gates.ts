@@ -79,7 +79,7 @@ export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook
   );
 }
 
-/** Judges all gates by what the database knew at a time, one place at a time, so that requests run in between. */
+/** Evaluates all gates on data known at a time, one place at a time, so that requests run in between. */
 export async function readGates({ orm }: Database, sources: SourceNames, at: Date): Promise<GateBook> {
   const tracks: GateTrack[] = [];
   const since = firstDayOf(quarterAt(at) - QUARTERS + 1);

@@ -119,7 +119,7 @@ async function notifySettled(
 
 /** How long the venue may amend a result. */
 const AMENDABLE_MS = 7 * DAY_MS;
-/** How often the venue is asked about markets that no refresh reads any more, and about amended results. */
+/** Pause between requests for markets that refreshes no longer read, and for amended results. */
 const RECHECK_MS = 5 * MINUTE_MS;
 const TICKERS_AT_ONCE = 500;
 const ACCOUNTS_AT_ONCE = 100;

@@ -43,9 +43,9 @@ export interface RestHint {
 export interface Signal extends Omit<SizedPurchase, 'ticker' | 'limitedBy'> {
   market: Market;
   edge: number;
-  /** Its stake, the most that it can lose by itself. The purchases of an event together often risk less. */
+  /** Its stake, the most that it alone can lose. The purchases of an event together often risk less. */
   worstCase: Micros;
-  /** Null for a hedge, which has no value by itself. */
+  /** Null for a hedge, which has no value alone. */
   rest: RestHint | null;
   limitedBy: SizedPurchase['limitedBy'] | 'day';
   reasons: readonly string[];

@@ -91,7 +91,7 @@ export function* sizeEvents(
   return sizes;
 }
 
-/** Closing a pair returns its dollar at once and frees what it cost. */
+/** Closing a pair returns its dollar at once and frees its cost. */
 const spentOn = ({ purchases }: SizedEvent): Micros =>
   purchases.reduce((sum, { contracts, closing, stake }) => (closing < contracts ? sum + stake : sum), 0n);
 

@@ -231,7 +231,7 @@ function toConcave(
   };
 }
 
-/** Depth, or twice what the limits leave, so that the limit binds and carries the price instead of the bound. */
+/** Depth, or twice the room within the limits, so that the limit binds and carries the price instead of the bound. */
 function upperBounds({ legs, limits }: JointProblem, unit: number): number[] {
   const upper = legs.map(({ contracts }) => contracts);
   for (const { room, weights } of limits) {

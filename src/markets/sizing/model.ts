@@ -45,14 +45,14 @@ export interface SizedPurchase {
   averagePrice: Micros;
   fee: Micros;
   stake: Micros;
-  /** `stake` per contract in dollars: the probability above which the purchase pays by itself. */
+  /** `stake` per contract in dollars: the probability above which the purchase alone pays. */
   breakEven: number;
   /** Expected payout less `stake`. Negative for a hedge. */
   expectedValue: Micros;
   /** Share of the bankroll that the event's joint optimum puts here, in full and at `kellyShare`. */
   fullKelly: number;
   fractionalKelly: number;
-  /** Bought although it costs more than it is worth by itself, because it reduces the risk of the other purchases. */
+  /** Bought although it costs more than it is worth alone, because it reduces the risk of the other purchases. */
   isHedge: boolean;
   limitedBy: 'market' | 'event' | 'cash' | 'depth' | null;
 }

@@ -33,7 +33,7 @@ export interface Refresher {
   stop(): Promise<void>;
 }
 
-/** Swaps the snapshot once the markets arrive. Late forecasts make a snapshot of their own; the last ones stay meanwhile. */
+/** Swaps the snapshot once the markets arrive. Late forecasts lead to another snapshot; until then the last ones stay. */
 export function createRefresher(deps: RefreshDeps): Refresher {
   const { clock, log, metrics, timeOutMs = 25_000, forecastWaitMs = 3_000 } = deps;
   const stopping = new AbortController();

@@ -13,7 +13,7 @@ import { readTape, TapeError, type TapeEntry } from './reader.js';
 const LONGEST_GAP_MS = 2 * MINUTE_MS;
 
 export interface TapePlayer {
-  /** Current time on the tape. It stands still before the start and at the end. */
+  /** Current time on the tape, constant before the start and at the end. */
   clock: Clock;
   marketSource: string;
   forecastSource: string;
@@ -100,7 +100,7 @@ export const tapedMarkets = (name: string, store: Pick<SnapshotStore, 'current'>
 });
 
 function createTapeClock(startMs: number, speed: number) {
-  /** Tape time and process time of the same moment; undefined while the clock stands still. */
+  /** Tape time and process time of the same moment; undefined while the clock is stopped. */
   let running: { tapeMs: number; processMs: number } | undefined;
   let pausedAtMs = startMs;
   const now = () =>

@@ -49,7 +49,7 @@ const CASES_AT_ONCE = 200;
 /** A recent fit is kept unless the data have grown much; making all of them takes seconds. */
 const KEPT_MS = 18 * HOUR_MS;
 const MUCH_MORE = 2;
-/** °F. No day rises further above what it had reached and what was forecast for its remaining hours. */
+/** °F. No day rises further above its maximum so far and the forecast of its remaining hours. */
 const LARGEST_CORRECTION_F = 12;
 
 const ALL_HOURS = Array.from({ length: LAST_HOUR + 1 }, (_, hour) => hour);

@@ -195,7 +195,7 @@ export function createTrainer(options: TrainerOptions): Trainer {
   };
 }
 
-/** Fits stations with a long past to years of their own data, every five days; looks for such stations once a day. */
+/** Fits stations with a long history to their own data, every five days; looks for such stations once a day. */
 function createStationTraining(
   { db, archive, sources, calibration }: TrainerOptions,
   isStopped: () => boolean,

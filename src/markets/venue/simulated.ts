@@ -107,7 +107,7 @@ function listCity(world: Seeded, station: Station, date: string, at: Date): List
   return { markets: [market], books: [book] };
 }
 
-/** Expected probability of rain: the base rate at first, more certain as the day goes on. */
+/** Expected probability of rain: the base rate at first, more certain as the day progresses. */
 function expect(rains: boolean, at: Date, start: Date): number {
   const share = Math.max(0, Math.min(1, (at.getTime() - start.getTime()) / DAY_MS));
   return RAINY + (Number(rains) - RAINY) * share * 0.97;

@@ -60,7 +60,7 @@ export async function writeWhole(
   base: string,
   fill: (write: (data: Buffer) => Promise<unknown>) => Promise<string>,
 ): Promise<void> {
-  // Overwrites what a killed run left behind.
+  // Overwrites leftovers of a killed run.
   const part = join(dir, `${base}.part`);
   await mkdir(dirname(part), { recursive: true, mode: 0o700 });
   const handle = await open(part, 'w', 0o600);

@@ -161,7 +161,7 @@ describe('audit row ids', () => {
   });
 });
 
-describe('the hash covers exactly what is stored', () => {
+describe('the hash covers exactly the stored row', () => {
   // Postgres stores neither NUL nor unpaired surrogates; request fields reject both.
   const text = fc
     .string({ unit: 'binary', maxLength: 20 })

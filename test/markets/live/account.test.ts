@@ -52,7 +52,7 @@ describe('a live account', () => {
     expect(await entries()).toMatchObject([
       { kind: 'deposit', cash: 1_234_560_000n, capital: -1_234_560_000n },
     ]);
-    // Bought beside the foreign position; both sides still agree.
+    // Bought in addition to the foreign position; both sides still agree.
     await account.place();
     await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'open', foreign: { positions: [{}, {}] } });

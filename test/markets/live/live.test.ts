@@ -307,7 +307,7 @@ describe('a restart', () => {
   });
 });
 
-describe('with an account of its own,', () => {
+describe('with its own account,', () => {
   let shared: LiveAccount;
   beforeEach(async () => {
     shared = account;

@@ -281,7 +281,7 @@ describe('a market without a place', () => {
     const page = await getPage(owner.browser, `${PATH}?kind=others`);
     const text = textOf(page);
     expect(text).toContain(rain().title);
-    expect(text).toContain('Rain is not forecast here.');
+    expect(text).toContain('Gauge does not forecast rain.');
     expect(linksOf(page)).toContain(`${PATH}/${rain().ticker}?side=yes&action=buy`);
     const found = textOf(await getPage(owner.browser, `${PATH}?kind=others&q=RAIN+denver`));
     expect(found).toContain('Denver');

@@ -279,7 +279,7 @@ describe('the loss of an event', () => {
     const snapshot = snapshotOf(markets.slice(0, 2));
     const facts = { ...limits({ maxEventLoss: 81n * DOLLAR }), positions: [held('COLD', 'yes', 100, '30')] };
     expect(detailOf(inputOf({ contracts: 100 }, { snapshot }), facts)).toMatch(/could lose \$81\.75/);
-    // A held market that is not listed is an outcome of its own.
+    // A held market that is not listed counts as a separate outcome.
     const gone = { ...facts, positions: [held('GONE', 'no', 100, '60')] };
     // GONE wins: −60 − 51.75.
     expect(detailOf(inputOf({ contracts: 100 }), gone)).toMatch(/could lose \$111\.75/);

@@ -91,7 +91,7 @@ it('a limit set on one instance binds the next order on the other', async () => 
   expect(await buy(1)).toBe('filled');
 });
 
-it('of many concurrent orders, only as many pass as keep the limit together', async () => {
+it('concurrent orders together never exceed the limit', async () => {
   const { trading, buy } = await setUp();
   await operator('PUT', `${trading}/limits`, { maxPositionContracts: 5 });
   const answers = await Promise.all(Array.from({ length: 12 }, (_, n) => buy(1, n % 2 === 0 ? 0 : 1)));

@@ -146,7 +146,7 @@ describe('the cap of a day', () => {
     expect(crowded.length).toBeGreaterThan(0);
   });
 
-  it('goes first to the event with the most growth by itself', () => {
+  it('goes first to the event with the most growth alone', () => {
     const better = [0.05, 0.15, 0.38, 0.28, 0.1, 0.04];
     const events = byStation(
       forBankroll(

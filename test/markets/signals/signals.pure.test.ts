@@ -202,7 +202,7 @@ describe('the signals of an event', () => {
     expect(gap).toBeLessThan(1e-9);
   });
 
-  it('say that a hedge costs more than it is worth by itself', () => {
+  it('say that a hedge costs more than it is worth alone', () => {
     const hedge = only(four).signals[3]!;
     expect(hedge.edge).toBeCloseTo(0.28 - 0.3147, 3);
     expect(hedge.reasons[1]).toBe(

@@ -27,7 +27,7 @@ interface Walked {
 }
 
 /**
- * Contracts to buy, level by level from the cheapest: at each price as many as keep the whole stake within the used share
+ * Contracts to buy, level by level from the cheapest: at each price the number that keeps the whole stake within the used share
  * of Kelly's stake at that price, so the last contract is also worth its cost. Ignores the rounding of the order's fee; the
  * caller checks the exact cost against the budget.
  */

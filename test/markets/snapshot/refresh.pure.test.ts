@@ -120,7 +120,7 @@ describe('a market source', () => {
     expect(text).toContain('gauge_refresh_duration_seconds_count{part="markets"} 3');
   });
 
-  it('that hangs is told to stop and abandoned, even if it ignores the signal', async () => {
+  it('that hangs is aborted and abandoned, even if it ignores the signal', async () => {
     const { markets, store } = start();
     await refresher.refresh();
     markets.behaviour = 'hang';

@@ -538,7 +538,7 @@ describe('the prints on a tape', () => {
 });
 
 describe('the time of a tape', () => {
-  it('passes at the requested speed, and stands still before and after', async () => {
+  it('passes at the requested speed, and stops before and after', async () => {
     const player = await openTapePlayer({ path: taped, speed: 600 });
     expect(player.clock.now()).toBe(recorded[0]!.atMs);
     const store = createSnapshotStore();

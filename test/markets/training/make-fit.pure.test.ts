@@ -48,7 +48,7 @@ describe('training', () => {
     });
   });
 
-  it('fits each lead by itself, from the run with the longest lead of several', () => {
+  it('fits each lead separately, from the run with the longest lead of several', () => {
     const at24 = makePast(newYork, 40);
     const at18 = makePast({ ...newYork, errorF: 0.1 }, 40, { leadHours: 18 });
     const at48 = makePast({ ...newYork, errorF: 5 }, 40, { leadHours: 48 });

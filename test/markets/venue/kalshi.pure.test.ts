@@ -226,7 +226,7 @@ describe('a failing venue', () => {
     expect(asked('/markets?')).toHaveLength(3);
   });
 
-  it('is asked again no sooner than it allows', async () => {
+  it('gets the next request no sooner than it allows', async () => {
     failing(1, 429, { 'retry-after': '1' });
     const startedAt = performance.now();
     await read();
@@ -261,7 +261,7 @@ describe('a failing venue', () => {
     await expect(read({ timeoutMs: 100, attempts: 1 })).rejects.toThrow(VenueUnavailableError);
   });
 
-  it('is not asked again once the caller has aborted', async () => {
+  it('gets no more requests once the caller has aborted', async () => {
     const gone = new AbortController();
     const reading = read({}, gone.signal);
     const failed = expect(reading).rejects.toThrow('stopped');
@@ -419,7 +419,7 @@ describe('markets requested by ticker', () => {
   });
 });
 
-it('are signed anew on each attempt, for the method and the full path without the query', async () => {
+it('are signed again on each attempt, for the method and the full path without the query', async () => {
   const seen: unknown[] = [];
   venue.fault = (req, res) => {
     seen.push(req.headers['x-signed']);

@@ -217,7 +217,7 @@ describe('the simulated markets', () => {
     expect(await sourceAt('2026-09-01T00:00:00Z').find(unknown, signal)).toEqual([]);
   });
 
-  it('price in more as the day goes on', async () => {
+  it('price in more as the day progresses', async () => {
     const sureness = async (time: string) => {
       const events = groupEvents((await readAt(time)).markets).filter(
         ({ kind, date, markets }) =>

@@ -92,7 +92,7 @@ describe('past forecasts', () => {
     }
   });
 
-  it('come from each model by itself, for all stations in one request, and never from the reassembled archive', async () => {
+  it('come from each model alone, for all stations in one request, and never from the reassembled archive', async () => {
     await readRuns('2026-06-01', '2026-07-01');
     expect(fake.requests).toHaveLength(4);
     const query = new URL(fake.requests[0]!.path, 'http://x').searchParams;

@@ -201,7 +201,7 @@ it(
 );
 
 describe('a repair', () => {
-  it('keeps what is archived, and corrects a total from the archive and the remaining events', async () => {
+  it('keeps archived events, and corrects a total from the archive and the remaining events', async () => {
     const { id } = await used();
     await archiveAll(id);
     const before = await sumsOf(id);

@@ -131,7 +131,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
     expect((await call('PUT', path, { kind: 'live', endsAt: before })).status).toBe(200);
   });
 
-  it('names what is wrong with the body', async () => {
+  it('names the errors of the body', async () => {
     const { path } = await setUp();
     const times = [
       '',

@@ -236,7 +236,7 @@ describe('PUT /operator/products/:slug', () => {
     });
   });
 
-  it('names what is wrong with the body', async () => {
+  it('names the errors of the body', async () => {
     const path = `/products/${unique('product')}`;
     const missing = await call('PUT', path, {});
     expect(missing).toMatchObject({ status: 400, body: { code: 'invalid_request' } });

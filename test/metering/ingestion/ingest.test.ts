@@ -152,7 +152,7 @@ describe('an accepted batch', () => {
     ]);
   });
 
-  it('of two customers of a product warns each of its own cap, from the next event on', async () => {
+  it('of two customers of a product warns each of its own cap, starting with the next event', async () => {
     const { db } = database;
     const product = await createProduct(db, { unitCap: '10', maxQuantity: ANY_QUANTITY });
     const customer = async (cap: { hasOwnCap?: boolean; unitCap?: string | null }) => {

@@ -123,7 +123,7 @@ describe('the numbers', () => {
 });
 
 describe('a month against its cap', () => {
-  it('shows what is used, what is left, and where the pace of seven days leads', async () => {
+  it('shows the used and remaining quantity, and a projection from the last seven days', async () => {
     const { db, orgId, product, key, open } = await arrive('1000');
     // 24 events a day until now, starting in late February.
     const event = { orgId, productId: product.id, apiKeyId: key.id, prefix: 'e', everyMs: 3_600_000 };
@@ -302,7 +302,7 @@ describe('the page', () => {
 });
 
 describe('the last days', () => {
-  it('end today, and are compared with as many days before', async () => {
+  it('end today, and are compared with the same number of days before', async () => {
     const { db, orgId, product, key, open, csv } = await arrive();
     const event = { orgId, productId: product.id, apiKeyId: key.id, everyMs: 1 };
     await fillUsage(db, { ...event, prefix: 'a', count: 3, from: '2031-03-09T00:00:00Z' });

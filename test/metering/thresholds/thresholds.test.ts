@@ -277,7 +277,7 @@ describe('usage.threshold_reached', () => {
     expect(await t.messages()).toMatchObject([{ data: { limit: { quantity: 10, enforcement: 'block' } } }]);
   });
 
-  it('evaluates a rolling window again only if the month grew by what was left, or the terms changed', async () => {
+  it('evaluates a rolling window again only if the month grew by the remainder, or the terms changed', async () => {
     const noted = vi.spyOn(service.services.thresholds, 'noted');
     const t = await tenant({ terms: { thresholds: [50, 100], limits: [limit('100', 'PT5H')] } });
     const send = async (quantity: number, more = {}) => {

@@ -266,7 +266,7 @@ async function insertReservation(tx: Orm): Promise<void> {
   });
 }
 
-/** An order of last morning, as it is read later. */
+/** An order of yesterday morning, as read later. */
 async function insertTrade(tx: Orm): Promise<void> {
   const { id, idempotencyKey, clientOrderId, ticker, createdAt: time } = exampleWorld.trade;
   const at = new Date(time);

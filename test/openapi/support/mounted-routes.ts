@@ -38,7 +38,7 @@ function walk(stack: Layer[], prefix: string, isPage: boolean): MountedRoute[] {
       );
     }
     const { stack: nested } = layer.handle;
-    // Middleware answers nothing by itself but errors, whether it is a function or a router without routes.
+    // Middleware alone responds only with errors, whether it is a function or a router without routes.
     if (!nested || !hasRoutes(nested)) return [];
     const isPageInside = isPage || isPageRouter(layer.handle);
     return joinPaths(prefix, layer.rawPath).flatMap((mount) => walk(nested, mount, isPageInside));

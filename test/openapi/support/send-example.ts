@@ -13,7 +13,7 @@ export interface Answer {
 /** The headers that present a credential. */
 type PresentCredential = (credential: Credential) => Promise<Record<string, string>>;
 
-/** Sends an example request as it is documented. */
+/** Sends an example request as documented. */
 export async function sendExample(
   baseUrl: string,
   { method, path, body: described }: RouteDescription,

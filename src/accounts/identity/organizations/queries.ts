@@ -17,7 +17,7 @@ export async function findOrganization(
   return organization;
 }
 
-/** Serializes changes of members, invitations, entitlements and API keys: what is read afterwards stays true. */
+/** Serializes changes of members, invitations, entitlements and API keys, so that later reads stay valid. */
 export async function lockOrganization(
   tx: Tx,
   by: { id: string } | { slug: string },
@@ -86,7 +86,7 @@ export async function findMembershipOf(orm: Orm, userId: string, slug: string) {
 }
 
 /**
- * Only affects what is shown: each request and each change reads the membership again.
+ * Only affects the display: each request and each change reads the membership again.
  * @returns undefined if the person has no Organization of that name
  */
 export async function chooseOrganization(tx: Tx, sessionId: string, userId: string, slug: string) {

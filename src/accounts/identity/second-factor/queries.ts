@@ -188,7 +188,7 @@ export async function countRecoveryCodes(orm: Orm, userId: string): Promise<numb
   return row?.left ?? 0;
 }
 
-/** Ends open recovery links once what was lost is back. Otherwise their holder could replace it again. */
+/** Ends open recovery links once the lost factor is back. Otherwise their holder could replace it again. */
 export async function deleteOpenLinks(tx: Tx, userId: string, kind: LinkKind): Promise<void> {
   await tx
     .delete(oneTimeLinks)

@@ -11,7 +11,7 @@ import type { MarkableFill } from '../../execution/marker.js';
 import { createLookBack, type FillMark } from './look-back.js';
 import { calibratedModel } from '../../learning/calibrated.js';
 
-/** Only what was known at that time. */
+/** Contains only data known at that time. */
 export interface PointInTime {
   at: Date;
   data: MarketData;

@@ -85,7 +85,7 @@ export function markByTrades(
     {
       bookAt(_, since, at) {
         const book = bookOfTrades(recorded ?? [], since.getTime(), at.getTime());
-        // Without a taker on the side of the fill, nothing proves what is left there.
+        // Without a taker on the side of the fill, nothing proves the remaining depth there.
         return isTaken(book, side).length === 0 || isCrossed(book) ? undefined : book;
       },
     },

@@ -37,7 +37,7 @@ const temperaments: Readonly<Record<string, Temperament>> = {
 const usual: Temperament = { corrected: 1, width: 1, blindness: 2 };
 
 export interface Belief {
-  /** °F, before truncation by what was already observed that day. */
+  /** °F, before truncation by that day's observations. */
   meanF: number;
   probabilityOf(bracket: Bracket): number;
 }

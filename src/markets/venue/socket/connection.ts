@@ -78,7 +78,7 @@ const HANDSHAKE_MS = 10_000;
 const STEADY_MS = MINUTE_MS;
 
 /**
- * A WebSocket that reconnects by itself. Uses `ws` because the platform's WebSocket cannot sign its handshake
+ * A WebSocket that reconnects automatically. Uses `ws` because the platform's WebSocket cannot sign its handshake
  * everywhere or expose pings, the only sign of life in a quiet market.
  */
 export function createConnection(options: ConnectionOptions) {

@@ -34,7 +34,7 @@ export interface SendSurroundings extends Pick<Terminal, 'stdin' | 'stderr'> {
 const REPORT_AGAIN_MS = 5_000;
 const LINE_EVERY_MS = 5_000;
 
-/** Returns what was settled, even if interrupted or stopped by a failure. @throws CommandError if the run cannot start */
+/** Returns the settled events, even if interrupted or stopped by a failure. @throws CommandError if the run cannot start */
 export async function sendFile(options: SendOptions, surroundings: SendSurroundings): Promise<Summary> {
   const { stderr, interrupt } = surroundings;
   const startedAt = performance.now();

@@ -316,7 +316,7 @@ it('a start during a set-up does not create a second way in', async () => {
   expect(await started).toBeUndefined();
 });
 
-it('a recovery link ends when what was lost is changed in another way', async () => {
+it('a recovery link ends when the lost factor is changed in another way', async () => {
   const { db } = database;
   const operator = operatorClient(() => service);
   const opens = async (token: string) => (await (await open('reset', token)).get('/reset', html)).status;

@@ -27,7 +27,7 @@ function createSignal(): AbortController {
   return controller;
 }
 
-/** Length of the queue: of 100 further callers, as many are refused. None of them is hashed. */
+/** Length of the queue. 100 further callers are refused, and their passwords are not hashed. */
 async function countWaiting(): Promise<number> {
   const counted = createSignal();
   const more = Array.from({ length: 100 }, () => hashPassword('one more', counted.signal));

@@ -356,7 +356,7 @@ describe('the points of the simulated world', () => {
     }
   });
 
-  it('have gates and fits from what was final by then, and the venue’s fee', async () => {
+  it('have gates and fits from data that was final by then, and the venue’s fee', async () => {
     const stations = ['KNYC', 'KDEN'].map((id) => findStation(id)!);
     const options = { seed: 'gauge', from: '2026-10-10', to: '2026-10-10', scoreDays: 4, stations };
     const source = await simulationFeed(options);

@@ -176,7 +176,7 @@ describe('a contradiction in one book puts only that book in doubt', () => {
   });
 });
 
-it('listeners are told of a change in trust once', () => {
+it('listeners are notified once of a change in trust', () => {
   const { keeper, changes } = begin();
   keeper.take(delta(3, A, 'yes', '0.4100', '1.00'));
   expect(changes.splice(0)).toEqual([A]);

@@ -151,7 +151,7 @@ it('gives up after --max-attempts; another mapping then starts from the beginnin
   expect(existsSync(`${file}.gauge-progress.json`)).toBe(false);
 });
 
-it('continues the counts of the previous run, unless told to start over or the input has changed', async () => {
+it('continues the counts of the previous run, unless started over or the input has changed', async () => {
   const file = eventsFile(300);
   const args = [file, '--batch', '100', '--concurrency', '1', '--json'];
   const stopAfterTwo = async () => {
