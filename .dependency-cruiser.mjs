@@ -44,6 +44,7 @@ const floors = [
   'metering/notices/',
   'metering/(?:own-values|reference)[.]ts',
   'markets/market/',
+  'markets/charts/',
   'markets/(?:config|errors|metrics|webhook-types)[.]ts',
   'markets/ledger/',
   'markets/venue/',

@@ -34,11 +34,27 @@ interface Topic {
 
 /** Pages on one topic each, by the last part of their address, in reading order. */
 const topics: Record<string, Topic> = {
-  start: { title: 'Five-minute start', summary: 'Create a key, send an event and see the result.' },
-  retries: { title: 'Retries and idempotency', summary: 'Retry without counting twice.' },
-  caps: { title: 'Caps and warnings', summary: 'What happens near and above the cap.' },
+  start: {
+    title: 'Five-minute start',
+    summary: 'Create a key, send an event and see the result.',
+    operationId: 'recordUsageEvents',
+  },
+  retries: {
+    title: 'Retries and idempotency',
+    summary: 'Retry without counting twice.',
+    operationId: 'recordUsageEvents',
+  },
+  caps: {
+    title: 'Caps and warnings',
+    summary: 'What happens near and above the cap.',
+    operationId: 'recordUsageEvents',
+  },
   'key-rotation': { title: 'Rotating keys', summary: 'Replace a key while your runtimes keep running.' },
-  'test-and-live': { title: 'Test and live', summary: 'Try everything without changing live totals.' },
+  'test-and-live': {
+    title: 'Test and live',
+    summary: 'Try everything without changing live totals.',
+    operationId: 'recordUsageEvents',
+  },
   'paper-trading': {
     title: 'Paper trading',
     summary: 'Trade weather markets with paper money.',

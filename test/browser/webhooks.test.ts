@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
-import { hostileTexts } from '../pages/populated.js';
+import { hostileTexts } from '../support/hostile-texts.js';
 import { startReceiver, verifyBySpecification } from '../support/webhooks.js';
 import { createDispatcher } from '../../src/accounts/webhooks/dispatcher.js';
 import { countInjected, findAllBarriers } from './barriers.js';

@@ -1,6 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import type { Role } from '../../src/accounts/organizations/table.js';
 import { CENT, formatDollars } from '../../src/markets/market/money.js';
+import { hostileTexts } from '../support/hostile-texts.js';
 import { operatorClient } from '../support/operator.js';
 import { Browser, createUser, sessionIdOf } from '../support/accounts.js';
 import type { TestService } from '../support/service.js';
@@ -26,17 +27,6 @@ export const ordinaryNames: Names = {
   keys: ['production runtime', 'staging runtime', 'nightly import', 'old importer', 'billing export'],
   events: ['order-1', 'order-2', 'order-3'],
 };
-
-/** Every kind of text that has ever broken a page, each short enough for any field. */
-export const hostileTexts = [
-  '<script>alert(1)</script>',
-  '"><img src=x onerror=alert(2)><b class="hostile">',
-  'W'.repeat(100),
-  'مؤسسة \u202eالاختبار',
-  '👩‍👩‍👧‍👦 🏳️‍🌈 e\u0301\u0302\u0303',
-  `O'Brien "&amp;" \`\${7*7}\` <%= 7 * 7 %>`,
-  `=HYPERLINK("http://example.com","x")`,
-];
 
 export const hostileNames: Names = {
   organization: `${'x'.repeat(150)}<script>alert(3)</script>${'y'.repeat(25)}`,

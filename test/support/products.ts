@@ -1,8 +1,8 @@
 import type { ProductOptions } from '../../src/product.js';
-import { fewMarkets } from '../markets/support/trading.js';
+import { marketsDefaults } from '../markets/support/trading.js';
 
-/** The only file of `test/support` that names a product. Without the product, its line is left out. */
+/** The only file of `test/support` that names a product. To leave a product out, delete the lines that name it. */
 export const withTestDefaults = (options: ProductOptions): ProductOptions => ({
   ...options,
-  trading: { selection: fewMarkets, ...options.trading },
+  ...marketsDefaults(options),
 });

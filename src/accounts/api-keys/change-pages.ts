@@ -109,7 +109,8 @@ call().then(console.log);
 
 export interface KeyPageDeps extends KeyDeps {
   keyUse: KeyUse;
-  findLiveProduct(
+  /** Names the product in the first call that the page of a new key shows. Missing if the service meters nothing. */
+  findLiveProduct?(
     orm: Orm,
     orgId: string,
     now: Date,
@@ -241,7 +242,7 @@ async function showSecret(
   { key, secret, previous }: { key: KeyRow; secret: string; previous: KeyRow | undefined },
 ): Promise<void> {
   const now = new Date(deps.clock.now());
-  const product = await deps.findLiveProduct(deps.db.orm, sessionOf(res).orgId, now);
+  const product = await deps.findLiveProduct?.(deps.db.orm, sessionOf(res).orgId, now);
   const { id, name, scopes, livemode, expiresAt } = key;
   const isEnded = previous?.expiresAt != null && previous.expiresAt <= now;
   res.status(201).setHeader('Cache-Control', 'no-store, no-transform');

@@ -1,7 +1,7 @@
-import { toPitChart } from '../../core/charts/histogram.js';
-import { toIntervalChart } from '../../core/charts/intervals.js';
-import { toReliabilityChart } from '../../core/charts/diagonal.js';
-import { toCrpsChart } from '../../core/charts/series.js';
+import { toPitChart } from '../charts/histogram.js';
+import { toIntervalChart } from '../charts/intervals.js';
+import { toReliabilityChart } from '../charts/diagonal.js';
+import { toCrpsChart } from '../charts/series.js';
 import { formatFixed, formatPercent, formatSigned } from '../../core/charts/text.js';
 import { groupBy } from '../../core/collections.js';
 import { formatCount, formatDecimal, formatDegrees } from '../../core/pages/format.js';

@@ -2,7 +2,7 @@ import { binomialRange } from '../../core/statistics/distributions.js';
 import { groupBy } from '../../core/collections.js';
 import { chiSquareTail, pitHistogram } from '../learning/pit.js';
 import { bracketPays } from '../market/brackets.js';
-import type { ReliabilityBin } from '../../core/charts/diagonal.js';
+import type { ReliabilityBin } from '../charts/diagonal.js';
 import { recordedBracket } from './score.js';
 import type { ForecastRecord } from '../learning/table.js';
 

@@ -6,7 +6,7 @@ import type { TemperatureKind } from '../market/market.js';
 import type { DatedPit, ForecastOutcome } from './diagnostics.js';
 import { ofSources } from './queries.js';
 import type { SourceNames } from '../learning/queries.js';
-import type { CrpsPoint } from '../../core/charts/series.js';
+import type { CrpsPoint } from '../charts/series.js';
 
 /** Matches the index of recent records. */
 const askedRows = ({ kind, since, station, leadHours, ...sources }: Wanted) =>

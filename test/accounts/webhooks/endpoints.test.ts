@@ -14,7 +14,7 @@ import { createDispatcher } from '../../../src/accounts/webhooks/dispatcher.js';
 import { disableEndpoint, resealWebhookSecrets } from '../../../src/accounts/webhooks/endpoints.js';
 import { deleteOldWebhooks, tendWebhooks } from '../../../src/accounts/webhooks/upkeep.js';
 import { addMember, Browser, createUser, signedIn } from '../../support/accounts.js';
-import { hostileTexts } from '../../pages/populated.js';
+import { hostileTexts } from '../../support/hostile-texts.js';
 import { startReceiver, verifyBySpecification } from '../../support/webhooks.js';
 import { useService } from '../../support/use.js';
 

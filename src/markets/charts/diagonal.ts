@@ -1,6 +1,6 @@
-import { formatCount, formatDecimal } from '../pages/format.js';
-import { binomialRange } from '../statistics/distributions.js';
-import { formatPercent, toPercent, toPixels, type ChartTable } from './text.js';
+import { formatCount, formatDecimal } from '../../core/pages/format.js';
+import { binomialRange } from '../../core/statistics/distributions.js';
+import { formatPercent, toPercent, toPixels, type ChartTable } from '../../core/charts/text.js';
 
 /** Forecast share against observed share for one group of forecasts, both from 0 to 1. */
 interface Spot {

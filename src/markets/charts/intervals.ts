@@ -1,6 +1,13 @@
-import { formatDecimal } from '../pages/format.js';
-import { ticksAround } from './line-chart.js';
-import { anchorOf, formatSigned, formatTick, toPercent, toPixels, type ChartTable } from './text.js';
+import { formatDecimal } from '../../core/pages/format.js';
+import { ticksAround } from '../../core/charts/line-chart.js';
+import {
+  anchorOf,
+  formatSigned,
+  formatTick,
+  toPercent,
+  toPixels,
+  type ChartTable,
+} from '../../core/charts/text.js';
 
 /** A mean difference with its interval; negative values favour the model. */
 export interface IntervalRow {

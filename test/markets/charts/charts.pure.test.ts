@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { binomialRange } from '../../../src/core/statistics/distributions.js';
-import { toPitChart, toRankChart } from '../../../src/core/charts/histogram.js';
-import { toIntervalChart, type IntervalRow } from '../../../src/core/charts/intervals.js';
+import { toPitChart, toRankChart } from '../../../src/markets/charts/histogram.js';
+import { toIntervalChart, type IntervalRow } from '../../../src/markets/charts/intervals.js';
 import {
   choosePeriod,
   periodsBetween,
   startOf,
   toCrpsChart,
   toSeriesChart,
-} from '../../../src/core/charts/series.js';
-import { toCoverageChart, toReliabilityChart } from '../../../src/core/charts/diagonal.js';
-import { toScatterChart } from '../../../src/core/charts/scatter.js';
+} from '../../../src/markets/charts/series.js';
+import { toCoverageChart, toReliabilityChart } from '../../../src/markets/charts/diagonal.js';
+import { toScatterChart } from '../../../src/markets/charts/scatter.js';
 
 describe('the range of chance', () => {
   // n = 10, p = 1/2: P(X ≤ 1) = 11/1024 = 0.0107, P(X ≤ 2) = 56/1024 = 0.0547; by symmetry, 8 is the upper end.

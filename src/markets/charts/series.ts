@@ -1,8 +1,8 @@
-import { groupBy } from '../collections.js';
-import { formatCount, formatDay, formatDecimal, utc } from '../pages/format.js';
-import { DAY_MS } from '../time.js';
-import { toLineChart } from './line-chart.js';
-import { formatFixed, formatTick } from './text.js';
+import { groupBy } from '../../core/collections.js';
+import { formatCount, formatDay, formatDecimal, utc } from '../../core/pages/format.js';
+import { DAY_MS } from '../../core/time.js';
+import { toLineChart } from '../../core/charts/line-chart.js';
+import { formatFixed, formatTick } from '../../core/charts/text.js';
 
 /** Length of time that one point covers; long series use longer periods. Dates are `YYYY-MM-DD`. */
 type Period = 'day' | 'week' | 'month' | 'year';

@@ -1,6 +1,13 @@
-import { formatCount, formatDecimal } from '../pages/format.js';
-import { ticksAround } from './line-chart.js';
-import { formatFixed, formatSigned, formatTick, toPercent, toPixels, type ChartTable } from './text.js';
+import { formatCount, formatDecimal } from '../../core/pages/format.js';
+import { ticksAround } from '../../core/charts/line-chart.js';
+import {
+  formatFixed,
+  formatSigned,
+  formatTick,
+  toPercent,
+  toPixels,
+  type ChartTable,
+} from '../../core/charts/text.js';
 
 export interface Pair {
   forecast: number;
