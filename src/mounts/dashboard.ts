@@ -12,7 +12,7 @@ import { customerPeoplePages } from '../console/people-pages.js';
 import { listPlacements, sumByServer, type Placement } from '../core/db/placement.js';
 import { nothingHere } from '../core/http/problem.js';
 import { accountWording } from '../accounts/audit/account-wording.js';
-import { joinWordings } from '../accounts/audit/wording.js';
+import { joinWordings, type Wording } from '../accounts/audit/wording.js';
 import { createConsoleFrame } from '../dashboard/frame.js';
 import { leadToConfirmation, requireOperatorPerson } from '../accounts/identity/session/operator.js';
 import { pageHeaders } from '../core/http/headers.js';
@@ -121,32 +121,27 @@ export function dashboardRoutes(
       readPanels: present(products.map((product) => product.readOverviewPanel)),
     }),
   );
-  const consoleDeps = {
-    ...context,
-    tabs: products.flatMap((product) => product.customerTabs),
-  };
-  router.use(
-    '/console',
-    requirePerson(readSession),
-    operatorsOnly,
-    requireOperatorPerson,
-    pageFrame(
-      createConsoleFrame(
-        context,
-        products.flatMap((product) => product.consoleSections),
-      ),
-    ),
-    customerPages({ ...consoleDeps, summaries: present(products.map((product) => product.customerSummary)) }),
-    customerPeoplePages(consoleDeps),
-    customerKeyPages(consoleDeps),
-    ...products.flatMap((product) => product.consolePages(consoleDeps)),
-    operatorPages(consoleDeps),
-    personPages(consoleDeps),
-    consoleAuditPages({ ...consoleDeps, wording }),
-    shardPages(consoleDeps),
-  );
+  router.use('/console', requirePerson(readSession), consolePages(context, products, wording));
   router.use(leadToConfirmation(readSession));
   return router;
+}
+
+function consolePages(context: Context, products: Running['products'], wording: Wording): RequestHandler[] {
+  const deps = { ...context, tabs: products.flatMap((product) => product.customerTabs) };
+  const sections = products.flatMap((product) => product.consoleSections);
+  return [
+    operatorsOnly,
+    requireOperatorPerson,
+    pageFrame(createConsoleFrame(context, sections)),
+    customerPages({ ...deps, summaries: present(products.map((product) => product.customerSummary)) }),
+    customerPeoplePages(deps),
+    customerKeyPages(deps),
+    ...products.flatMap((product) => product.consolePages(deps)),
+    operatorPages(deps),
+    personPages(deps),
+    consoleAuditPages({ ...deps, wording }),
+    shardPages(deps),
+  ];
 }
 
 function createProofs(
