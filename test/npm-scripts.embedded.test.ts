@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { findFreePort } from './support/free-port.js';
 import { ownScript } from './support/own-build.js';
 
@@ -24,21 +24,26 @@ it('each service command replaces its shell, because dash would swallow the sign
   for (const [name, script] of running) expect(script, name).toMatch(/^exec (env \w+=\S+ )?node [^&|;]*$/);
 });
 
-/** A separate project with the scripts of this one: it uses the tests' build and does not rebuild it. */
+/**
+ * A separate project with the scripts of this one: it uses the tests' build and does not rebuild it. All tests share
+ * it, so that only the first start creates the demo.
+ */
 let project: string;
 let port: number;
 let child: ChildProcess | undefined;
-beforeEach(async () => {
+beforeAll(() => {
   project = mkdtempSync(join(tmpdir(), 'gauge-npm-'));
   writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'gauge', type: 'module', scripts }));
   symlinkSync(dirname(ownScript('src/main').at(-1)!), join(project, 'dist'));
   for (const name of ['src', 'node_modules', 'tsconfig.json'])
     symlinkSync(join(root, name), join(project, name));
+});
+afterAll(() => rmSync(project, { recursive: true, force: true }));
+beforeEach(async () => {
   port = await findFreePort();
 });
 afterEach(() => {
   if (child?.pid !== undefined) killGroup(child.pid);
-  rmSync(project, { recursive: true, force: true });
 });
 
 function killGroup(pid: number): void {

@@ -25,7 +25,7 @@ it(
   async () => {
     const report = await runCrashTest({
       database: isEmbedded ? 'embedded' : 'postgres',
-      kills: 10,
+      kills: isEmbedded ? 6 : 10,
       postgresCrashes: isEmbedded ? 0 : 3,
       terminations: 1,
       senders: 5,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BacktestResult } from '../../../../src/markets/lab/backtest/backtest.js';
 import type { QueueResult } from '../../../../src/markets/lab/backtest/queue.js';
 import { runBacktestCommand } from '../../../../src/markets/lab/backtest/command.js';
@@ -100,6 +100,12 @@ describe('npm run backtest', () => {
   const events = write('events.jsonl.gz', gzipSync(recordedEvents(75)));
   const tradesFile = write('trades.json', tradesWith());
   const recorded = ['--events', events, '--trades', tradesFile, '--shuffles', '0', '--every', '5'];
+  let ungatedJson: Awaited<ReturnType<typeof run>>;
+  let ungatedText: Awaited<ReturnType<typeof run>>;
+  beforeAll(async () => {
+    ungatedJson = await run([...recorded, '--ungated', '--json']);
+    ungatedText = await run([...recorded, '--ungated']);
+  });
 
   it('buys nothing on recorded days by default, because no forecast has been scored', async () => {
     const { code, out } = await run([...recorded, '--json']);
@@ -107,8 +113,8 @@ describe('npm run backtest', () => {
     expect(JSON.parse(out)).toMatchObject({ purchases: 0, profit: 0, isUngated: false, shuffled: null });
   });
 
-  it('trades recorded prices with data known by then when ungated', async () => {
-    const { code, out } = await run([...recorded, '--ungated', '--json']);
+  it('trades recorded prices with data known by then when ungated', () => {
+    const { code, out } = ungatedJson;
     expect(code).toBe(0);
     const result = JSON.parse(out) as BacktestResult;
     expect(result.signals).toBeGreaterThan(0);
@@ -119,8 +125,8 @@ describe('npm run backtest', () => {
     expect(result.endEquity).toBeCloseTo(result.startCash + result.profit, 6);
   });
 
-  it('prints the same as text', async () => {
-    const { out } = await run([...recorded, '--ungated']);
+  it('prints the same as text', () => {
+    const { out } = ungatedText;
     expect(out).toMatch(/^Source +recorded events, with the last maxima as forecast$/m);
     expect(out).toMatch(/^Daily profit +1 days are too few for an interval$/m);
     expect(out).toMatch(
@@ -138,11 +144,10 @@ describe('npm run backtest', () => {
   });
 
   it('marks its purchases, and says so if nothing is known about them', async () => {
-    const before = JSON.parse((await run([...recorded, '--ungated', '--json'])).out) as BacktestResult;
+    const before = JSON.parse(ungatedJson.out) as BacktestResult;
     expect(before.execution).toMatchObject({ known: 0, judged: 0, missed: 0 });
     expect(before.execution.withPrints).toBe(before.execution.fills);
-    const { out } = await run([...recorded, '--ungated']);
-    expect(out).toMatch(/^Later prices +unknown for all \d+ fills$/m);
+    expect(ungatedText.out).toMatch(/^Later prices +unknown for all \d+ fills$/m);
     // Half a minute after the purchase, others pay more.
     const files = [
       '--events',
