@@ -13,6 +13,7 @@ export type Tx = Orm & { readonly [isDecided]: true };
 export interface Statement {
   readonly name: string;
   readonly text: string;
+  readonly readRow?: ReadRow | undefined;
 }
 
 /** A row of a hot statement by column name, in Postgres's text format. */
@@ -28,9 +29,13 @@ export interface Names {
   readonly held: string;
 }
 
+export type ReadRow = (columns: readonly (string | null)[]) => object;
+
 /** A hot statement before it has table names. All its rows belong to Organizations of one shard group. */
 export interface Template {
   readonly name: string;
+  /** Reads a row by position, for statements with many rows (`bench/README.md`, JSON and HTTP by hand). Default: rows are objects. */
+  readonly readRow?: ReadRow;
   text(names: Names): string;
 }
 

@@ -58,10 +58,13 @@ function copyPrepared(directory: string): void {
 export function embeddedDatabase(pglite: PGlite, unlock: () => void) {
   const runOn =
     (client: Pick<PGlite, 'query'>) =>
-    async <Row>({ text }: Pick<Statement, 'text'>, values: unknown[]): Promise<Row[]> => {
-      const result = await client.query<Row>(text, values);
+    async <Row>(
+      { text, readRow }: Pick<Statement, 'text' | 'readRow'>,
+      values: unknown[],
+    ): Promise<Row[]> => {
+      const result = await client.query(text, values, readRow ? { rowMode: 'array' } : {});
       await nextTurn();
-      return result.rows;
+      return (readRow ? (result.rows as (string | null)[][]).map(readRow) : result.rows) as Row[];
     };
   const orm = drizzle(pglite);
   const main = {

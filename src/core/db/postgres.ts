@@ -66,9 +66,11 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
 
   const runOn =
     (client: pg.Pool | pg.PoolClient) =>
-    async <Row>({ name, text }: Statement, values: unknown[]): Promise<Row[]> => {
-      const result = await client.query({ name, text, values, types: asText });
-      return result.rows as Row[];
+    async <Row>({ name, text, readRow }: Statement, values: unknown[]): Promise<Row[]> => {
+      const query = { name, text, values, types: asText };
+      if (!readRow) return (await client.query(query)).rows as Row[];
+      const { rows } = await client.query<(string | null)[]>({ ...query, rowMode: 'array' });
+      return rows.map(readRow) as Row[];
     };
 
   const rollBack = <T>(from: pg.Pool, work: (client: pg.PoolClient) => Promise<T>) =>

@@ -26,7 +26,7 @@ export function createStatements(
   return (template) => {
     let statement = built.get(template);
     if (!statement) {
-      statement = { name: template.name + suffix, text: template.text(names) };
+      statement = { name: template.name + suffix, text: template.text(names), readRow: template.readRow };
       built.set(template, statement);
     }
     return statement;

@@ -37,6 +37,33 @@ const limitedSubject = (entitlement: string, { id, metric }: { id: string; metri
   `case when ${entitlement}.limits is not null then
     json_build_object('orgId', k.org_id, 'productId', ${id}, 'livemode', k.livemode, 'metric', ${metric})::text end as subject`;
 
+/** The columns of `find` in their order; those after the subject are missing from a check. */
+const toRow = ([
+  place,
+  problem,
+  kind,
+  unitCap,
+  used,
+  subject,
+  productSlug,
+  productName,
+  usageMetric,
+  startsAtMs,
+  endsAtMs,
+]: readonly (string | null)[]) => ({
+  place,
+  problem,
+  kind,
+  unitCap,
+  used,
+  subject,
+  productSlug,
+  productName,
+  usageMetric,
+  startsAtMs,
+  endsAtMs,
+});
+
 /**
  * Each lookup is a lateral sub-select of one row with its whole key given, so the plan uses the primary key whatever the
  * planner believes about table sizes. With a plain join the planner scanned by product or month, across every Organization's
@@ -44,6 +71,7 @@ const limitedSubject = (entitlement: string, { id, metric }: { id: string; metri
  */
 const find = (name: string, columns: string): Template => ({
   name,
+  readRow: toRow,
   text: (t) => `
 ${t.with} key as materialized (
   select w.ord - 1 as place, k.org_id, k.livemode, ${keyProblem} as problem
