@@ -5,6 +5,7 @@ import { newId } from '../../src/core/ids.js';
 import { webhookEndpoints, webhookMessages } from '../../src/accounts/webhooks/table.js';
 import { serviceTypes, type AnyType } from '../../src/accounts/webhooks/types.js';
 import { webhookTypes } from '../../src/products.js';
+import { createOrganization, uniqueSlug } from './fixtures.js';
 
 const allTypes = { ...webhookTypes, ...serviceTypes };
 
@@ -47,4 +48,15 @@ export async function readWebhookMessages(
     .orderBy(asc(webhookMessages.createdAt), asc(webhookMessages.id))) as QueuedMessage[];
   for (const row of rows) deepStrictEqual(allTypes[row.type].schema.strict().parse(row.data), row.data);
   return rows.filter((row) => type === undefined || row.type === type);
+}
+
+/** The data of these messages. */
+export const readWebhookData = async (db: Database, orgId: string, type: AnyType) =>
+  (await readWebhookMessages(db, orgId, type)).map(({ data }) => data);
+
+/** An Organization with an endpoint for this type in each of the modes. */
+export async function createListeningOrganization(db: Database, type: AnyType, livemodes = [true]) {
+  const organization = await createOrganization(db, { slug: uniqueSlug('org') });
+  for (const livemode of livemodes) await createListener(db, organization.id, { types: [type], livemode });
+  return organization;
 }

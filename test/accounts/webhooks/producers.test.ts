@@ -3,7 +3,7 @@ import { createApiKey, revokeApiKey, rotateApiKey } from '../../../src/accounts/
 import { byService } from '../../../src/accounts/audit/audit.js';
 import type { AnyType } from '../../../src/accounts/webhooks/types.js';
 import { createOrganization } from '../../support/fixtures.js';
-import { createListener, readWebhookMessages } from '../../support/webhook-messages.js';
+import { createListener, readWebhookData } from '../../support/webhook-messages.js';
 import { useService } from '../../support/use.js';
 
 const START = '2026-05-14T10:00:00.000Z';
@@ -11,8 +11,7 @@ const START = '2026-05-14T10:00:00.000Z';
 const { database, service } = useService();
 beforeEach(() => service.clock.set(START));
 
-const dataOf = async (orgId: string, type: AnyType) =>
-  (await readWebhookMessages(database.db, orgId, type)).map(({ data }) => data);
+const dataOf = (orgId: string, type: AnyType) => readWebhookData(database.db, orgId, type);
 
 describe('api_key messages', () => {
   it('report creation, rotation and revocation once each, in the key’s mode', async () => {

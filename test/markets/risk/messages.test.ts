@@ -4,9 +4,12 @@ import type { AnyType } from '../../../src/accounts/webhooks/types.js';
 import { recordGates } from '../../../src/markets/scores/keeper.js';
 import { unjudged, type Gate } from '../../../src/markets/signals/signal.js';
 import { organizations } from '../../../src/accounts/organizations/table.js';
-import { createOrganization } from '../../support/fixtures.js';
 import { operatorClient, unique } from '../../support/operator.js';
-import { createListener, readWebhookMessages } from '../../support/webhook-messages.js';
+import {
+  createListeningOrganization,
+  readWebhookData,
+  readWebhookMessages,
+} from '../../support/webhook-messages.js';
 import { useService } from '../../support/use.js';
 
 const START = '2026-05-14T10:00:00.000Z';
@@ -16,16 +19,10 @@ const { database, service } = useService();
 beforeEach(() => service.clock.set(START));
 const operator = operatorClient(() => service);
 
-const dataOf = async (orgId: string, type: AnyType) =>
-  (await readWebhookMessages(database.db, orgId, type)).map(({ data }) => data);
+const dataOf = (orgId: string, type: AnyType) => readWebhookData(database.db, orgId, type);
 
-/** An Organization with one endpoint per mode. */
-async function listener(type: AnyType, livemodes = [true]) {
-  const organization = await createOrganization(database.db, { slug: unique('org') });
-  for (const livemode of livemodes)
-    await createListener(database.db, organization.id, { types: [type], livemode });
-  return organization;
-}
+const listener = (type: AnyType, livemodes?: boolean[]) =>
+  createListeningOrganization(database.db, type, livemodes);
 
 describe('trading.halted', () => {
   it('reports when an Organization’s switch stops more or less, and the service’s switch wherever markets are traded', async () => {

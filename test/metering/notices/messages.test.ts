@@ -4,9 +4,14 @@ import type { AnyType } from '../../../src/accounts/webhooks/types.js';
 import { createEndingMessages } from '../../../src/metering/notices/endings.js';
 import { apiKeys } from '../../../src/accounts/api-keys/table.js';
 import { entitlements } from '../../../src/metering/entitlements/table.js';
-import { createKey, createOrganization } from '../../support/fixtures.js';
-import { operatorClient, unique } from '../../support/operator.js';
-import { createListener, readWebhookMessages } from '../../support/webhook-messages.js';
+import { createKey } from '../../support/fixtures.js';
+import { operatorClient } from '../../support/operator.js';
+import {
+  createListener,
+  createListeningOrganization,
+  readWebhookData,
+  readWebhookMessages,
+} from '../../support/webhook-messages.js';
 import { useService } from '../../support/use.js';
 import { createProduct, grant } from '../support/products.js';
 
@@ -17,16 +22,10 @@ const { database, service } = useService();
 beforeEach(() => service.clock.set(START));
 const operator = operatorClient(() => service);
 
-const dataOf = async (orgId: string, type: AnyType) =>
-  (await readWebhookMessages(database.db, orgId, type)).map(({ data }) => data);
+const dataOf = (orgId: string, type: AnyType) => readWebhookData(database.db, orgId, type);
 
-/** An Organization with one endpoint per mode. */
-async function listener(type: AnyType, livemodes = [true]) {
-  const organization = await createOrganization(database.db, { slug: unique('org') });
-  for (const livemode of livemodes)
-    await createListener(database.db, organization.id, { types: [type], livemode });
-  return organization;
-}
+const listener = (type: AnyType, livemodes?: boolean[]) =>
+  createListeningOrganization(database.db, type, livemodes);
 
 describe('entitlement.changed', () => {
   it('notifies both modes of grants, changes and withdrawals, but not of unchanged ones', async () => {
