@@ -44,7 +44,7 @@ function dropUnusedArrayParsers(pglite: PGlite): void {
 const prepared = fileURLToPath(new URL('../../database/pglite', import.meta.url));
 
 /**
- * Copies the empty database into place, whole or not at all; if there is none, the first use creates it. Synchronous
+ * Copies the empty database into place, whole or not at all; without one, the first use creates it. Synchronous
  * copying is fine before the service runs, and three times as fast for a thousand small files.
  */
 function copyPrepared(directory: string): void {

@@ -213,7 +213,7 @@ export function offerForm(
   };
 }
 
-/** Restores kept input into the page's forms, once; undefined if there is none. Forms on one page share no field. */
+/** Restores kept input into the page's forms, once; undefined without kept input. Forms on one page share no field. */
 export async function takeForms(
   req: Request,
   res: Response,

@@ -42,7 +42,7 @@ export const dollars = (meaning: string) =>
     .string()
     .regex(/^-?\d+\.\d{4,6}$/)
     .describe(meaning);
-const price = (meaning: string) => dollars(`${meaning}, in dollars; \`null\` if there is none.`).nullable();
+const price = (meaning: string) => dollars(`${meaning}, in dollars; \`null\` without one.`).nullable();
 export const count = (meaning: string) => z.int().min(0).describe(meaning);
 export const probability = (meaning: string) => z.number().min(0).max(1).describe(meaning);
 export const temperature = (meaning: string) => z.number().describe(`${meaning}, °F.`);
@@ -82,7 +82,9 @@ export const marketSchema = z
       .describe('The subject of the market by its rules. `other`: another subject, or an unknown wording.'),
     station: stationField
       .nullable()
-      .describe('The id of the station whose report decides; `null` if there is none or it is uncertain.'),
+      .describe(
+        'The id of the station whose report decides; `null` if the market names no station, or an uncertain one.',
+      ),
     city: z.string().nullable().describe('`null` if the rules do not name it unambiguously.'),
     measure: z
       .enum(['daily_maximum_temperature', 'daily_minimum_temperature', 'hourly_temperature', 'precipitation'])

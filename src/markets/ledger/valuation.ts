@@ -90,7 +90,7 @@ export interface Quotes {
   market: Pick<Market, 'status' | 'settlementValue'> | undefined;
   book: OrderBook | undefined;
   feeRule: FeeRule | undefined;
-  /** YES payout in the venue's latest recorded report; null if there is none. */
+  /** YES payout in the venue's latest recorded report; null without a report. */
   knownValue: Micros | null;
 }
 

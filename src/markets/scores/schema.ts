@@ -202,7 +202,7 @@ const summaryFields = {
     .describe(
       'Settled forecasts without a market price for every bracket. They are excluded from the means.',
     ),
-  since: z.iso.date().nullable().describe('The first day in the means; `null` if there is none.'),
+  since: z.iso.date().nullable().describe('The first day in the means; `null` before the first one.'),
   model: pairSchema.nullable().describe('The forecast; `null` while `n` is 0.'),
   market: pairSchema
     .nullable()

@@ -203,7 +203,7 @@ function credentialsOf(url: string): Record<string, string> {
 
 /** At most 288 requests a day, however often markets are read. */
 const FORECASTS_EVERY_MS = 5 * MINUTE_MS;
-/** The model keeps no history: not found, gone, not implemented. */
+/** HTTP statuses of a model without history: 404 Not Found, 410 Gone, 501 Not Implemented. */
 const noHistoryStatuses = new Set([404, 410, 501]);
 
 interface HttpModelOptions {

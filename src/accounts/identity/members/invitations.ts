@@ -199,7 +199,7 @@ export const JOIN = '/dashboard/join';
 /** Browsers never send the part of an address after `#`. */
 export const toInvitationLink = (origin: string, token: string): string => `${origin}${JOIN}#${token}`;
 
-/** Returns to the opened invitation after a detour, or to the sign-in form if there is none. */
+/** Returns to the opened invitation after a detour, or to the sign-in form without an invitation. */
 export const toJoinAddress = (token: unknown): string => (isTokenShaped(token) ? JOIN : '/login');
 
 export const toSignInAddress = (token: unknown): string =>
