@@ -6,11 +6,8 @@ import { markets } from './markets/product.js';
 import { metering } from './metering/product.js';
 import type { Product, ProductOptions, RunningProduct, Services } from './product.js';
 
-/** To leave a product out, delete its line, its import above, and its folders in `src`, `views` and `test`. */
-export const products: Product[] = [
-  metering, //
-  markets,
-];
+/** To leave a product out, delete its name here, its import above, and its folders in `src`, `views` and `test`. */
+export const products: Product[] = [metering, markets];
 
 /** Types of all products, whether they are on or not: an endpoint keeps the types that it chose. */
 export const webhookTypes = joinTypes(products.map((product) => product.webhookTypes));
