@@ -34,6 +34,7 @@ import {
 
 declare module '../product.js' {
   interface Services {
+    /** Missing while the markets are off. */
     trading: TradingServices;
   }
   interface ProductOptions {
