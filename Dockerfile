@@ -4,6 +4,7 @@ ARG NODE_IMAGE=node:24.11.1-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY tools ./tools
 # --ignore-scripts, because the build script needs sources that are copied later.
 RUN npm ci --ignore-scripts
 COPY . .
