@@ -5,8 +5,9 @@ import { findChromium } from './test/support/chromium.js';
 import { findPostgresBinaries } from './test/support/postgres-server.js';
 
 /**
- * `npm test` sets TEST_DATABASE=embedded: the embedded database needs no installation. `npm run test:all` adds a real Postgres
- * if one is installed (or named by TEST_POSTGRES_BIN); with REQUIRE_POSTGRES=1 a missing Postgres is a failure.
+ * `npm test` sets TEST_DATABASE=embedded: the embedded database needs no installation. `npm run test:all` adds the tests that start
+ * whole programs, and a real Postgres if one is installed (or named by TEST_POSTGRES_BIN); with REQUIRE_POSTGRES=1 a missing Postgres
+ * is a failure.
  * TEST_DATABASE=postgres runs these tests alone, and TEST_DATABASE=citus runs the tests through the coordinator of a sharded
  * database, which needs the Citus extension. TEST_REPORT names a file for the results as JSON.
  *
@@ -33,11 +34,24 @@ function hasRoom(folder: string): boolean {
   }
 }
 
+/** Tests of whole programs on the embedded database: starts, commands, signals and kills. */
+const startsProcesses = ['test/**/*.process.test.ts', 'test/crash/crash.test.ts'];
 const excluded = {
   // Redis tests do not depend on the database, so they run only with Postgres.
-  embedded: ['test/**/*.postgres.test.ts', 'test/**/*.redis.test.ts', 'test/**/*.citus.test.ts'],
-  postgres: ['test/**/*.embedded.test.ts', 'test/**/*.pure.test.ts', 'test/**/*.citus.test.ts'],
+  embedded: [
+    'test/**/*.postgres.test.ts',
+    'test/**/*.redis.test.ts',
+    'test/**/*.citus.test.ts',
+    ...startsProcesses,
+  ],
+  postgres: [
+    'test/**/*.embedded.test.ts',
+    'test/**/*.pure.test.ts',
+    'test/**/*.process.test.ts',
+    'test/**/*.citus.test.ts',
+  ],
   citus: [
+    'test/**/*.process.test.ts',
     'test/**/*.embedded.test.ts',
     'test/**/*.pure.test.ts',
     'test/**/*.postgres.test.ts',
@@ -54,7 +68,7 @@ const execArgv = ['--max-semi-space-size=64', '--single-threaded-gc'];
 const isolate = false;
 /** Long files start first, so that no single long file runs alone at the end. */
 const long =
-  /(main|npm-scripts|crash|demo|setup-link|change|matrix|examples|connection-faults|dispatcher|model|chain|shard|shards-away|corrections|reservations|first-start|pages|console|first-sight|set-up|documentation|second-factor)(\.embedded|\.postgres|\.citus)?\.test\.ts$/;
+  /(main|npm-scripts|crash|demo|setup-link|change|matrix|examples|connection-faults|dispatcher|model|chain|shard|shards-away|corrections|reservations|first-start|pages|console|first-sight|set-up|documentation|second-factor)(\.embedded|\.postgres|\.process|\.citus)?\.test\.ts$/;
 /** Time-outs only stop tests that hang; a machine ten times slower than a quiet one must not fail. */
 const expectOptions = { poll: { timeout: 50_000 } };
 const limits = { testTimeout: 60_000, hookTimeout: 120_000 };
@@ -72,6 +86,19 @@ const browserProject = {
     isolate,
     execArgv,
     include: [browserTests],
+    globalSetup: ['test/support/setup-embedded.ts'],
+    expect: expectOptions,
+    env: { TEST_DATABASE: 'embedded', NODE_ENV: 'test' },
+    ...limits,
+  },
+};
+
+const processProject = {
+  test: {
+    name: 'processes',
+    isolate,
+    execArgv,
+    include: startsProcesses,
     globalSetup: ['test/support/setup-embedded.ts'],
     expect: expectOptions,
     env: { TEST_DATABASE: 'embedded', NODE_ENV: 'test' },
@@ -102,6 +129,7 @@ export default defineConfig({
           ...limits,
         },
       })),
+      ...(only === undefined || only === 'postgres' ? [processProject] : []),
       ...(hasBrowser ? [browserProject] : []),
     ],
     coverage: { include: ['src/**/*.ts'], exclude: ['src/client/api.d.ts'] },

@@ -36,7 +36,8 @@ afterEach(async () => {
     child.kill('SIGKILL');
     await exit;
   }
-  rmSync(folder, { recursive: true, force: true });
+  // A service that was started through a terminal may still be ending.
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
 });
 
 const main = ownScript('src/main');
