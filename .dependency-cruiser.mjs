@@ -64,6 +64,7 @@ const floors = [
   'markets/climate/',
   'markets/scores/',
   'markets/past/',
+  'markets/background/',
   'markets/api/',
   'markets/services/',
   'markets/(?:own-values|reference)[.]ts',

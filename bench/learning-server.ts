@@ -16,7 +16,7 @@ const EVERY_MS = 3_000;
 const log = pino({ level: 'silent' });
 const service = await startService(readConfig(process.env), { log, accessLog: log });
 const trading = service.services.trading;
-await trading.scores.fillPast();
+await trading.background.fillPast();
 let isLearning = false;
 process.on('SIGUSR2', () => (isLearning = !isLearning));
 process.on('SIGTERM', () => void service.stop().then(() => process.exit(0)));
@@ -25,11 +25,11 @@ writeFileSync(process.env.READY_FILE!, '');
 /** Recomputes all fits and gates from nothing. */
 async function learn(): Promise<void> {
   const at = new Date();
-  const history = await trading.archive.asOf(at);
+  const history = await trading.local!.archive.asOf(at);
   // Fits of running days are computed once a day.
   const steps = trainInSteps(history, { previous: noFits, newId: () => newId(at.getTime()), hours: [] });
   while (!steps.next().done) await nextTurn();
-  await trading.scores.judge();
+  await trading.background.judge();
 }
 
 for (;;) {

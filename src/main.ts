@@ -6,6 +6,7 @@ import { DirectoryInUseError } from './core/db/directory-lock.js';
 import { embeddedNotice } from './greeting.js';
 import { createLogger, createPlainLog, createTerminalStream } from './core/log/log.js';
 import { onStopSignal } from './core/stop-signals.js';
+import { canStartThreads } from './core/threads.js';
 import { describeSetUpLink } from './accounts/identity/operators/operators.js';
 import { CannotListenError, startService, type Service } from './service.js';
 
@@ -55,6 +56,7 @@ onStopSignal(
 service = await startService(config, {
   log,
   accessLog: createPlainLog(config.logLevel, destination),
+  products: { inThreads: canStartThreads },
 }).catch((error: unknown) => {
   const isExpected =
     error instanceof ConfigError ||

@@ -45,7 +45,10 @@ export interface Product {
 }
 
 /** Options of the products, for tests, benchmarks and commands. Each product adds its own with `declare module`. */
-export interface ProductOptions {}
+export interface ProductOptions {
+  /** Whether work that takes seconds runs in threads. Default: on this thread. */
+  inThreads?: boolean;
+}
 
 /** What the products offer to pages, commands and tests. Each product adds its own with `declare module`. */
 export interface Services extends CallDeps {}

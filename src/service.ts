@@ -63,7 +63,7 @@ export async function startService(
   config: Config,
   { log, accessLog, clock = systemClock, products: options, ...pages }: ServiceDeps,
 ): Promise<Service> {
-  const context = await openContext(config, { log, accessLog, clock });
+  const context = await openContext(config, { log, accessLog, clock }, options?.inThreads);
   const { db, lifecycle, limitStores } = context;
   const running = createProducts(context, options);
   const { services } = running;
@@ -124,8 +124,9 @@ export async function startService(
 async function openContext(
   config: Config,
   { log, accessLog, clock }: Pick<Context, 'log' | 'accessLog' | 'clock'>,
+  inThreads: boolean | undefined,
 ): Promise<Context & { db: Opened }> {
-  const db = await connectDatabase(config, log);
+  const db = await connectDatabase(config, log, inThreads);
   const metrics = createMetrics(products.map((product) => product.createMetrics));
   watchShards(db.shards, metrics);
   if ('pools' in db) watchPools(db.pools, metrics);

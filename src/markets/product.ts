@@ -4,8 +4,9 @@ import { requireMarketAccess } from '../accounts/identity/session/session.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import type { Context } from '../core/http/context.js';
 import type { Section } from '../dashboard/frame.js';
-import type { Product } from '../product.js';
+import type { Product, ProductAtWork } from '../product.js';
 
+import { startBackgroundThread } from './background/start-thread.js';
 import { tradingRoutes } from './router.js';
 import { FREE_FORECASTS, marketsConfig } from './config.js';
 import { consolePages, consoleSections, customerTabs } from './console/console.js';
@@ -65,10 +66,20 @@ export const markets: Product = {
   customerTabs,
   reconciliation,
   isOn: ({ hasMarkets }) => hasMarkets,
-  create(context, calls, { trading: overrides }) {
+  create(context, calls, { inThreads, trading: overrides }) {
     const { log } = context;
-    const trading = createTradingServices(context, overrides);
-    const { refresher, trainer, live, isReplay } = trading;
+    let fillDemo: ProductAtWork['fillDemo'] = seedDemoTrading;
+    const trading = createTradingServices(context, {
+      ...overrides,
+      ...(inThreads && {
+        startBackground(deps, options) {
+          const thread = startBackgroundThread(context, deps, options);
+          fillDemo = (asOf, data) => thread.fillDemo(asOf.clock.now(), data.keys.trading);
+          return thread;
+        },
+      }),
+    });
+    const { refresher, background, live, isReplay } = trading;
     return {
       services: { trading },
       readOwnPart: createOwnMarketsReader({ ...context, ...trading }),
@@ -85,13 +96,13 @@ export const markets: Product = {
       beginLoading: () => refresher.refresh(),
       async load() {
         warnOfSources(context, trading);
-        if (!isReplay) await Promise.all([trainer.load(), tryToJudgeGates(trading, log)]);
+        if (!isReplay) await Promise.all([background.load(), tryToJudgeGates(trading, log)]);
       },
       // Live trading stays closed until orders, fills, positions and cash agree with the venue's.
       start: () => void live?.reconcile(),
       greet: (data, baseUrl) => greet(data, baseUrl, trading.snapshots.current),
       // Trades before the beginning of a tape are unknown.
-      ...(isReplay ? {} : { fillDemo: seedDemoTrading, afterPast: () => fillPast(trading, log) }),
+      ...(isReplay ? {} : { fillDemo, afterPast: () => fillPast(trading, log) }),
       stop: () => trading.stop(),
     };
   },
@@ -108,15 +119,15 @@ function warnOfSources({ config, log }: Context, { isReplay }: TradingServices):
 }
 
 /** Gates stay closed until they have been judged, which their schedule retries. */
-const tryToJudgeGates = ({ scores }: TradingServices, log: Logger): Promise<void> =>
-  scores
+const tryToJudgeGates = ({ background }: TradingServices, log: Logger): Promise<void> =>
+  background
     .judge()
     .catch((error: unknown) =>
       log.warn({ err: error }, 'the gates could not be judged; the job tries again'),
     );
 
-const fillPast = ({ scores, refresher }: TradingServices, log: Logger): Promise<void> =>
-  scores
+const fillPast = ({ background, refresher }: TradingServices, log: Logger): Promise<void> =>
+  background
     .fillPast()
     // Pages show the results at once, not only after the next refresh.
     .then(() => refresher.refresh())

@@ -24,6 +24,7 @@ export async function provideOwnBuild(): Promise<() => void> {
   };
 }
 
+const threads = ['src/core/db/pglite-thread', 'src/markets/thread'];
 const scripts = ['src/main', 'test/support/serve', 'test/client/reporting', 'test/core/db/lock-directory'];
 
 async function bundle(): Promise<string> {
@@ -42,7 +43,7 @@ async function bundle(): Promise<string> {
       name.endsWith('.ts') ? [`${folder}/${name.slice(0, -3)}`] : [],
     ),
   );
-  const names = [...scripts, ...commands];
+  const names = [...scripts, ...threads, ...commands];
   const bundled = await rolldown({
     input: Object.fromEntries(names.map((name) => [name, join(root, `${name}.ts`)])),
     platform: 'node',
@@ -54,7 +55,7 @@ async function bundle(): Promise<string> {
         transform: (code, id) =>
           code.replaceAll(
             'import.meta.url',
-            JSON.stringify(String(pathToFileURL(join(folder, relative(root, id))))),
+            JSON.stringify(String(pathToFileURL(join(folder, relative(root, id).replace(/\.ts$/, '.js'))))),
           ),
       },
     ],

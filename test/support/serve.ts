@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { readConfig } from '../../src/config.js';
 import { createLogger, createPlainLog } from '../../src/core/log/log.js';
+import { canStartThreads } from '../../src/core/threads.js';
 import { startService } from '../../src/service.js';
 
 /**
@@ -15,7 +16,10 @@ const { TEST_PAST_DAYS: pastDays, TEST_SIGN_IN_DELAY_MS: maxDelayMs } = process.
 const service = await startService(config, {
   log,
   accessLog: createPlainLog(config.logLevel, destination),
-  ...(pastDays !== undefined && { products: { trading: { pastDays: Number(pastDays) } } }),
+  products: {
+    inThreads: canStartThreads,
+    ...(pastDays !== undefined && { trading: { pastDays: Number(pastDays) } }),
+  },
   ...(maxDelayMs !== undefined && { signInLimits: { maxDelayMs: Number(maxDelayMs) } }),
 });
 process.once('SIGTERM', () => {

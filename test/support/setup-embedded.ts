@@ -1,4 +1,4 @@
-import { appendFileSync, cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,8 +17,6 @@ export default async function setup(project: TestProject) {
     rmSync(folder, { recursive: true, force: true });
     await (await openDatabase(...inFolder(folder))).close();
   }
-  // Each start fills the buffers with zeros: with fewer buffers, a database opens in two thirds of the time.
-  appendFileSync(join(folder, 'pglite/postgresql.conf'), "shared_buffers = '16MB'\n");
   const removeBuild = await build;
   project.provide('embeddedTemplate', folder);
   return () => {

@@ -1,3 +1,4 @@
+import type { MessagePort } from 'node:worker_threads';
 import type { SQL } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 
@@ -103,6 +104,8 @@ export interface Database {
   dryRun<T>(work: (run: Database['run']) => Promise<T>): Promise<T>;
   ping(): Promise<void>;
   close(): Promise<void>;
+  /** Opens a port through which another thread uses this database. Undefined if a thread opens connections itself. */
+  readonly openPort?: (() => MessagePort) | undefined;
 }
 
 /**

@@ -8,12 +8,16 @@ import { openPostgres } from './postgres.js';
 type DatabaseConfig = Pick<ServiceConfig, 'databaseUrl' | 'dataDir'> &
   Partial<Pick<ServiceConfig, 'migrationDatabaseUrl'>>;
 
-/** Opens the configured database. A Postgres that is away is not an error yet: its pool connects on first use. */
+/**
+ * Opens the configured database. A Postgres that is away is not an error yet: its pool connects on first use.
+ * @param inThread whether an embedded database runs in a thread
+ */
 export async function connectDatabase(
   { databaseUrl, dataDir }: DatabaseConfig,
   log: Logger,
+  inThread = false,
 ): Promise<Opened> {
-  return databaseUrl ? openPostgres(databaseUrl, log) : openEmbedded(dataDir);
+  return databaseUrl ? openPostgres(databaseUrl, log) : openEmbedded(dataDir, inThread);
 }
 
 /**

@@ -19,6 +19,9 @@ export interface Context<Config extends ServiceConfig = ServiceConfig> {
   limitStores: LimitStores;
 }
 
+/** What work without requests needs. */
+export type WorkContext = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
+
 export interface Lifecycle {
   state: 'starting' | 'ready' | 'draining';
 }

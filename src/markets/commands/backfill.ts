@@ -7,6 +7,7 @@ import type { MaintenanceDatabase } from '../../core/db/maintenance.js';
 import { formatCount } from '../../core/pages/format.js';
 import { printable } from '../../core/terminal.js';
 import { createArchive, type Archive } from '../training/forecast-archive.js';
+import { noNews } from '../training/news.js';
 import { createTrainer } from '../training/trainer.js';
 import type { DateRange } from '../training/coverage.js';
 import type { FitBook } from '../learning/fits.js';
@@ -141,10 +142,9 @@ async function learn(
   log: Logger,
 ): Promise<FitBook> {
   const calibration = createCalibrationStore();
-  const store = { current: undefined };
-  const trainer = createTrainer({ db, archive, sources, store, calibration, clock: systemClock, log });
+  const trainer = createTrainer({ db, archive, sources, calibration, clock: systemClock, log });
   await trainer.load();
-  await trainer.learn();
+  await trainer.learn(noNews);
   return calibration.current.fits;
 }
 

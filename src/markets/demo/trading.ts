@@ -18,7 +18,7 @@ import { createTradingServices, type TradingServices } from '../services/service
 import type { Settlement } from '../settlement/settlement.js';
 import type { Signal } from '../signals/signal.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import type { DemoData } from '../../demo/demo.js';
+import type { DemoKeys } from '../../demo/demo.js';
 import type { JudgedRecord } from '../scores/queries.js';
 
 /** Seconds; longer than the lease of the settlement. */
@@ -39,8 +39,8 @@ const RESTING_MS = 15 * MINUTE_MS;
  * the fits and open gates of those times. The demo shows the resulting profit and loss.
  */
 export async function seedDemoTrading(
-  context: Context,
-  demo: Pick<DemoData, 'keys'>,
+  context: Pick<Context, 'config' | 'db' | 'clock' | 'log'>,
+  demo: { keys: Pick<DemoKeys, 'trading'> },
   signal = new AbortController().signal,
 ): Promise<void> {
   const { db, clock, config } = context;
@@ -68,12 +68,13 @@ export async function seedDemoTrading(
     { selection: part!, onTheWay: () => Promise.resolve() },
   );
   try {
-    if (!trading.past) return;
+    const reconstructed = trading.local?.past;
+    if (!reconstructed) return;
     past.ms = nowMs;
-    const training = await trading.past.learn(part!, signal);
+    const training = await reconstructed.learn(part!, signal);
     // The records are stored once the service is ready.
     const records: JudgedRecord[] = [];
-    for await (const recalled of trading.past.recall(part!, training, signal))
+    for await (const recalled of reconstructed.recall(part!, training, signal))
       records.push(...recalled.map(toJudged));
     const first = Math.ceil((nowMs - DAYS * 24 * HOUR_MS) / STEP_MS) * STEP_MS;
     for (past.ms = first; past.ms < nowMs - HOUR_MS; past.ms += STEP_MS) {

@@ -1,4 +1,4 @@
-import type { Context } from '../../core/http/context.js';
+import type { WorkContext } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import type { Source } from '../../accounts/identity/source.js';
 import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
@@ -67,7 +67,7 @@ export interface LiveOptions {
 
 /** Undefined unless the configuration names an Organization that trades live. */
 export function createLiveTrading(
-  { config, db, clock, log }: Context,
+  { config, db, clock, log }: WorkContext,
   { key, budget, timings: given }: LiveOptions,
 ): LiveTrading | undefined {
   const { liveOrg: slug, kalshi } = config.trading;

@@ -5,7 +5,7 @@ import type { Clock } from '../../core/time.js';
 import { sqlState, type Orm } from '../../core/db/client.js';
 import { AppError, type ErrorCode } from '../../core/errors.js';
 import { cutPage } from '../../core/http/page.js';
-import type { Context } from '../../core/http/context.js';
+import type { WorkContext } from '../../core/http/context.js';
 import { organizations } from '../../accounts/organizations/table.js';
 import { feeRuleOf } from '../market/fees.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
@@ -127,7 +127,7 @@ interface OrdersDeps {
 }
 
 export function createOrders(
-  context: Context,
+  context: WorkContext,
   { snapshots, live, resting, onTheWay = (ms) => sleep(ms) }: OrdersDeps,
 ): Orders {
   const { db, clock, config, log, metrics } = context;
@@ -207,7 +207,7 @@ export function createOrders(
 
 /** @throws AppError live_trading_disabled, unavailable */
 async function assertLive(
-  { db, config }: Context,
+  { db, config }: WorkContext,
   live: LiveExecutor | undefined,
   orgId: string,
 ): Promise<void> {

@@ -2,7 +2,7 @@ import { createLease, type Lease } from '../../core/db/jobs.js';
 import { AppError } from '../../core/errors.js';
 import { shareRun } from '../../core/steps.js';
 import { MINUTE_MS } from '../../core/time.js';
-import type { Context } from '../../core/http/context.js';
+import type { WorkContext } from '../../core/http/context.js';
 import { findPosition, lockAccount } from '../ledger/queries.js';
 import { PRINTS_SPAN_MS, type MarketSource } from '../market/source.js';
 import { readKnownFacts } from '../risk/gate.js';
@@ -55,7 +55,7 @@ const first: Pick<RestingMarket, 'ticker' | 'orgId'> = {
   orgId: '00000000-0000-0000-0000-000000000000',
 };
 
-export function createResting(context: Context, { markets, snapshots, live }: RestingDeps): Resting {
+export function createResting(context: WorkContext, { markets, snapshots, live }: RestingDeps): Resting {
   const { db, clock, log } = context;
   const stopping = new AbortController();
   const lease = createLease(db.orm, 'resting-orders', { lengthSeconds: LEASE_SECONDS });
@@ -134,7 +134,7 @@ export function createResting(context: Context, { markets, snapshots, live }: Re
 
 /** Resolves to undefined if the venue could not be read. */
 function createPrintReader(
-  { clock, log }: Pick<Context, 'clock' | 'log'>,
+  { clock, log }: Pick<WorkContext, 'clock' | 'log'>,
   markets: RestingDeps['markets'],
   stopping: AbortSignal,
 ) {
@@ -153,7 +153,7 @@ function createPrintReader(
 }
 
 /** Decides whether this instance works. Without fresh data it offers the lease to another, and works only if none took it. */
-function createWorkGuard({ clock }: Pick<Context, 'clock'>, snapshots: SnapshotStore, lease: Lease) {
+function createWorkGuard({ clock }: Pick<WorkContext, 'clock'>, snapshots: SnapshotStore, lease: Lease) {
   const startedAt = clock.now();
   let lackedData = false;
 
@@ -182,7 +182,7 @@ function createWorkGuard({ clock }: Pick<Context, 'clock'>, snapshots: SnapshotS
 }
 
 async function cancelLiveOrders(
-  context: Context,
+  context: WorkContext,
   { snapshots, live }: { snapshots: SnapshotStore; live: LiveExecutor },
   stopping: AbortSignal,
 ): Promise<void> {
@@ -213,7 +213,7 @@ async function cancelLiveOrders(
 
 /** Marks an order before the venue is asked; undefined if it may stay. `isBarred`: a switch or the market access forbids it. */
 const markLive = (
-  { db, clock }: Context,
+  { db, clock }: WorkContext,
   snapshots: SnapshotStore,
   { orgId, id }: OrderRow,
 ): Promise<{ isBarred: boolean } | undefined> =>
@@ -233,7 +233,7 @@ const markLive = (
   });
 
 export async function askVenue(
-  { db, clock, log }: Pick<Context, 'db' | 'clock' | 'log'>,
+  { db, clock, log }: Pick<WorkContext, 'db' | 'clock' | 'log'>,
   row: OrderRow,
   ask: (order: RestingOrder) => Promise<VenueOutcome>,
 ): Promise<Trade> {

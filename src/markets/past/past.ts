@@ -11,7 +11,7 @@ import { groupEvents } from '../market/event.js';
 import { dailyKinds, targetKey, targetOf, type Target } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { stations } from '../market/stations.js';
-import type { PastFiller } from '../scores/keeper.js';
+import type { PastFiller } from '../scores/judge.js';
 import { insertRecords, listOpenRecords, listRecorded, setOutcome } from '../scores/queries.js';
 import { recordsDue, targetOfRecord, type Climates, type NewRecord } from '../scores/records.js';
 import { scoreRecord, type ScorableRecord } from '../scores/score.js';

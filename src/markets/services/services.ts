@@ -1,11 +1,15 @@
 import type { Job } from '../../core/db/jobs.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
-import { createArchive } from '../training/forecast-archive.js';
-import { createTrainer } from '../training/trainer.js';
+import {
+  createBackground,
+  type Background,
+  type BackgroundDeps,
+  type BackgroundOptions,
+} from '../background/background.js';
 import { createClimateReader } from '../climate/product.js';
 import { readObserved } from '../climate/queries.js';
 import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
-import type { Context } from '../../core/http/context.js';
+import type { Context, WorkContext } from '../../core/http/context.js';
 import type { WeatherSource } from '../weather/weather.js';
 import type { SourceNames } from '../learning/queries.js';
 import { createBookMemory } from '../execution/books.js';
@@ -16,13 +20,13 @@ import type { MarketSource } from '../market/source.js';
 import type { LiveExecutor } from '../orders/order.js';
 import { createOrders } from '../orders/orders.js';
 import { createResting } from '../orders/resting.js';
-import { createPast } from '../past/past.js';
 import { createPortfolioHistory } from '../portfolio/history.js';
 import { createScoreKeeper } from '../scores/keeper.js';
 import { PAST_DAYS } from '../scores/records.js';
 import { createScoreReport } from '../scores/report.js';
 import { createSettlement } from '../settlement/settlement.js';
 import { createPriceRecorder } from '../snapshot/price-history.js';
+import { createCollector } from '../training/news.js';
 import { createRefresher, type RefreshDeps, type Refresher } from '../snapshot/refresh.js';
 import {
   createCalibrationStore,
@@ -48,7 +52,7 @@ import { calibratedModel } from '../learning/calibrated.js';
 
 export const tradingJobs = (
   { config }: Context,
-  { refresher, live, scores, trainer, prices, printFollower, climate, isReplay }: TradingServices,
+  { refresher, live, printFollower, climate, isReplay, ...learning }: TradingServices,
 ): Job[] => [
   {
     name: 'refresh-markets',
@@ -72,7 +76,7 @@ export const tradingJobs = (
   ...(printFollower
     ? [{ name: 'tape-prints', schedule: '6,36 * * * * *', run: () => printFollower.follow() }]
     : []),
-  ...(isReplay ? [] : learningJobs({ scores, trainer, prices })),
+  ...(isReplay ? [] : learningJobs(learning)),
 ];
 
 /** Jobs that settle, fill and review portfolios without a request. */
@@ -89,19 +93,20 @@ export const bookingJobs = ({ settlement, resting, marker, isReplay }: TradingSe
 
 const learningJobs = ({
   scores,
-  trainer,
+  background,
+  learn,
   prices,
-}: Pick<TradingServices, 'scores' | 'trainer' | 'prices'>): Job[] => [
+}: Pick<TradingServices, 'scores' | 'background' | 'learn' | 'prices'>): Job[] => [
   // Checks every minute, though there are new data only a few times a day.
-  { name: 'train-forecasts', schedule: '25 * * * * *', run: () => trainer.learn() },
-  { name: 'clean-up-forecasts', schedule: '0 47 * * * *', run: () => trainer.cleanUp() },
+  { name: 'train-forecasts', schedule: '25 * * * * *', run: () => learn() },
+  { name: 'clean-up-forecasts', schedule: '0 47 * * * *', run: () => background.cleanUp() },
   { name: 'record-forecasts', schedule: '10 * * * * *', run: () => scores.record() },
   { name: 'score-forecasts', schedule: '40 */5 * * * *', run: () => scores.score() },
-  { name: 'judge-gates', schedule: '50 */5 * * * *', run: () => scores.judge() },
+  { name: 'judge-gates', schedule: '50 */5 * * * *', run: () => background.judge() },
   // Checks every minute, though a record is due only every five.
   { name: 'record-prices', schedule: '18 * * * * *', run: () => prices.record() },
   { name: 'clean-up-prices', schedule: '0 51 * * * *', run: () => prices.cleanUp() },
-  { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => scores.fillPast() },
+  { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => background.fillPast() },
 ];
 
 /** `seconds` divides a minute. */
@@ -124,11 +129,13 @@ export interface TradingOverrides {
   venueBudget?: VenueBudget;
   /** Days of a simulated world's past to reconstruct; 0 for none. Default: 75. */
   pastDays?: number;
+  /** Runs the background work elsewhere. Default: on this thread. */
+  startBackground?: (deps: BackgroundDeps, options: BackgroundOptions) => Background;
   /** The part of the simulated world to create. Default: all of it. */
   selection?: Selection;
 }
 
-export function createTradingServices(context: Context, overrides: TradingOverrides = {}) {
+export function createTradingServices(context: WorkContext, overrides: TradingOverrides = {}) {
   const { db, clock, log, config, metrics } = context;
   const { kalshi, paperCash, tapeFile } = config.trading;
   if (tapeFile !== undefined && !overrides.replay) requireTapeTarget(tapeFile);
@@ -190,10 +197,9 @@ export function createTradingServices(context: Context, overrides: TradingOverri
     /** Stops background work: refreshes and streams. */
     async stop(): Promise<void> {
       stream.stop();
-      learning.scores.stop();
-      learning.trainer.stop();
       printFollower?.stop();
       await Promise.all([
+        learning.background.stop(),
         refresher.stop(),
         live?.stop(),
         settlement.stop(),
@@ -214,7 +220,7 @@ interface Shared {
 
 /** Uses the configured sources unless a tape or the caller provides others. */
 function chooseSources(
-  { db, clock, log, config, metrics }: Context,
+  { db, clock, log, config, metrics }: WorkContext,
   { markets, weather, replay, streamTimings, selection }: TradingOverrides,
   { key, budget, store }: Pick<SourceOptions, 'key' | 'budget'> & Pick<Shared, 'store'>,
 ): Sources {
@@ -242,7 +248,7 @@ function chooseSources(
 
 /** The refresher for live or replayed snapshots, and the tape that live ones are recorded on. */
 function createSnapshots(
-  { clock, log, config, metrics }: Context,
+  { clock, log, config, metrics }: WorkContext,
   { replay, refreshTimes }: TradingOverrides,
   { markets, weather, store, calibration, names }: Shared & Pick<Sources, 'markets' | 'weather'>,
 ): { refresher: Refresher; tape: TapeWriter | undefined } {
@@ -270,8 +276,8 @@ function createSnapshots(
 }
 
 function createLearning(
-  { db, clock, log, config }: Context,
-  { pastDays: days = PAST_DAYS, markets, weather, replay }: TradingOverrides,
+  { db, clock, log, config }: WorkContext,
+  { pastDays = PAST_DAYS, startBackground, markets, weather, replay }: TradingOverrides,
   {
     store,
     calibration,
@@ -283,20 +289,24 @@ function createLearning(
   const { marketSource, forecastSource } = config.trading;
   const isInvented =
     marketSource === 'simulated' && forecastSource === 'simulated' && !markets && !weather && !replay;
-  const archive = createArchive({ db, ...names, furtherModels });
-  const past = isInvented && days > 0 ? createPast({ db, archive, clock, names, world, days }) : undefined;
+  const deps = { db, clock, log, calibration };
+  const options = { names, furtherModels, pastDays: isInvented && pastDays > 0 ? pastDays : undefined };
+  const local = startBackground ? undefined : createBackground(deps, options, world);
+  const background = local ?? startBackground!(deps, options);
+  const collect = createCollector((news) => background.learn(news));
   return {
-    archive,
-    trainer: createTrainer({ db, archive, sources: names, store, calibration, clock, log }),
-    /** Undefined if the past cannot be reconstructed. */
-    past,
-    scores: createScoreKeeper({ db, store, calibration, ...names, clock, log, past }),
+    background,
+    /** The same, unless it runs elsewhere. */
+    local,
+    /** Learns what is new in the snapshot. */
+    learn: () => collect(store.current),
+    scores: createScoreKeeper({ db, store, ...names, clock, log, judge: () => background.judge() }),
     scoreReport: createScoreReport({ db, clock, sources: names, calibration }),
   };
 }
 
 function createClimate(
-  { db, clock, log, config }: Context,
+  { db, clock, log, config }: WorkContext,
   { replay }: TradingOverrides,
   snapshots: SnapshotStore,
 ): ClimateWatch | undefined {

@@ -61,6 +61,11 @@ const OBSERVATIONS_EVERY_MS = 5 * MINUTE_MS;
 /** Seed of the demo's simulated world, the same on every instance. */
 const SEED = 'gauge';
 
+export const createWorld = (): Pick<SimulatedWorld, 'seed' | 'weather'> => ({
+  seed: SEED,
+  weather: simulateWeather(SEED),
+});
+
 export interface SourceOptions {
   config: TradingConfig;
   /** The venue's key; without one only public data is read. */
@@ -88,7 +93,7 @@ export interface Sources {
 export function createSources(options: SourceOptions): Sources {
   const { config, key, budget, interest, stream, clock, log, selection, observations = [] } = options;
   const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, openMeteoApiKey, nwsBaseUrl, modelUrl } = config;
-  const world = { seed: SEED, weather: simulateWeather(SEED) };
+  const world = createWorld();
   const client = createKalshiClient({
     baseUrl: kalshi.baseUrl,
     budget,

@@ -5,13 +5,11 @@ import type { Database } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { inSlices } from '../../core/steps.js';
 import { forecastFits, forecastMixes, sameDayFits } from '../learning/table.js';
-import { EARLIER_RUN, MAIN_MODEL, type DayEnsemble, hoursOf, type KnownHour } from '../weather/weather.js';
 import { dateOf } from '../market/climate-day.js';
-import { dailyKinds, targetKey } from '../market/market.js';
-import type { SettledDay } from '../market/source.js';
-import { finalOutcomes } from '../market/event.js';
+import { dailyKinds } from '../market/market.js';
 import { stations } from '../market/stations.js';
-import type { CalibrationStore, Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
+import type { CalibrationStore } from '../snapshot/snapshot.js';
+import type { News } from './news.js';
 import type { Archive } from './forecast-archive.js';
 import { isRecent } from './make-fit.js';
 import {
@@ -35,74 +33,6 @@ import {
 import { type SourceNames } from '../learning/queries.js';
 import { LONGEST_AGE_DAYS } from '../learning/calibrated.js';
 
-/**
- * Records the contents of snapshots. Runs stay the same for hours and reports for good, so only items missing from the last
- * snapshot are written.
- * @returns whether there was a new run or report
- */
-function createCollector(
-  archive: Pick<Archive, 'addRuns' | 'addReports' | 'addHours'>,
-): (snapshot: Snapshot) => Promise<boolean> {
-  let seen = new Set<string>();
-  return async (snapshot) => {
-    const shown = new Set<string>();
-    const unseen = <T>(all: readonly T[], keyOf: (each: T) => string): T[] => {
-      const byKey = new Map(all.map((each) => [keyOf(each), each]));
-      for (const key of byKey.keys()) shown.add(key);
-      return [...byKey].filter(([key]) => !seen.has(key)).map(([, each]) => each);
-    };
-    const runs = unseen(runsIn(snapshot), keyOfRun);
-    const reports = unseen(reportsIn(snapshot), keyOfReport);
-    await archive.addHours(unseen(hoursIn(snapshot), keyOfHour));
-    await archive.addRuns(runs);
-    await archive.addReports(reports);
-    seen = shown;
-    return runs.length + reports.length > 0;
-  };
-}
-
-const runsIn = ({ forecasts }: Snapshot): DayEnsemble[] =>
-  [...forecasts].flatMap(([stationId, { days }]) =>
-    days.flatMap(({ kind, date, hour, modelRunAt, fetchedAt, membersF, curveF, models = [] }) => {
-      const target = { kind, stationId, date, hour };
-      const further = models.filter(({ model }) => model !== MAIN_MODEL && model !== EARLIER_RUN);
-      return [
-        { ...target, modelRunAt, fetchedAt, membersF, curveF },
-        ...further.map(({ model, modelRunAt, fetchedAt, membersF }) => ({
-          ...target,
-          model,
-          modelRunAt,
-          fetchedAt,
-          membersF,
-        })),
-      ];
-    }),
-  );
-
-const hoursIn = ({ forecasts }: Snapshot): KnownHour[] =>
-  [...forecasts].flatMap(([stationId, { days }]) =>
-    days.flatMap(({ kind, date, observed }) => {
-      if (kind !== 'daily_maximum' || !observed) return [];
-      const low = days.find((day) => day.kind === 'daily_minimum' && day.date === date)?.observed;
-      return hoursOf({ stationId, date }, observed, low?.extremeF ?? null);
-    }),
-  );
-
-const reportsIn = ({ events, asOf }: Snapshot): SettledDay[] =>
-  finalOutcomes(events).map((outcome) => ({ ...outcome, knownAt: asOf }));
-
-const keyOfHour = ({ stationId, date, hour }: KnownHour): string => `${stationId} ${date} hour ${hour}`;
-
-/** Further models may run hourly; one run in six hours is enough. */
-const FURTHER_RUN_MS = 6 * HOUR_MS;
-
-const keyOfRun = (run: DayEnsemble): string => {
-  const runMs = run.modelRunAt.getTime();
-  return `${targetKey(run)} ${run.model === undefined ? runMs : `${run.model} ${Math.floor(runMs / FURTHER_RUN_MS)}`}`;
-};
-
-const keyOfReport = (report: SettledDay): string => `${targetKey(report)} ${report.temperatureF} °F`;
-
 /** Another instance or a command may have added data. */
 const LOOK_EVERY_MS = HOUR_MS;
 const KEPT_DAYS = 400;
@@ -115,7 +45,8 @@ const HOUR_FITS_KEPT_DAYS = 60;
 export interface Trainer {
   /** Uses the newest stored fits until better ones are made. Never rejects. */
   load(): Promise<void>;
-  learn(): Promise<void>;
+  /** Records the news, and trains if there is something new to learn from. */
+  learn(news: News): Promise<void>;
   /** Deletes data older than 400 days, and the inputs of seasonal fits after two years, a bounded number of rows at a time. */
   cleanUp(): Promise<void>;
   stop(): void;
@@ -125,15 +56,13 @@ interface TrainerOptions {
   db: Pick<Database, 'orm'>;
   archive: Archive;
   sources: SourceNames;
-  store: Pick<SnapshotStore, 'current'>;
   calibration: CalibrationStore;
   clock: Clock;
   log: Logger;
 }
 
 export function createTrainer(options: TrainerOptions): Trainer {
-  const { db, archive, sources, store, calibration, clock, log } = options;
-  const collect = createCollector(archive);
+  const { db, archive, sources, calibration, clock, log } = options;
   let isStopped = false;
   let last = { atMs: -Infinity, changes: -1 };
   let isNew = false;
@@ -158,8 +87,11 @@ export function createTrainer(options: TrainerOptions): Trainer {
 
   return {
     load: () => loadStored(options),
-    async learn() {
-      if (store.current && (await collect(store.current))) isNew = true;
+    async learn({ runs, reports, hours }) {
+      await archive.addHours(hours);
+      await archive.addRuns(runs);
+      await archive.addReports(reports);
+      if (runs.length + reports.length > 0) isNew = true;
       const { changes } = archive;
       const at = new Date(clock.now());
       if (!isNew && changes === last.changes && at.getTime() - last.atMs < LOOK_EVERY_MS) return;

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { AnyType } from '../../../src/accounts/webhooks/types.js';
-import { recordGates } from '../../../src/markets/scores/keeper.js';
+import { recordGates } from '../../../src/markets/scores/judge.js';
 import { unjudged, type Gate } from '../../../src/markets/signals/signal.js';
 import { organizations } from '../../../src/accounts/organizations/table.js';
 import { operatorClient, unique } from '../../support/operator.js';

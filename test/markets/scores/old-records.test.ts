@@ -33,12 +33,12 @@ async function insertOldRecords(): Promise<number> {
 }
 
 it('records from before calibration are scored and shown, and open no gate', async () => {
-  const { refresher, scores, calibration } = service.trading;
+  const { refresher, scores, background, calibration } = service.trading;
   await refresher.refresh();
   const count = await insertOldRecords();
   expect(count).toBeGreaterThan(0);
   await scores.score();
-  await scores.judge();
+  await background.judge();
   expect(calibration.current.gates.gates.some(({ isOpen }) => isOpen)).toBe(false);
   const response = await fetch(`${service.url}/scores`);
   expect(response.status).toBe(200);

@@ -353,7 +353,7 @@ describe('the gates', () => {
         ...settled(45, { method: 'emos', leadHours: 24, advantage: -2, marketSource: 'another' }),
         ...settled(45, { method: 'emos', leadHours: 36, advantage: null, worstAdvantage: null }),
       ]);
-    await service.trading.scores.judge();
+    await service.trading.background.judge();
     const { gates } = service.trading.calibration.current;
     expect(gateOf(gates)).toMatchObject({ isOpen: true, n: 45 });
     expect(gates.gates.filter(({ isOpen }) => isOpen)).toHaveLength(1);
@@ -412,7 +412,7 @@ describe('the keeper', () => {
     await database.db.orm.delete(forecastRecords);
     const ending = await startTestService(database.db);
     ending.clock.set('2026-11-21T12:00:00Z');
-    const filling = ending.trading.scores.fillPast();
+    const filling = ending.trading.background.fillPast();
     await ending.stop();
     await filling;
     expect(await database.db.orm.$count(forecastRecords)).toBeLessThan(100);

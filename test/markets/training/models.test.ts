@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { createArchive } from '../../../src/markets/training/forecast-archive.js';
+import { noNews } from '../../../src/markets/training/news.js';
 import { createTrainer } from '../../../src/markets/training/trainer.js';
 import { findMix } from '../../../src/markets/learning/fits.js';
 import type { DayEnsemble } from '../../../src/markets/weather/weather.js';
@@ -94,12 +95,10 @@ describe('several models in the archive', () => {
     const makeTrainer = () => {
       const calibration = createCalibrationStore();
       const clock = { now: () => now.getTime() };
-      const store = { current: undefined };
       const trainer = createTrainer({
         db: database.db,
         archive,
         sources: names,
-        store,
         calibration,
         clock,
         log,
@@ -107,7 +106,7 @@ describe('several models in the archive', () => {
       return { calibration, trainer };
     };
     const learned = makeTrainer();
-    await learned.trainer.learn();
+    await learned.trainer.learn(noNews);
     const { fits } = learned.calibration.current;
     // Only the pooled fit for the other model.
     expect(fits.fits.filter(({ model }) => model === 'other')).toMatchObject([
@@ -120,7 +119,7 @@ describe('several models in the archive', () => {
     await loaded.trainer.load();
     expect(loaded.calibration.current.fits.mixes).toMatchObject([{ ...mix }]);
     expect(loaded.calibration.current.fits.fits.filter(({ model }) => model === 'other')).toHaveLength(1);
-    await loaded.trainer.learn();
+    await loaded.trainer.learn(noNews);
     expect(await orm.select().from(forecastMixes)).toHaveLength(1);
   });
 });

@@ -32,9 +32,10 @@ const listFits = () => database.db.orm.select().from(forecastFits);
 
 describe('the trainer', () => {
   it('records the current snapshot once', async () => {
-    const { refresher, trainer, archive } = service.trading;
+    const { refresher, learn } = service.trading;
+    const { archive } = service.trading.local!;
     await refresher.refresh();
-    await trainer.learn();
+    await learn();
     const at = new Date(service.clock.now());
     const known = await archive.asOf(at);
     expect(known.runs).toHaveLength(RUNS);
@@ -47,14 +48,15 @@ describe('the trainer', () => {
     service.clock.advance(60_000);
     await refresher.refresh();
     const { changes } = archive;
-    await trainer.learn();
+    await learn();
     expect(archive.changes).toBe(changes);
     expect((await archive.asOf(new Date(service.clock.now()))).runs).toHaveLength(RUNS);
     expect(days().every(({ method }) => method === 'raw_ensemble')).toBe(true);
   });
 
   it('learns from new data, stores each fit with its data, and uses it for forecasts', async () => {
-    const { refresher, trainer, archive, calibration } = service.trading;
+    const { refresher, learn, calibration } = service.trading;
+    const { archive } = service.trading.local!;
     const world = { clock: service.clock, seed: 'gauge', weather: simulateWeather('gauge') };
     // For the others only the present is known.
     const selection = { stations: leadingStations, kinds: ['daily_maximum' as const] };
@@ -67,7 +69,7 @@ describe('the trainer', () => {
       await archive.addRuns(await weather.history.readRuns(range, never));
       await archive.addReports(await markets.history.readSettledDays(range, never));
     }
-    await trainer.learn();
+    await learn();
     const { fits } = calibration.current;
     expect(fits.madeAt).toEqual(new Date(service.clock.now()));
     // Pooled fits of both models at the leads of their runs for today and tomorrow.
@@ -93,7 +95,7 @@ describe('the trainer', () => {
   it('does not repeat a fit for the same training set', async () => {
     const before = service.trading.calibration.current.fits.fits;
     service.clock.advance(3_600_000);
-    await service.trading.trainer.learn();
+    await service.trading.learn();
     expect(service.trading.calibration.current.fits.fits).toEqual(before);
     expect(await listFits()).toHaveLength(before.length);
   });
@@ -101,11 +103,11 @@ describe('the trainer', () => {
   it('starts with the newest stored fits unchanged', async () => {
     const other = await startTestService(database.db, { trading: { selection } });
     other.clock.set('2026-11-21T14:00:00Z');
-    await other.trading.trainer.load();
+    await other.trading.background.load();
     const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
     const fits = [...service.trading.calibration.current.fits.fits].sort(byId);
     expect([...other.trading.calibration.current.fits.fits].sort(byId)).toEqual(fits);
-    await other.trading.trainer.learn();
+    await other.trading.learn();
     expect(await listFits()).toHaveLength(fits.length);
     await other.stop();
   });
@@ -113,7 +115,7 @@ describe('the trainer', () => {
   it('loads nothing too old to use', async () => {
     const later = await startTestService(database.db, { trading: { selection } });
     later.clock.set('2026-11-28T12:01:01Z');
-    await later.trading.trainer.load();
+    await later.trading.background.load();
     expect(later.trading.calibration.current.fits.madeAt).toBeNull();
     await later.stop();
   });
@@ -127,7 +129,7 @@ describe('the trainer', () => {
     const loadedAt = async (time: string) => {
       other.clock.set(time);
       other.trading.calibration.replace({ fits: noFits });
-      await other.trading.trainer.load();
+      await other.trading.background.load();
       return other.trading.calibration.current.fits.fits.map((fit) => fit.id);
     };
     const before = await loadedAt('2026-11-21T15:59:59Z');
@@ -140,7 +142,8 @@ describe('the trainer', () => {
   });
 
   it('deletes data older than 400 days, and the inputs of seasonal fits after two years', async () => {
-    const { trainer, archive } = service.trading;
+    const { background } = service.trading;
+    const { archive } = service.trading.local!;
     const dates = async (isMain: boolean) => {
       const { runs } = await archive.asOf(new Date('2026-11-21T12:00:00Z'));
       return runs
@@ -154,16 +157,16 @@ describe('the trainer', () => {
     for (const now of ['2027-12-05', '2027-12-26'])
       for (let turn = 0; turn < 3; turn++) {
         service.clock.set(`${now}T12:00:00Z`);
-        await trainer.cleanUp();
+        await background.cleanUp();
       }
     expect((await dates(false))[0]! >= '2026-11-21').toBe(true);
     expect((await dates(true))[0]).toBe(first);
     expect(await listFits()).not.toHaveLength(0);
     service.clock.set('2027-12-27T12:00:00Z');
-    await trainer.cleanUp();
+    await background.cleanUp();
     expect(await listFits()).toHaveLength(0);
     service.clock.set('2028-11-30T12:00:00Z');
-    for (let turn = 0; turn < 3; turn++) await trainer.cleanUp();
+    for (let turn = 0; turn < 3; turn++) await background.cleanUp();
     expect((await dates(true))[0]).toBe('2026-11-21');
   });
 
@@ -171,7 +174,7 @@ describe('the trainer', () => {
     const ending = await startTestService(database.db, { trading: { selection } });
     ending.clock.set('2026-11-21T12:00:00Z');
     await ending.trading.refresher.refresh();
-    const learning = ending.trading.trainer.learn();
+    const learning = ending.trading.learn();
     await ending.stop();
     await learning;
     expect(ending.trading.calibration.current.fits.madeAt).toBeNull();
@@ -183,7 +186,8 @@ describe('a station with a long history', () => {
     const own = await createTestDatabase();
     const started = await startTestService(own.db, { trading: { selection } });
     started.clock.set('2026-11-21T12:00:00Z');
-    const { archive, trainer, calibration, refresher, snapshots } = started.trading;
+    const { learn, background, calibration, refresher, snapshots } = started.trading;
+    const { archive } = started.trading.local!;
     const yesterday = (Date.parse('2026-11-20') - Date.parse(first)) / DAY_MS;
     const past = makePast({ stationId: 'KNYC', biasF: 1, errorF: 2, spreadF: 1 }, 560, {
       from: yesterday - 560,
@@ -194,7 +198,7 @@ describe('a station with a long history', () => {
     await archive.addReports(
       past.reports.map((report) => ({ ...report, temperatureF: colder(report.temperatureF) })),
     );
-    await trainer.learn();
+    await learn();
     const seasonal = calibration.current.fits.fits.filter(({ stationId }) => stationId === 'KNYC');
     expect(seasonal.length).toBeGreaterThan(0);
     expect(seasonal.every(({ kind, n }) => kind === 'daily_maximum' && n >= 548)).toBe(true);
@@ -211,11 +215,11 @@ describe('a station with a long history', () => {
     // They remain while other fits are replaced, and after a restart.
     started.clock.advance(DAY_MS);
     await refresher.refresh();
-    await trainer.learn();
+    await learn();
     const kept = calibration.current.fits.fits.filter(({ stationId }) => stationId === 'KNYC');
     expect(kept.map(({ id }) => id).toSorted()).toEqual(seasonal.map(({ id }) => id).toSorted());
     calibration.replace({ fits: noFits });
-    await trainer.load();
+    await background.load();
     expect(calibration.current.fits.fits).toEqual(expect.arrayContaining(seasonal));
     await started.stop();
     await own.remove();

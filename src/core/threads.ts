@@ -1,0 +1,64 @@
+import type { MessagePort, Worker } from 'node:worker_threads';
+import { createBirpc, type BirpcReturn } from 'birpc';
+
+type End = MessagePort | Worker;
+
+/** Threads load compiled files only, so `npm run dev` runs everything on one thread. */
+export const canStartThreads = import.meta.url.endsWith('.js');
+
+/** The functions of the other thread. A call rejects with the other side's error, or once the thread has ended. */
+export type Remote<Theirs extends object, Ours extends object = object> = BirpcReturn<Theirs, Ours>;
+
+/**
+ * Connects two threads: each calls the other's functions. Values are copied, so functions and class instances cannot be passed.
+ * @param ours what the other thread may call
+ */
+export function connectThread<Theirs extends object, Ours extends object = object>(
+  end: End,
+  ours: Ours,
+): Remote<Theirs, Ours> {
+  return createBirpc<Theirs, Ours>(ours, {
+    post: (message: unknown) => end.postMessage(message, []),
+    on: (listener) => void end.on('message', listener),
+    serialize: (message: Answer) =>
+      message.e instanceof Error ? { ...message, e: toPlain(message.e) } : message,
+    deserialize: (message: Answer) => (isPlain(message.e) ? { ...message, e: toError(message.e) } : message),
+    bind: 'functions',
+    timeout: -1,
+  });
+}
+
+/** An answer of birpc; `e` is set if the call failed. */
+interface Answer {
+  e?: unknown;
+}
+
+interface PlainError {
+  isError: true;
+  message: string;
+  stack: string | undefined;
+  /** Such as the SQLSTATE of a database error. */
+  fields: Record<string, unknown>;
+  cause: PlainError | undefined;
+}
+
+const isPlain = (value: unknown): value is PlainError =>
+  (value as Partial<PlainError> | undefined)?.isError === true;
+
+/** Copying an error between threads would lose its fields. */
+function toPlain(error: Error): PlainError {
+  const { message, stack, cause, ...others } = error as Error & Record<string, unknown>;
+  const fields = Object.entries(others).filter(([, value]) =>
+    ['string', 'number', 'boolean'].includes(typeof value),
+  );
+  return {
+    isError: true,
+    message,
+    stack,
+    fields: { name: error.name, ...Object.fromEntries(fields) },
+    cause: cause instanceof Error ? toPlain(cause) : undefined,
+  };
+}
+
+const toError = ({ message, stack, fields, cause }: PlainError): Error =>
+  Object.assign(new Error(message, cause && { cause: toError(cause) }), fields, { stack });

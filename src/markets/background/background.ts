@@ -1,0 +1,60 @@
+import type { Logger } from 'pino';
+import type { Database } from '../../core/db/client.js';
+import type { Clock } from '../../core/time.js';
+import type { SourceNames } from '../learning/queries.js';
+import { createPast, type Past } from '../past/past.js';
+import { createJudge, type Judge } from '../scores/judge.js';
+import type { CalibrationStore } from '../snapshot/snapshot.js';
+import type { SimulatedWorld } from '../venue/simulation/weather.js';
+import { createArchive, type Archive } from '../training/forecast-archive.js';
+import { createTrainer, type Trainer } from '../training/trainer.js';
+
+/** The work that takes seconds: training, judging gates, and reconstructing a simulated world's past. */
+export interface Background extends Omit<Trainer, 'stop'>, Omit<Judge, 'stop'> {
+  stop(): Promise<void>;
+}
+
+export interface BackgroundDeps {
+  db: Database;
+  clock: Clock;
+  log: Logger;
+  /** Receives the results. */
+  calibration: CalibrationStore;
+}
+
+/** Plain data, so that it can be passed to a thread. */
+export interface BackgroundOptions {
+  names: SourceNames;
+  furtherModels: readonly string[] | undefined;
+  /** Days to reconstruct; undefined if the past is real. */
+  pastDays: number | undefined;
+}
+
+export interface LocalBackground extends Background {
+  archive: Archive;
+  /** Undefined if the past is real. */
+  past: Past | undefined;
+}
+
+/** Runs the work on this thread. */
+export function createBackground(
+  { db, clock, log, calibration }: BackgroundDeps,
+  { names, furtherModels, pastDays }: BackgroundOptions,
+  world: Pick<SimulatedWorld, 'seed' | 'weather'>,
+): LocalBackground {
+  const archive = createArchive({ db, ...names, furtherModels });
+  const past =
+    pastDays === undefined ? undefined : createPast({ db, archive, clock, names, world, days: pastDays });
+  const trainer = createTrainer({ db, archive, sources: names, calibration, clock, log });
+  const judge = createJudge({ db, calibration, sources: names, clock, log, past });
+  return {
+    archive,
+    past,
+    ...trainer,
+    ...judge,
+    async stop() {
+      trainer.stop();
+      judge.stop();
+    },
+  };
+}

@@ -1,0 +1,88 @@
+import { once } from 'node:events';
+import { Worker, type MessagePort } from 'node:worker_threads';
+import pino, { type DestinationStream } from 'pino';
+import type { ServiceConfig } from '../../core/config.js';
+import type { Context } from '../../core/http/context.js';
+import { connectThread, type Remote } from '../../core/threads.js';
+import type { Calibration } from '../snapshot/snapshot.js';
+import type { Background, BackgroundDeps, BackgroundOptions } from './background.js';
+
+export interface ThreadData extends BackgroundOptions {
+  config: ServiceConfig;
+  /** Connects to the embedded database. Undefined if the thread opens its own connections to Postgres. */
+  databasePort: MessagePort | undefined;
+  /** What was learned before the thread started. */
+  learned: Calibration;
+}
+
+/** What the thread may call. */
+export interface ThreadEvents {
+  calibrate(part: Partial<Calibration>): void;
+  log(line: string): void;
+}
+
+/** What can be called in the thread. */
+export interface ThreadCalls extends Background {
+  /** Paper-trades the demo's past with the key up to a time in ms since the epoch. */
+  fillDemo(nowMs: number, tradingKey: string): Promise<void>;
+}
+
+/** Old generation of the thread in MB. Training needs the most: 90 days of every station. */
+const MAX_HEAP_MB = 256;
+
+/**
+ * Runs the background work in a thread, so that it neither delays requests nor fills the server's heap. The thread starts with
+ * the first call, and again if it failed.
+ */
+export function startBackgroundThread(
+  { config }: Pick<Context, 'config'>,
+  { db, log, calibration }: BackgroundDeps,
+  options: BackgroundOptions,
+): ThreadCalls {
+  let running: { remote: Remote<ThreadCalls, ThreadEvents>; worker: Worker } | undefined;
+  let isStopped = false;
+
+  function start() {
+    const databasePort = db.openPort?.();
+    const data: ThreadData = { ...options, config, databasePort, learned: calibration.current };
+    const worker = new Worker(new URL('../thread.js', import.meta.url), {
+      workerData: data,
+      transferList: databasePort ? [databasePort] : [],
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+    });
+    const lines = (log as unknown as Record<symbol, DestinationStream>)[pino.symbols.streamSym]!;
+    const remote = connectThread<ThreadCalls, ThreadEvents>(worker, {
+      calibrate: (part) => calibration.replace(part),
+      log: (line) => lines.write(line),
+    });
+    worker.on('error', (error) =>
+      log.error({ err: error }, 'the thread for training failed; it starts again'),
+    );
+    worker.on('exit', () => {
+      running = undefined;
+      remote.$close(new Error('The thread for training has ended.'));
+    });
+    return { remote, worker };
+  }
+
+  const call = async (work: (remote: Remote<ThreadCalls, ThreadEvents>) => Promise<void>): Promise<void> => {
+    if (!isStopped) await work((running ??= start()).remote);
+  };
+
+  return {
+    load: () => call((remote) => remote.load()),
+    learn: (news) => call((remote) => remote.learn(news)),
+    cleanUp: () => call((remote) => remote.cleanUp()),
+    judge: () => call((remote) => remote.judge()),
+    fillPast: () => call((remote) => remote.fillPast()),
+    fillDemo: (nowMs, tradingKey) => call((remote) => remote.fillDemo(nowMs, tradingKey)),
+    /** Work in progress ends early, and its calls resolve. */
+    async stop() {
+      isStopped = true;
+      if (!running) return;
+      const ended = once(running.worker, 'exit');
+      await running.remote.stop();
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,101 @@
+import type { Logger } from 'pino';
+import { byService, change, type ChangeDeps } from '../../accounts/audit/audit.js';
+import { queueForTraders } from '../../accounts/webhooks/outbox.js';
+import type { Database } from '../../core/db/client.js';
+import { shareRun } from '../../core/steps.js';
+import type { Clock } from '../../core/time.js';
+import type { FitBook } from '../learning/fits.js';
+import type { SourceNames } from '../learning/queries.js';
+import type { GateBook } from '../signals/signal.js';
+import type { CalibrationStore } from '../snapshot/snapshot.js';
+import { readGates } from './gates.js';
+import { storeGates } from './queries.js';
+
+/** Notifies webhooks of gates that have changed since any instance last judged them. */
+export const recordGates = (deps: ChangeDeps, sources: SourceNames, book: GateBook): Promise<void> =>
+  change(deps, byService, async (tx) => {
+    for (const place of await storeGates(tx, sources, book)) {
+      const { kind, stationId: station, leadHours, isOpen, n, reason } = book.gates[place]!;
+      const data = { kind, station, leadHours, state: isOpen ? 'open' : 'closed', n, reason } as const;
+      await queueForTraders(tx, { type: 'signal.gate_changed', data, at: book.madeAt! });
+    }
+  });
+
+export interface Judge {
+  /** Judges the gates by all scored records, including those of other instances. */
+  judge(): Promise<void>;
+  /** Fills in a simulated world's past once, then judges the gates. In the real world it only judges them. */
+  fillPast(): Promise<void>;
+  stop(): void;
+}
+
+export interface PastFiller {
+  /** Resumes where an earlier run stopped. @returns how many forecasts were missing */
+  fillIn(into: FilledIn, signal: AbortSignal): Promise<number>;
+}
+
+export interface FilledIn {
+  /** Receives the fits that forecasts would use now. */
+  useFits: (fitsAt: (at: Date) => Promise<FitBook>) => Promise<void>;
+  recorded: () => Promise<void>;
+}
+
+export interface JudgeOptions {
+  db: Database;
+  calibration: CalibrationStore;
+  sources: SourceNames;
+  clock: Clock;
+  log: Logger;
+  /** Undefined if the past cannot be reconstructed. */
+  past: PastFiller | undefined;
+}
+
+export function createJudge({ db, calibration, sources, clock, log, past }: JudgeOptions): Judge {
+  const stopping = new AbortController();
+  let isFilled = false;
+
+  async function judge(): Promise<void> {
+    const at = new Date(clock.now());
+    const gates = await readGates(db, sources, at);
+    calibration.replace({ gates });
+    // A change that was not written is found again when gates are next judged.
+    await recordGates({ db, clock }, sources, gates).catch((error: unknown) =>
+      log.warn({ err: error }, 'changed gates could not be reported yet'),
+    );
+  }
+
+  async function fillFrom(past: PastFiller): Promise<void> {
+    const made = await past.fillIn(
+      {
+        async useFits(fitsAt) {
+          // The trainer will learn better fits itself; until then these are better than none.
+          if (calibration.current.fits.fits.length === 0)
+            calibration.replace({ fits: await fitsAt(new Date(clock.now())) });
+        },
+        recorded: judge,
+      },
+      stopping.signal,
+    );
+    if (made > 0) log.debug({ made }, 'the forecasts of the last days are filled in');
+  }
+
+  async function fill(): Promise<void> {
+    try {
+      if (past) await fillFrom(past);
+      else await judge();
+      isFilled = true;
+    } catch (error) {
+      // The next start fills in the rest.
+      if (!stopping.signal.aborted) throw error;
+    }
+  }
+
+  const filling = shareRun(fill);
+  return {
+    judge,
+    async fillPast() {
+      if (!isFilled) await filling.run();
+    },
+    stop: () => stopping.abort(),
+  };
+}

@@ -1,0 +1,71 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import type { Database } from '../core/db/client.js';
+import { embeddedDatabase } from '../core/db/embedded.js';
+import { connectPglite } from '../core/db/pglite-port.js';
+import { openPostgres } from '../core/db/postgres.js';
+import { createLogger } from '../core/log/log.js';
+import { connectThread } from '../core/threads.js';
+import { systemClock } from '../core/time.js';
+import { seedDemoTrading } from './demo/trading.js';
+import { createWorld } from './services/sources.js';
+import { createCalibrationStore } from './snapshot/snapshot.js';
+import { createBackground } from './background/background.js';
+import type { ThreadCalls, ThreadData, ThreadEvents } from './background/start-thread.js';
+
+/** Entry of the thread that runs the background work. */
+const { config, databasePort, learned, ...options } = workerData as ThreadData;
+const stopping = new AbortController();
+const running = new Set<Promise<unknown>>();
+
+/** Once the thread is stopping, nothing begins and nothing fails. */
+async function track(work: () => Promise<void>): Promise<void> {
+  if (stopping.signal.aborted) return;
+  const run = work().catch((error: unknown) => {
+    if (!stopping.signal.aborted) throw error;
+  });
+  running.add(run);
+  await run.finally(() => running.delete(run));
+}
+
+const service = connectThread<ThreadEvents, ThreadCalls>(parentPort!, {
+  load: () => track(() => background.load()),
+  learn: (news) => track(() => background.learn(news)),
+  cleanUp: () => track(() => background.cleanUp()),
+  judge: () => track(() => background.judge()),
+  fillPast: () => track(() => background.fillPast()),
+  fillDemo: (nowMs, trading) =>
+    track(() => {
+      const context = { config, db, log, clock: { now: () => nowMs } };
+      return seedDemoTrading(context, { keys: { trading } }, stopping.signal);
+    }),
+  async stop() {
+    stopping.abort();
+    await background.stop();
+    await Promise.allSettled(running);
+    await db.close();
+    setImmediate(() => parentPort!.close());
+  },
+});
+
+const log = createLogger(
+  config.logLevel,
+  { write: (line) => void service.log.asEvent(line) },
+  config.secrets,
+);
+const db: Database = databasePort
+  ? {
+      ...embeddedDatabase(connectPglite(databasePort), () => databasePort.close()),
+      close: async () => databasePort.close(),
+    }
+  : openPostgres(config.databaseUrl!, log);
+const store = createCalibrationStore(learned);
+const calibration = {
+  get current() {
+    return store.current;
+  },
+  replace(part: Parameters<typeof store.replace>[0]) {
+    store.replace(part);
+    void service.calibrate.asEvent(part);
+  },
+};
+const background = createBackground({ db, log, calibration, clock: systemClock }, options, createWorld());

@@ -1,0 +1,82 @@
+import { HOUR_MS } from '../../core/time.js';
+import { finalOutcomes } from '../market/event.js';
+import { targetKey } from '../market/market.js';
+import type { SettledDay } from '../market/source.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
+import { EARLIER_RUN, hoursOf, MAIN_MODEL, type DayEnsemble, type KnownHour } from '../weather/weather.js';
+
+/** The contents of a snapshot that the last one did not have. */
+export interface News {
+  runs: readonly DayEnsemble[];
+  reports: readonly SettledDay[];
+  hours: readonly KnownHour[];
+}
+
+export const noNews: News = Object.freeze({ runs: [], reports: [], hours: [] });
+
+/**
+ * Passes on what is new in snapshots: runs stay the same for hours, and reports for good.
+ * @param learn if it fails, the next call passes the same news again
+ */
+export function createCollector(
+  learn: (news: News) => Promise<void>,
+): (snapshot: Snapshot | undefined) => Promise<void> {
+  let seen = new Set<string>();
+  return async (snapshot) => {
+    if (!snapshot) return learn(noNews);
+    const shown = new Set<string>();
+    const unseen = <T>(all: readonly T[], keyOf: (each: T) => string): T[] => {
+      const byKey = new Map(all.map((each) => [keyOf(each), each]));
+      for (const key of byKey.keys()) shown.add(key);
+      return [...byKey].filter(([key]) => !seen.has(key)).map(([, each]) => each);
+    };
+    await learn({
+      runs: unseen(runsIn(snapshot), keyOfRun),
+      reports: unseen(reportsIn(snapshot), keyOfReport),
+      hours: unseen(hoursIn(snapshot), keyOfHour),
+    });
+    seen = shown;
+  };
+}
+
+const runsIn = ({ forecasts }: Snapshot): DayEnsemble[] =>
+  [...forecasts].flatMap(([stationId, { days }]) =>
+    days.flatMap(({ kind, date, hour, modelRunAt, fetchedAt, membersF, curveF, models = [] }) => {
+      const target = { kind, stationId, date, hour };
+      const further = models.filter(({ model }) => model !== MAIN_MODEL && model !== EARLIER_RUN);
+      return [
+        { ...target, modelRunAt, fetchedAt, membersF, curveF },
+        ...further.map(({ model, modelRunAt, fetchedAt, membersF }) => ({
+          ...target,
+          model,
+          modelRunAt,
+          fetchedAt,
+          membersF,
+        })),
+      ];
+    }),
+  );
+
+const hoursIn = ({ forecasts }: Snapshot): KnownHour[] =>
+  [...forecasts].flatMap(([stationId, { days }]) =>
+    days.flatMap(({ kind, date, observed }) => {
+      if (kind !== 'daily_maximum' || !observed) return [];
+      const low = days.find((day) => day.kind === 'daily_minimum' && day.date === date)?.observed;
+      return hoursOf({ stationId, date }, observed, low?.extremeF ?? null);
+    }),
+  );
+
+const reportsIn = ({ events, asOf }: Snapshot): SettledDay[] =>
+  finalOutcomes(events).map((outcome) => ({ ...outcome, knownAt: asOf }));
+
+const keyOfHour = ({ stationId, date, hour }: KnownHour): string => `${stationId} ${date} hour ${hour}`;
+
+/** Further models may run hourly; one run in six hours is enough. */
+const FURTHER_RUN_MS = 6 * HOUR_MS;
+
+const keyOfRun = (run: DayEnsemble): string => {
+  const runMs = run.modelRunAt.getTime();
+  return `${targetKey(run)} ${run.model === undefined ? runMs : `${run.model} ${Math.floor(runMs / FURTHER_RUN_MS)}`}`;
+};
+
+const keyOfReport = (report: SettledDay): string => `${targetKey(report)} ${report.temperatureF} °F`;

@@ -1,0 +1,30 @@
+import { pino } from 'pino';
+import { expect, it } from 'vitest';
+import { readConfig } from '../../../src/config.js';
+import { systemClock } from '../../../src/core/time.js';
+import { startBackgroundThread } from '../../../src/markets/background/start-thread.js';
+import { createCalibrationStore } from '../../../src/markets/snapshot/snapshot.js';
+import { useDatabase } from '../../support/use.js';
+
+const database = useDatabase();
+
+// Threads load compiled files only, so here each thread fails at its start.
+it('rejects the calls of a thread that fails, logs why, and starts another for the next call', async () => {
+  const lines: string[] = [];
+  const log = pino({}, { write: (line) => void lines.push(line) });
+  const deps = { db: database.db, clock: systemClock, log, calibration: createCalibrationStore() };
+  const names = { marketSource: 'simulated', forecastSource: 'simulated' };
+  const thread = startBackgroundThread({ config: readConfig({}) }, deps, {
+    names,
+    furtherModels: undefined,
+    pastDays: undefined,
+  });
+  for (let turn = 1; turn <= 2; turn++) {
+    await expect(thread.judge()).rejects.toThrow('The thread for training has ended.');
+    expect(lines).toHaveLength(turn);
+    expect(lines.at(-1)).toMatch(/the thread for training failed; it starts again.*|thread\.js/);
+  }
+  await thread.stop();
+  await thread.judge();
+  expect(lines).toHaveLength(2);
+});
