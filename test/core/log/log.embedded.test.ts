@@ -64,6 +64,10 @@ const secrets: Record<string, () => string> = {
   'a password that is not encoded': () => '100%sure',
 };
 
+/** `count` random values, or the one value of a secret from the configuration. */
+const valuesOf = (make: () => string, count: number): Set<string> =>
+  new Set(Array.from({ length: count }, make));
+
 const encodeFully = (text: string): string => Buffer.from(text).toString('hex').replace(/../g, '%$&');
 
 /** Any eight characters of a secret, except for its first sixteen, which may only show its kind; all of a short secret. */
@@ -106,8 +110,7 @@ describe.each(Object.entries(secrets))('%s', (_name, make) => {
     ['parameters of a statement', (secret) => ({ err: new DrizzleQueryError('select $1', [secret]) })],
     ['a list', (secret) => ({ deep: { list: [[{ secret }, secret]] } })],
   ])('is masked in %s, and the line stays JSON', (_place, place) => {
-    for (let i = 0; i < 50; i++) {
-      const secret = make();
+    for (const secret of valuesOf(make, 50)) {
       const text = logged(() => log.error(place(secret) as object, `with ${secret} in the message`));
       expectNoTrace(secret, text);
       expect(text).toContain('[redacted]');
@@ -276,8 +279,7 @@ describe('input of a caller', () => {
   it.each(Object.entries(secrets))(
     'with %s leaves it in no line of a request, wherever it occurs',
     async (_name, make) => {
-      for (let i = 0; i < 3; i++) {
-        const secret = make();
+      for (const secret of valuesOf(make, 3)) {
         const header = secret.replaceAll('\n', '\\n');
         const paths = [
           `/${secret}`,
