@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -25,26 +26,28 @@ function kill(child: ChildProcess): Promise<unknown> {
   return ended;
 }
 
-function claimInOtherProcess(startAtMs = 0): { child: ChildProcess; output: Promise<string> } {
-  const child = spawn(process.execPath, [...script, directory, String(startAtMs)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+/** A process that claims directories on request. */
+async function startOther() {
+  const child = spawn(process.execPath, script, { stdio: ['pipe', 'pipe', 'inherit'] });
   children.push(child);
-  const output = new Promise<string>((resolve) =>
-    child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString().trim())),
-  );
-  return { child, output };
+  const nextLine = async () => String((await once(child.stdout, 'data'))[0]).trim();
+  expect(await nextLine()).toBe('ready');
+  const claim = (of = directory, startAtMs = 0) => {
+    child.stdin.write(`${startAtMs} ${of}\n`);
+    return nextLine();
+  };
+  return { child, claim };
 }
 
 it('refuses a second opener with a message that says what to do', async () => {
-  const first = claimInOtherProcess();
-  expect(await first.output).toBe('locked');
+  const first = await startOther();
+  expect(await first.claim()).toBe('locked');
   const refusal = lockDirectory(directory);
   await expect(refusal).rejects.toThrow(DirectoryInUseError);
   await expect(refusal).rejects.toThrow(
     `The embedded database in ${directory} is in use by process ${first.child.pid}. Stop that process first`,
   );
-  expect(await claimInOtherProcess().output).toMatch(/^refused .* in use by process/);
+  expect(await (await startOther()).claim()).toMatch(/^refused .* in use by process/);
 });
 
 it('refuses a second opener in the same process, and admits it after the release', async () => {
@@ -56,8 +59,8 @@ it('refuses a second opener in the same process, and admits it after the release
 });
 
 it('takes over the claim of a killed process', async () => {
-  const first = claimInOtherProcess();
-  expect(await first.output).toBe('locked');
+  const first = await startOther();
+  expect(await first.claim()).toBe('locked');
   await kill(first.child);
   const unlock = await lockDirectory(directory);
   expect(readdirSync(directory)).toHaveLength(1);
@@ -71,15 +74,18 @@ it('does not mistake a claim for a live one because its process id was reused', 
 });
 
 it('exactly one of many processes that race for a stale claim wins', { timeout: 60_000 }, async () => {
-  for (let round = 0; round < 3; round++) {
-    const stale = claimInOtherProcess();
-    expect(await stale.output).toBe('locked');
-    await kill(stale.child);
-    const startAtMs = Date.now() + 1_500;
-    const racers = Array.from({ length: 4 }, () => claimInOtherProcess(startAtMs));
-    const output = await Promise.all(racers.map((racer) => racer.output));
+  const stale = await startOther();
+  const racers = await Promise.all(Array.from({ length: 4 }, startOther));
+  const rounds = [1, 2, 3].map((round) => join(directory, String(round)));
+  for (const round of rounds) {
+    mkdirSync(round);
+    expect(await stale.claim(round)).toBe('locked');
+  }
+  await kill(stale.child);
+  for (const round of rounds) {
+    const startAtMs = Date.now() + 100;
+    const output = await Promise.all(racers.map(({ claim }) => claim(round, startAtMs)));
     expect(output.filter((answer) => answer === 'locked')).toHaveLength(1);
     expect(output.filter((answer) => answer.startsWith('refused'))).toHaveLength(3);
-    await Promise.all(racers.map(({ child }) => kill(child)));
   }
 });

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { climateProducts } from '../../../src/markets/climate/table.js';
 import { readObserved } from '../../../src/markets/climate/queries.js';
-import { createClimateReader } from '../../../src/markets/climate/product.js';
+import { createClimateReader, type ClimateReader } from '../../../src/markets/climate/product.js';
 import { createClimateWatch, type ClimateWatch } from '../../../src/markets/climate/watch.js';
 import type { MarketEvent } from '../../../src/markets/market/event.js';
 import type { Market } from '../../../src/markets/market/market.js';
@@ -37,9 +37,19 @@ beforeEach(async () => {
   now = Date.parse('2026-08-30T04:50:00Z');
 });
 
-const makeWatch = () =>
+/** Reads the stations that the test gave a report; the others have none. */
+function readReporting(): ClimateReader {
+  const reader = createClimateReader({ baseUrl: fake.url });
+  return {
+    ...reader,
+    list: (station, signal) =>
+      fake.products.has(station.report.slice(3)) ? reader.list(station, signal) : Promise.resolve([]),
+  };
+}
+
+const makeWatch = (reader = readReporting()) =>
   createClimateWatch({
-    reader: createClimateReader({ baseUrl: fake.url }),
+    reader,
     db: database.db,
     snapshots: {
       get current() {
@@ -204,7 +214,9 @@ it('one instance asks each station a few times a night and reads each report onc
       product(location, '29T20:24', { valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }),
       product(location, '30T08:24', { place: 'TWIN CITIES' }),
     );
-  const other = makeWatch();
+  const reader = createClimateReader({ baseUrl: fake.url });
+  watch = makeWatch(reader);
+  const other = makeWatch(reader);
   await runUntil('30T14:50');
   await other.run();
   await other.stop();

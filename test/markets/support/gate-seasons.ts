@@ -28,6 +28,13 @@ const DAY_MS = 86_400_000;
 const start = Date.parse('2026-01-01T00:00:00Z');
 export const endOf = (days: number): Date => new Date(start + days * DAY_MS);
 
+/** The dates of consecutive days, made once for all gates. */
+const calendarOf = (days: number) =>
+  Array.from({ length: days }, (_, day) => ({
+    date: endOf(day).toISOString().slice(0, 10),
+    settledAt: endOf(day + 1),
+  }));
+
 export type Random = () => number;
 
 /** Xorshift, a different generator than in the code under test. */
@@ -66,6 +73,7 @@ export interface SeasonRecord extends JudgedRecord {
  * same lead share part of their errors.
  */
 export function makeSeasons(days: number, season: Season, seed: number, cost = costOf): SeasonRecord[] {
+  const calendar = calendarOf(days);
   return LEAD_HOURS.flatMap((leadHours, j) => {
     const common = Array.from({ length: days }, (_, day) =>
       drawnOnce(randomOf(seed * 7919 + j * 1009 + day + 1)),
@@ -76,10 +84,9 @@ export function makeSeasons(days: number, season: Season, seed: number, cost = c
         ({ brackets, model, market, temperatureF }, day) => ({
           kind: 'daily_maximum' as const,
           station,
-          date: endOf(day).toISOString().slice(0, 10),
+          ...calendar[day]!,
           leadHours,
           method: 'emos' as const,
-          settledAt: endOf(day + 1),
           ...scoreBrackets(
             {
               kind: 'daily_maximum',
@@ -111,6 +118,7 @@ interface Advantages {
 /** Records of 28 gates with normal advantages, independent by day. */
 export function makeAdvantages(days: number, { mean, deviation, common }: Advantages, seed: number) {
   const worst = -1.5;
+  const calendar = calendarOf(days);
   return LEAD_HOURS.flatMap((leadHours, j) => {
     const random = randomOf(seed * 100 + j + 1);
     const gaussian = () => normalQuantile(random());
@@ -121,12 +129,11 @@ export function makeAdvantages(days: number, { mean, deviation, common }: Advant
         return {
           kind: 'daily_maximum',
           station,
-          date: endOf(day).toISOString().slice(0, 10),
+          ...calendar[day]!,
           leadHours,
           method: 'emos',
           advantage: Math.max(worst, mean + deviation * z),
           worstAdvantage: worst,
-          settledAt: endOf(day + 1),
         };
       });
     }).flat();

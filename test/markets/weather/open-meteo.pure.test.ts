@@ -37,15 +37,16 @@ const observations = (timeoutMs?: number) => [
     read: createObservationReader({ baseUrl: fake.url, clock, log, timeoutMs }),
   },
 ];
-const makeSource = (timeoutMs?: number) =>
+const makeSource = (observers = observations()) =>
   createOpenMeteoSource({
     baseUrl: fake.url,
     historyBaseUrl: fake.url,
-    observations: observations(timeoutMs),
+    observations: observers,
     clock,
     log,
   });
-const readMain = async (source = makeSource()) => {
+const makeForecastSource = () => makeSource([]);
+const readMain = async (source = makeForecastSource()) => {
   const data = await source.read(signal);
   return { ...data, ensembles: data.ensembles.filter(({ model }) => model === undefined) };
 };
@@ -216,7 +217,7 @@ describe('ensembles', () => {
     ['nothing', () => null],
   ])('are rejected when the answer has %s', async (_what, spoil) => {
     fake.spoil = spoil;
-    await expect(makeSource().read(signal)).rejects.toBeInstanceOf(UnexpectedAnswerError);
+    await expect(makeForecastSource().read(signal)).rejects.toBeInstanceOf(UnexpectedAnswerError);
   });
 
   it.each<[string, number, string, new (...args: never[]) => Error]>([
@@ -231,7 +232,7 @@ describe('ensembles', () => {
       res.writeHead(status).end(body);
       return true;
     };
-    await expect(makeSource().read(signal)).rejects.toBeInstanceOf(kind);
+    await expect(makeForecastSource().read(signal)).rejects.toBeInstanceOf(kind);
   });
 });
 
@@ -243,7 +244,7 @@ describe('further models', () => {
     fake.temperature = (_station, _member, _ms, model) =>
       ({ gfs025: 60, ecmwf_ifs025: 61, ncep_hrrr_conus: 62, ncep_nbm_conus: 63 })[model] ?? null;
     fake.lastRun = Date.parse('2026-07-04T12:00:00Z') / 1000;
-    const data = await makeSource().read(signal);
+    const data = await makeForecastSource().read(signal);
     expect(data.notes).toEqual([]);
     for (const [model, temperatureF, members] of [
       ['ecmwf', 61, 51],
@@ -280,7 +281,7 @@ describe('further models', () => {
       if (found) res.writeHead(found[0]).end(found[1]);
       return found !== undefined;
     };
-    const data = await makeSource().read(signal);
+    const data = await makeForecastSource().read(signal);
     expect(data.notes).toMatchObject([{ kind: 'missing_model', name, count: 1 }]);
     expect(data.notes![0]!.example).not.toBe('');
     expect(ofModel(data, name)).toEqual([]);
@@ -289,11 +290,11 @@ describe('further models', () => {
 
   it('cannot replace the first model', async () => {
     fake.fault = (req, res) => req.url!.includes('models=gfs025') && (res.writeHead(503).end(), true);
-    await expect(makeSource().read(signal)).rejects.toBeInstanceOf(WeatherUnavailableError);
+    await expect(makeForecastSource().read(signal)).rejects.toBeInstanceOf(WeatherUnavailableError);
   });
 
   it('are left out once the newest run is over a day old, or the last answer nine hours old', async () => {
-    const source = makeSource();
+    const source = makeForecastSource();
     const names = async () => new Set((await source.read(signal)).ensembles.map(({ model }) => model));
     expect((await names()).has('hrrr')).toBe(true);
     fake.fault = (req, res) => req.url!.includes('hrrr') && (res.writeHead(503).end(), true);
@@ -311,7 +312,7 @@ describe('further models', () => {
 
   it("are joined by the first model's run from half a day earlier", async () => {
     fake.fault = failFurther;
-    const source = makeSource();
+    const source = makeForecastSource();
     const runsOfMain = async () =>
       new Set((await readMain(source)).ensembles.map(({ modelRunAt }) => modelRunAt.toISOString()));
     for (const [run, known] of [
@@ -598,13 +599,7 @@ describe('polling', () => {
       }, 0);
     const callsOfADay = async () => {
       fake.requests = [];
-      const source = createOpenMeteoSource({
-        baseUrl: fake.url,
-        historyBaseUrl: fake.url,
-        observations: [],
-        clock,
-        log,
-      });
+      const source = makeForecastSource();
       for (let minute = 0; minute < 24 * 60; minute += 5) {
         await source.read(signal).catch(() => undefined);
         now += 5 * MINUTE_MS;
@@ -637,7 +632,7 @@ describe('polling', () => {
   });
 
   it('slows down while a service fails, and the last ensembles stay for three hours', async () => {
-    const source = makeSource();
+    const source = makeForecastSource();
     const first = await readMain(source);
     fake.fault = (req, res) => req.url!.includes('models=gfs025') && (res.writeHead(503).end(), true);
     const fates: boolean[] = [];
@@ -661,7 +656,7 @@ describe('polling', () => {
       { timestamp: '2026-07-04T19:53:00Z', rawMessage: 'KMIA 041953Z 31/25 RMK AO2 T03110250', valueC: 31.1 },
     ]);
     fake.fault = (_req, _res, path) => path.startsWith('/stations/KNYC');
-    const { ensembles, observed } = await makeSource(1_000).read(signal);
+    const { ensembles, observed } = await makeSource(observations(300)).read(signal);
     expect(ensembles.length).toBeGreaterThan(0);
     expect(observed.map(({ stationId }) => stationId)).toEqual(['KMIA', 'KMIA']);
   });
