@@ -1,3 +1,5 @@
+import { readlinkSync } from 'node:fs';
+import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Database } from '../core/db/client.js';
 import { embeddedDatabase } from '../core/db/embedded.js';
@@ -14,6 +16,7 @@ import type { ThreadCalls, ThreadData, ThreadEvents } from './background/start-t
 
 /** Entry of the thread that runs the background work. */
 const { config, databasePort, learned, ...options } = workerData as ThreadData;
+giveWay();
 const stopping = new AbortController();
 const running = new Set<Promise<unknown>>();
 
@@ -69,3 +72,13 @@ const calibration = {
   },
 };
 const background = createBackground({ db, log, calibration, clock: systemClock }, options, createWorld());
+
+/** Requests and the database come first on a busy machine. Only Linux can lower the priority of one thread. */
+function giveWay(): void {
+  try {
+    const id = readlinkSync('/proc/thread-self').split('/').at(-1);
+    setPriority(Number(id), constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // All threads keep the same priority.
+  }
+}

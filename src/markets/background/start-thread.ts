@@ -48,7 +48,7 @@ export function startBackgroundThread(
     const worker = new Worker(new URL('../thread.js', import.meta.url), {
       workerData: data,
       transferList: databasePort ? [databasePort] : [],
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, maxYoungGenerationSizeMb: 16 },
     });
     const lines = (log as unknown as Record<symbol, DestinationStream>)[pino.symbols.streamSym]!;
     const remote = connectThread<ThreadCalls, ThreadEvents>(worker, {
