@@ -104,22 +104,31 @@ export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.ou
   throw refuse(places);
 }
 
+/** Parsing 500 events together takes a fifth of the time of 500 calls of the validator; parts of 25 take a quarter. */
+const ITEMS_AT_ONCE = 25;
+
 /**
- * Parses a list item by item and stops at too many errors to report: an invalid value costs a hundred times as much
+ * Parses a list part by part and stops at too many errors to report: an invalid value costs a hundred times as much
  * as a valid one.
+ * @param schema of the list
  * @param path of the list in the body
  * @throws AppError as `parseInput` does
  */
-export function parseItems<T extends z.ZodType>(schema: T, items: unknown[], path: string[]): z.output<T>[] {
+export function parseItems<T extends z.ZodType>(
+  schema: z.ZodArray<T>,
+  items: unknown[],
+  path: string[],
+): z.output<T>[] {
   const values: z.output<T>[] = [];
   const places: ErrorPlace[] = [];
-  for (const [index, item] of items.entries()) {
-    const parsed = schema.safeParse(item, parseOptions);
-    if (parsed.success) values.push(parsed.data);
+  for (let from = 0; from < items.length && places.length <= MAX_PLACES; from += ITEMS_AT_ONCE) {
+    const parsed = schema.safeParse(items.slice(from, from + ITEMS_AT_ONCE), parseOptions);
+    if (parsed.success) values.push(...parsed.data);
     else
-      for (const issue of parsed.error.issues)
-        places.push(...toPlaces({ ...issue, path: [...path, index, ...issue.path] }));
-    if (places.length > MAX_PLACES) break;
+      for (const issue of parsed.error.issues) {
+        const [index, ...rest] = issue.path;
+        places.push(...toPlaces({ ...issue, path: [...path, from + Number(index), ...rest] }));
+      }
   }
   if (places.length > 0) throw refuse(places);
   return values;

@@ -204,9 +204,11 @@ export interface ParsedEvents {
   pointerOf: PointerOf;
 }
 
+const usageEventsSchema = z.array(usageEventSchema);
+
 export function parseUsageBatch({ value, text }: JsonBody): ParsedEvents {
   requireFewEvents((value as { events?: unknown } | null)?.events);
-  const events = parseItems(usageEventSchema, parseInput(batchFrameSchema, value).events, ['events']);
+  const events = parseItems(usageEventsSchema, parseInput(batchFrameSchema, value).events, ['events']);
   const quantitiesIn = (body: unknown) =>
     (body as { events: { quantity?: unknown }[] }).events.map(({ quantity }) => quantity);
   const exactQuantities = findExactQuantities(text, quantitiesIn, pointerInBatch);
@@ -260,12 +262,13 @@ export const cloudEventBatchSchema = z.array(cloudEventSchema).min(1).max(MAX_EV
 export const cloudEventType = 'application/cloudevents+json';
 export const cloudEventBatchType = 'application/cloudevents-batch+json';
 
+const cloudEventsSchema = z.array(cloudEventSchema);
 const frameSchema = z.array(z.unknown()).min(1, 'must have at least one event');
 
 export function parseCloudEvents({ value, text: json }: JsonBody, isBatch: boolean): ParsedEvents {
   requireFewEvents(value);
   const sent = isBatch
-    ? parseItems(cloudEventSchema, parseInput(frameSchema, value), [])
+    ? parseItems(cloudEventsSchema, parseInput(frameSchema, value), [])
     : [parseInput(cloudEventSchema, value)];
   const pointerOf: PointerOf = (index, field) =>
     `${isBatch ? `/${index}` : ''}/${placeOf(sent[index]!, field)}`;

@@ -2,41 +2,61 @@ import { isDecimalAbove } from '../../core/decimal.js';
 import { intArray, numericArray, textArray } from '../../core/db/sql.js';
 import type { Run } from '../../core/db/client.js';
 import { latestTimes, leaveOut, totalsOf, type Batch } from './batch.js';
+import { createExtendedPairs, type ExtendedPairs } from './extended-pairs.js';
 import { createHeadroom, type Headroom, type LimitedUse } from './headroom.js';
-import { examineRepeats, findAbove, findRepeats, hasCeilingProblem } from './repeats.js';
-import { ingest, type IngestRow } from './statements.js';
+import { examineRepeats, findAbove, findRepeats, hasCeilingProblem, needsExtendedText } from './repeats.js';
+import { ingest, NEEDS_EXTENDED, type IngestRow } from './statements.js';
 import type { FlushPlan, BatchOutcome, OverCap, PairVerdict, FlushPair } from './outcome.js';
+
+/** What a process remembers between flushes. */
+export interface FlushMemory {
+  headroom: Headroom;
+  extendedPairs: ExtendedPairs;
+}
+
+export const createFlushMemory = (): FlushMemory => ({
+  headroom: createHeadroom(),
+  extendedPairs: createExtendedPairs(),
+});
 
 /**
  * Records the batches and returns each one's outcome after the commit. One statement decides all batches. A batch with a
  * refused pair (a lenient one: those events) leaves nothing behind and does not affect the others. If a quantity exceeded
- * its ceiling, the events that shared its pair are sent again without it.
+ * its ceiling, the events that shared its pair are sent again without it. Batches that the plain text leaves to the
+ * extended one are sent again through that.
  * @param onNoted called when a threshold evaluation was noted
  */
 export async function recordBatches(
   run: Run,
   batches: Batch[],
   nowMs: number,
-  headroom: Headroom = createHeadroom(),
+  memory: FlushMemory = createFlushMemory(),
   onNoted: () => void = () => undefined,
+  mustExtend = false,
 ): Promise<BatchOutcome[]> {
-  const outcomes = await recordOnce(run, batches, nowMs, headroom, onNoted);
+  const outcomes = await recordOnce(run, batches, nowMs, memory, onNoted, mustExtend);
+  const isRefusedByPlain = outcomes.some(needsExtendedText);
   const again: { at: number; batch: Batch }[] = [];
   for (const [at, batch] of batches.entries()) {
     const outcome = outcomes[at]!;
+    if (needsExtendedText(outcome)) {
+      again.push({ at, batch });
+      continue;
+    }
     if (!hasCeilingProblem(outcome)) continue;
     const above = findAbove(batch, outcome);
     if (!batch.isLenient && above.size > 0) outcome.aboveCeiling = above;
     else again.push({ at, batch: leaveOut(batch, above) });
   }
-  // Each round excludes at least one event or decides at least one batch, so this terminates.
+  // Each round excludes an event, decides a batch, or changes to the extended text, so this terminates.
   if (again.length > 0) {
     const decided = await recordBatches(
       run,
       again.map(({ batch }) => batch),
       nowMs,
-      headroom,
+      memory,
       onNoted,
+      mustExtend || isRefusedByPlain,
     );
     for (const [i, { at }] of again.entries()) outcomes[at] = decided[i]!;
   }
@@ -47,12 +67,14 @@ async function recordOnce(
   run: Run,
   batches: Batch[],
   nowMs: number,
-  headroom: Headroom,
+  { headroom, extendedPairs }: FlushMemory,
   onNoted: () => void,
+  mustExtend: boolean,
 ): Promise<BatchOutcome[]> {
   const plan = planFlush(batches);
+  const isExtended = mustExtend || plan.pairs.some((pair) => extendedPairs.has(pair, nowMs));
   const now = new Date(nowMs).toISOString();
-  const [first, ...rows] = await run<IngestRow>(ingest, [
+  const [first, ...rows] = await run<IngestRow>(isExtended ? ingest.extended : ingest.plain, [
     textArray(plan.pairs.map((pair) => pair.hashedSecret)),
     textArray(plan.pairs.map((pair) => pair.slug)),
     textArray(plan.pairs.map((pair) => pair.metric)),
@@ -64,10 +86,13 @@ async function recordOnce(
     now,
     numericArray(plan.pairs.map((pair) => pair.largest)),
   ]);
-  if (first!.noted !== '0') onNoted();
+  if (Number(first!.noted) > 0) onNoted();
   const verdicts: (PairVerdict | undefined)[] = [];
   const overCap = new Map<number, OverCap[]>();
-  for (const row of rows) readPairRow(row, plan.pairs, verdicts, overCap);
+  for (const row of rows) {
+    readPairRow(row, plan.pairs, verdicts, overCap);
+    if (row.problem === NEEDS_EXTENDED) extendedPairs.add(plan.pairs[Number(row.place)]!, nowMs);
+  }
   const outcomes = batches.map((batch, b): BatchOutcome => {
     const numbers = plan.pairNumbers[b]!;
     return {
@@ -120,7 +145,7 @@ function readPairRow(
     isLive: row.livemode === 'true',
     usageMetric,
     maxQuantity,
-    limited: total === null ? undefined : { declared: row.declared!, total },
+    limited: total == null ? undefined : { declared: row.declared!, total },
   };
   if (used !== null) {
     const list = overCap.get(number) ?? [];

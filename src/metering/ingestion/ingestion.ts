@@ -5,8 +5,7 @@ import { ShardGroupGoneError } from '../../core/db/shards.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import type { Batch } from './batch.js';
-import { recordBatches } from './flush.js';
-import { createHeadroom } from './headroom.js';
+import { createFlushMemory, recordBatches } from './flush.js';
 import type { Thresholds } from '../thresholds/thresholds.js';
 import type { BatchOutcome } from './outcome.js';
 
@@ -53,11 +52,11 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
     measure: (batch) => batch.bytes,
   }));
 
-  const headroom = createHeadroom();
+  const memory = createFlushMemory();
 
   async function recordOnce(group: ShardGroup, batches: Batch[]): Promise<BatchOutcome[]> {
     const startedAt = performance.now();
-    const outcomes = await recordBatches(group.run, batches, clock.now(), headroom, () =>
+    const outcomes = await recordBatches(group.run, batches, clock.now(), memory, () =>
       thresholds?.noted(group),
     );
     metrics.flushSeconds.observe((performance.now() - startedAt) / 1000);

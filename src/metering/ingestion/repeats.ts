@@ -3,7 +3,13 @@ import type { Run } from '../../core/db/client.js';
 import { isDecimalAbove } from '../../core/decimal.js';
 import { monthOf } from '../../core/time.js';
 import type { Batch } from './batch.js';
-import { findMismatches, findOverCap, type MismatchRow, type OverCapRow } from './statements.js';
+import {
+  findMismatches,
+  findOverCap,
+  NEEDS_EXTENDED,
+  type MismatchRow,
+  type OverCapRow,
+} from './statements.js';
 import type { FlushPlan, BatchOutcome, OverCap, PairVerdict } from './outcome.js';
 
 const isAboveCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
@@ -12,6 +18,9 @@ const isAboveCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
 /** Whether a pair of the batch had an event above its ceiling, in this batch or in another that shares the pair. */
 export const hasCeilingProblem = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
   verdicts.some(isAboveCeiling);
+
+export const needsExtendedText = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
+  verdicts.some((verdict) => verdict?.problem === NEEDS_EXTENDED);
 
 export function findAbove(batch: Batch, { verdicts }: BatchOutcome): Map<number, string> {
   const above = new Map(batch.aboveCeiling);
@@ -37,7 +46,8 @@ export function findRepeats(
   const isRefused = batches.map(
     (batch, b) =>
       (!batch.isLenient && outcomes[b]!.verdicts.some((verdict) => verdict?.problem != null)) ||
-      hasCeilingProblem(outcomes[b]!),
+      hasCeilingProblem(outcomes[b]!) ||
+      needsExtendedText(outcomes[b]!),
   );
   const repeats: number[] = [];
   for (let e = 0; e < plan.keys.length; e++) {

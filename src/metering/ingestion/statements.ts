@@ -1,4 +1,5 @@
 import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
+import { isListening } from '../../accounts/webhooks/outbox.js';
 import type { Names, Template } from '../../core/db/client.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { totalAround } from './headroom.js';
@@ -9,10 +10,17 @@ import { noteRaised } from '../thresholds/statements.js';
  * records events uses these, so a total is always the sum of its events. If webhooks listen, `noted` holds what must be
  * evaluated.
  */
-export const addToSums = (t: Names, now: string, entitled: string): string => `hourly as materialized (
+export const addToSums = (t: Names, now: string, entitled: string): string =>
+  `${addUnnoted(t, { latest: ', max(occurred_at) as latest_at', bounds: ', lowered, unreached, unreached_terms' })}, ${noteRaised(t, now, entitled)}`;
+
+/** Like `addToSums`, for events of which no threshold can be reported. The columns are those that `noteRaised` also reads. */
+const addUnnoted = (
+  t: Names,
+  { latest, bounds } = { latest: '', bounds: '' },
+): string => `hourly as materialized (
   select org_id, product_id, livemode, metric, api_key_id,
     date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour,
-    sum(quantity) as quantity, count(*) as events, max(occurred_at) as latest_at
+    sum(quantity) as quantity, count(*) as events${latest}
   from inserted
   group by 1, 2, 3, 4, 5, 6
 ), raised as (
@@ -24,7 +32,7 @@ export const addToSums = (t: Names, now: string, entitled: string): string => `h
   order by 1, 2, 3, 4, 5
   on conflict (org_id, period, livemode, product_id, metric)
   do update set quantity = t.quantity + excluded.quantity, events = t.events + excluded.events
-  returning org_id, period, livemode, product_id, metric, quantity, lowered, unreached, unreached_terms
+  returning org_id, period, livemode, product_id, metric, quantity${bounds}
 ), charted as (
   insert into ${t('usage_hours')} as h (org_id, product_id, livemode, hour, metric, api_key_id, quantity, events)
   select org_id, product_id, livemode, hour, metric, api_key_id, quantity, events
@@ -33,7 +41,7 @@ export const addToSums = (t: Names, now: string, entitled: string): string => `h
   order by 1, 2, 3, 4, 5, 6
   on conflict (org_id, product_id, livemode, hour, metric, api_key_id)
   do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events
-), ${noteRaised(t, now, entitled)}`;
+)`;
 
 /** Adjusts the totals by the CTE `corrected`, in primary-key order, and before the hours, like events. */
 export const addToTotals = (table: (name: string) => string): string => `
@@ -71,14 +79,22 @@ export const whenPairIsBad = (now: string): string => `${whenKeyIsBad(now, 'usag
  * sub-selects of one row by its whole key make the plan use indexes, whatever the planner believes about table sizes.
  */
 export const joinPair = (t: Names, now: string): string => `
-  left join lateral (select * from ${t('api_keys')} where hashed_secret = p.hashed_secret limit 1) k on true
-  left join lateral (select * from ${t('products')} where slug = p.slug limit 1) pr on true
+  left join lateral (
+    select id, org_id, livemode, revoked_at, archived_at, expires_at, scopes from ${t('api_keys')}
+    where hashed_secret = p.hashed_secret limit 1
+  ) k on true
+  left join lateral (
+    select id, usage_metric, max_quantity, unit_cap, archived_at from ${t('products')} where slug = p.slug limit 1
+  ) pr on true
   left join lateral (
     select kind, has_own_cap, unit_cap, limits, thresholds from ${t('entitlements')}
     where org_id = k.org_id and product_id = pr.id
       and starts_at <= ${now} and (ends_at is null or ends_at > ${now})
     limit 1
   ) e on true`;
+
+/** The problem of a pair that `ingest.plain` leaves to `ingest.extended`. No caller sees it. */
+export const NEEDS_EXTENDED = 'needs_extended_text';
 
 /**
  * The ingestion statement: one round trip and one commit for everything that waits.
@@ -93,19 +109,21 @@ export const joinPair = (t: Names, now: string): string => `
  * Every flush on every instance takes its locks in that order, so two flushes may wait for each other but never deadlock.
  * `inserted` holds the rows that were really new. The sums are raised from it, once per row, never from the input, so a
  * repeat adds nothing, whichever of two racing statements wins.
+ * The plain text omits limits and thresholds. It refuses every pair that has limits or a listening endpoint, with all
+ * batches that use it, and the caller sends those again through the extended text.
  * The first row lists the inserted events only if some were not inserted (repeats, or a refused pair), and counts what was
  * noted for thresholds. The other rows are the pairs that need an answer: refused, above the cap, with limits, or possibly
  * repeated.
  * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair · $5 index of the pair,
  * $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now
  */
-export const ingest: Template = {
-  name: 'usage_ingest',
-  text: (t) => `
+function recordEvents(name: string, isExtended: boolean): Template {
+  const extended = (part: string) => (isExtended ? part : '');
+  const text = (t: Names) => `
 ${t.with} pair as materialized (
   select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric,
-    ${effectiveCap('e', 'pr')} as unit_cap, e.limits, e.thresholds,
-    case${whenPairIsBad('$9::timestamptz')}
+    ${effectiveCap('e', 'pr')} as unit_cap${extended(', e.limits, e.thresholds')},
+    case${whenPairIsBad('$9::timestamptz')}${isExtended ? '' : whenNotPlain(t)}
       when p.largest > pr.max_quantity then 'quantity_out_of_range'
     end as problem
   from unnest($1::text[], $2::text[], $3::text[], $4::int[], $10::numeric[]) with ordinality
@@ -113,7 +131,7 @@ ${t.with} pair as materialized (
 ), good as (
   select * from pair
   where problem is null and (grp = 0 or grp not in (
-    select grp from pair where problem is not null and (grp > 0 or problem = 'quantity_out_of_range')
+    select grp from pair where problem is not null and (grp > 0 or problem in ('quantity_out_of_range', '${NEEDS_EXTENDED}'))
   ))
 ), inserted as (
   insert into ${t('usage_events')}
@@ -125,25 +143,34 @@ ${t.with} pair as materialized (
   order by g.org_id, ev.idempotency_key collate "C", ev.ord
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
-), ${addToSums(t, '$9::timestamptz', 'pair')}, counted as (
+), ${isExtended ? addToSums(t, '$9::timestamptz', 'pair') : addUnnoted(t)}, counted as (
   select count(*) = cardinality($5::int[]) as is_all_new from inserted
 )
 select case when not c.is_all_new then (select coalesce(json_agg(json_build_array(org_id, idempotency_key)), '[]') from inserted)::text end as inserted,
-  (select count(*) from noted)::text as noted, null as place, null as problem, null as "orgId", null as "productId", null as livemode,
-  null as "usageMetric", null as "unitCap", null as period, null as used, null as "maxQuantity", null as declared, null as total
+  ${isExtended ? '(select count(*) from noted)::text' : 'null'} as noted, null as place, null as problem, null as "orgId", null as "productId", null as livemode,
+  null as "usageMetric", null as "unitCap", null as period, null as used, null as "maxQuantity"${extended(', null as declared, null as total')}
 from counted c
 union all
 select null, null, p.place::text, p.problem, p.org_id::text, p.product_id::text, p.livemode::text, p.usage_metric, trim_scale(p.unit_cap)::text,
-  r.period::text, trim_scale(r.quantity)::text, trim_scale(p.max_quantity)::text,
-  p.limits::text, case when p.problem is null and p.limits is not null then ${totalAround(t, 'p', '$9::timestamptz')} end
+  r.period::text, trim_scale(r.quantity)::text, trim_scale(p.max_quantity)::text${extended(`,
+  p.limits::text, case when p.problem is null and p.limits is not null then ${totalAround(t, 'p', '$9::timestamptz')} end`)}
 from pair p
 cross join counted c
 left join raised r on r.org_id = p.org_id and r.product_id = p.product_id and r.metric = p.metric and r.livemode = p.livemode
   and r.quantity > p.unit_cap
-where p.problem is not null or r.quantity is not null or p.limits is not null or not c.is_all_new`,
+where p.problem is not null or r.quantity is not null${extended(' or p.limits is not null')} or not c.is_all_new`;
+  return { name, text };
+}
+
+const whenNotPlain = (t: Names): string => `
+      when e.limits is not null or ${isListening(t, 'k', 'usage.threshold_reached')} then '${NEEDS_EXTENDED}'`;
+
+export const ingest = {
+  plain: recordEvents('usage_ingest', false),
+  extended: recordEvents('usage_ingest_extended', true),
 };
 
-/** A row of `ingest`: the first has only `inserted` and `noted`, the others have neither. */
+/** A row of `ingest`: the first has only `inserted` and `noted` (null without notes), the others have neither. */
 export interface IngestRow {
   /** JSON list of Organization and idempotency key. */
   inserted: string | null;
@@ -160,10 +187,10 @@ export interface IngestRow {
   period: string | null;
   used: string | null;
   maxQuantity: string | null;
-  /** The entitlement's limits as JSON. */
-  declared: string | null;
-  /** `Limited.total`, if events are recorded for an entitlement with limits. */
-  total: string | null;
+  /** The entitlement's limits as JSON; only in the extended text. */
+  declared?: string | null;
+  /** `Limited.total`, if events are recorded for an entitlement with limits; only in the extended text. */
+  total?: string | null;
 }
 
 /**
