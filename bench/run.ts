@@ -5,11 +5,12 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import pg from 'pg';
 import { pino } from 'pino';
 import { openDatabase } from '../src/core/db/open.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
+import { compareVersions, Failure } from './compare.js';
 import { embeddedMeasure, machine } from './embedded.js';
 import { fillEvents } from './fill.js';
 import { forecastMeasures } from './forecasts.js';
@@ -25,10 +26,32 @@ const options = new Command('bench')
   .option('--seconds <n>', 'seconds of each load', '5')
   .option('--only <keys>', 'measures to run, comma-separated')
   .option('--rows <n>', 'events in the full table of the measure "grown"', '0')
+  .option('--compare <refs>', 'commits to compare this version with, comma-separated')
+  .addOption(
+    new Option('--markets <switch>', 'markets of the compared versions').choices(['on', 'off']).default('on'),
+  )
   .parse()
-  .opts<{ rounds: string; seconds: string; only?: string; rows: string }>();
+  .opts<{
+    rounds: string;
+    seconds: string;
+    only?: string;
+    rows: string;
+    compare?: string;
+    markets: string;
+  }>();
 
 const wanted = options.only?.split(',');
+if (options.compare !== undefined) {
+  const keys = wanted ?? ['batch-1', 'batch-100', 'batch-500', 'check', 'memory'];
+  const turns = Number(options.rounds) * Number(options.seconds);
+  await compareVersions(options.compare.split(','), keys, options.markets, turns).catch((error: unknown) => {
+    if (!(error instanceof Failure)) throw error;
+    console.error(error.message);
+    process.exit(1);
+  });
+  process.exit();
+}
+
 const chosen = [
   ...measures,
   ...tradeMeasures,
