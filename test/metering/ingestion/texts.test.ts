@@ -50,7 +50,7 @@ async function createTenant() {
         .set({ limits: changed })
         .where(and(eq(entitlements.orgId, organization.id), eq(entitlements.productId, productId))),
     /** Sends to an instance, and returns the answer with the texts that it used. */
-    async send(events: unknown[], options: SendOptions = {}, instance = service) {
+    send: async (events: unknown[], options: SendOptions = {}, instance = service) => {
       texts = [];
       const { status, body } = await sendUsage(instance.url, secret, events, options);
       const warnings = ((body.warnings ?? []) as { code: string }[]).map(({ code }) => code);
