@@ -43,6 +43,9 @@ interface Version {
 const run = (file: string, args: string[], cwd?: string): string =>
   execFileSync(file, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
 
+const findReason = (text: string) =>
+  text.split('\n').find((line) => /Error: |error [A-Z]/.test(line)) ?? text.trim().split('\n').at(-1);
+
 function findCommit(ref: string): string {
   try {
     return run('git', ['rev-parse', '--verify', '--quiet', '--short', '--end-of-options', `${ref}^{commit}`]);
@@ -64,9 +67,8 @@ function buildCommit(commit: string, folder: string): void {
     }
     run('npm', ['run', 'build'], folder);
   } catch (error) {
-    const { stdout, stderr } = error as { stdout: string; stderr: string };
-    const reason = `${stdout}\n${stderr}`.split('\n').find((line) => /Error: |error [A-Z]/.test(line));
-    throw new Failure(`${commit} cannot be built: ${reason ?? String(error)}`);
+    const { stdout, stderr } = error as Record<string, string>;
+    throw new Failure(`${commit} cannot be built: ${findReason(`${stdout}\n${stderr}`)}`);
   }
 }
 
@@ -174,7 +176,7 @@ export async function compareVersions(refs: string[], keys: string[], markets: s
       const env = { DATABASE_URL: server.url(`version_${i}`), MARKETS: markets };
       const main = join(i === 0 ? '.' : join(folder, name), 'dist/main.js');
       const product = await startProduct(env, [], main).catch((error: Error) => {
-        throw new Failure(`${name} did not start: ${error.message.trim().split('\n').at(-1)}`);
+        throw new Failure(`${name} did not start: ${findReason(error.message)}`);
       });
       versions.push({ name, database: `version_${i}`, product, tenants: [] });
       versions[i]!.tenants = await createTenants(env.DATABASE_URL);
