@@ -43,7 +43,8 @@ async function bundle(): Promise<string> {
       name.endsWith('.ts') ? [`${folder}/${name.slice(0, -3)}`] : [],
     ),
   );
-  const names = [...scripts, ...threads, ...commands];
+  // Without a product there is no thread for it.
+  const names = [...scripts, ...threads.filter((name) => existsSync(join(root, `${name}.ts`))), ...commands];
   const bundled = await rolldown({
     input: Object.fromEntries(names.map((name) => [name, join(root, `${name}.ts`)])),
     platform: 'node',
