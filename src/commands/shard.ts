@@ -175,9 +175,14 @@ async function move(db: MaintenanceDatabase, slug: string, to: string | undefine
     return 0;
   }
   const startedAt = performance.now();
-  await db.orm.execute(
-    sql`select citus_move_shard_placement(${group.id}::bigint, ${group.host}, ${group.port}::int, ${host}, ${port}::int, 'force_logical')`,
-  );
+  await db.orm
+    .execute(
+      sql`select citus_move_shard_placement(${group.id}::bigint, ${group.host}, ${group.port}::int, ${host}, ${port}::int, 'force_logical')`,
+    )
+    .catch((error: Error) => {
+      const { message } = error.cause instanceof Error ? error.cause : error;
+      throw new CommandError(`the group stays where it was: ${message}`);
+    });
   const seconds = (performance.now() - startedAt) / 1000;
   console.log(
     `Group ${group.id} moved from ${group.host}:${group.port} to ${to} in ${seconds.toFixed(1)} s.`,
