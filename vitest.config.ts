@@ -35,7 +35,11 @@ function hasRoom(folder: string): boolean {
 }
 
 /** Tests of whole programs on the embedded database: starts, commands, signals and kills. */
-const startsProcesses = ['test/**/*.process.test.ts', 'test/crash/crash.test.ts'];
+const startsProcesses = [
+  'test/**/*.process.test.ts',
+  'test/crash/crash.test.ts',
+  'test/commands/{reconcile,shard}.test.ts',
+];
 const excluded = {
   // Redis tests do not depend on the database, so they run only with Postgres.
   embedded: [
