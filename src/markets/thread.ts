@@ -30,7 +30,7 @@ async function track(work: () => Promise<void>): Promise<void> {
   await run.finally(() => running.delete(run));
 }
 
-const service = connectThread<ThreadEvents, ThreadCalls>(parentPort!, {
+const main = connectThread<ThreadEvents, ThreadCalls>(parentPort!, {
   load: () => track(() => background.load()),
   learn: (news) => track(() => background.learn(news)),
   cleanUp: () => track(() => background.cleanUp()),
@@ -50,11 +50,7 @@ const service = connectThread<ThreadEvents, ThreadCalls>(parentPort!, {
   },
 });
 
-const log = createLogger(
-  config.logLevel,
-  { write: (line) => void service.log.asEvent(line) },
-  config.secrets,
-);
+const log = createLogger(config.logLevel, { write: (line) => void main.log.asEvent(line) }, config.secrets);
 const db: Database = databasePort
   ? {
       ...embeddedDatabase(connectPglite(databasePort), () => databasePort.close()),
@@ -68,7 +64,7 @@ const calibration = {
   },
   replace(part: Parameters<typeof store.replace>[0]) {
     store.replace(part);
-    void service.calibrate.asEvent(part);
+    void main.calibrate.asEvent(part);
   },
 };
 const background = createBackground({ db, log, calibration, clock: systemClock }, options, createWorld());

@@ -27,8 +27,8 @@ export interface ThreadCalls extends Background {
   fillDemo(nowMs: number, tradingKey: string): Promise<void>;
 }
 
-/** Old generation of the thread in MB. Training needs the most: 90 days of every station. */
-const MAX_HEAP_MB = 256;
+/** Heap of the thread in MB. Only a safeguard: a thread without memory fails, and training with it. */
+const MAX_HEAP_MB = 512;
 
 /**
  * Runs the background work in a thread, so that it neither delays requests nor fills the server's heap. The thread starts with
@@ -81,8 +81,8 @@ export function startBackgroundThread(
       isStopped = true;
       if (!running) return;
       const ended = once(running.worker, 'exit');
-      await running.remote.stop();
-      await ended;
+      // A thread that fails now has logged why, and has ended too.
+      await Promise.all([ended, running.remote.stop().catch(() => undefined)]);
     },
   };
 }
