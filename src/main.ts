@@ -5,6 +5,7 @@ import { UnsuitableDatabaseError } from './core/db/check-server.js';
 import { DirectoryInUseError } from './core/db/directory-lock.js';
 import { embeddedNotice } from './greeting.js';
 import { createLogger, createPlainLog, createTerminalStream } from './core/log/log.js';
+import { collectGarbage, limitHeapGrowth } from './core/memory.js';
 import { onStopSignal } from './core/stop-signals.js';
 import { canStartThreads } from './core/threads.js';
 import { describeSetUpLink } from './accounts/identity/operators/operators.js';
@@ -21,6 +22,7 @@ function configure(): Config {
   }
 }
 
+limitHeapGrowth();
 const config = configure();
 // Buffered briefly: a write per line would cost more than the request it reports.
 const buffer = process.stdout.isTTY
@@ -68,6 +70,7 @@ service = await startService(config, {
   return exit(1);
 });
 
+collectGarbage();
 log.info(
   { url: service.url, database: service.context.db.kind, seconds: Math.round(process.uptime() * 10) / 10 },
   'Gauge is ready',
