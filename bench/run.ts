@@ -19,7 +19,7 @@ import { measures, type Sample, type World } from './measures.js';
 import { reservationMeasures, stopRolling } from './reservations.js';
 import { tradeMeasures } from './trades.js';
 import { venueMeasures } from './venue-reads.js';
-import { createTenants, startBaseline, startProduct } from './world.js';
+import { createTenants, startBaseline, startProduct, waitUntilIdle } from './world.js';
 
 const options = new Command('bench')
   .option('--rounds <n>', 'rounds of each measure', '5')
@@ -27,9 +27,7 @@ const options = new Command('bench')
   .option('--only <keys>', 'measures to run, comma-separated')
   .option('--rows <n>', 'events in the full table of the measure "grown"', '0')
   .option('--compare <refs>', 'commits to compare this version with, comma-separated')
-  .addOption(
-    new Option('--markets <switch>', 'markets of the compared versions').choices(['on', 'off']).default('on'),
-  )
+  .addOption(new Option('--markets <switch>', 'markets of the service').choices(['on', 'off']).default('on'))
   .parse()
   .opts<{
     rounds: string;
@@ -82,7 +80,9 @@ async function startSide(name: string, rows: number) {
   const tenants = await createTenants(db, 16);
   await db.close();
   if (rows > 0) await fillEvents(url, rows);
-  return { product: await startProduct({ DATABASE_URL: url }), tenants, url };
+  const product = await startProduct({ DATABASE_URL: url, MARKETS: options.markets });
+  await waitUntilIdle(product);
+  return { product, tenants, url };
 }
 
 const side = await startSide('product', 0);

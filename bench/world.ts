@@ -93,6 +93,15 @@ export function cpuMsOf(pid: number, withChildren = false): number {
   return running.reduce((all, child) => all + cpuMsOf(Number(child)), own + sum(13) * 10);
 }
 
+/** Waits until the simulated past of the markets is reconstructed and judged: until 5 s take less than 0.5 s of processor time. */
+export async function waitUntilIdle({ pid }: Product): Promise<void> {
+  for (let before = cpuMsOf(pid), used = Infinity; used > 500;) {
+    await setTimeout(5000);
+    used = cpuMsOf(pid) - before;
+    before += used;
+  }
+}
+
 /** Starts a TypeScript file that prints its address as JSON on its first line. */
 export async function startBaseline(
   file: string,

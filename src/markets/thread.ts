@@ -6,6 +6,7 @@ import { embeddedDatabase } from '../core/db/embedded.js';
 import { connectPglite } from '../core/db/pglite-port.js';
 import { openPostgres } from '../core/db/postgres.js';
 import { createLogger } from '../core/log/log.js';
+import { collectGarbage } from '../core/memory.js';
 import { connectThread } from '../core/threads.js';
 import { systemClock } from '../core/time.js';
 import { seedDemoTrading } from './demo/trading.js';
@@ -28,6 +29,8 @@ async function track(work: () => Promise<void>): Promise<void> {
   });
   running.add(run);
   await run.finally(() => running.delete(run));
+  // This thread rests for minutes or hours now.
+  if (running.size === 0) collectGarbage();
 }
 
 const main = connectThread<ThreadEvents, ThreadCalls>(parentPort!, {

@@ -45,7 +45,10 @@ export async function openPglite(directory: string): Promise<PGlite> {
 }
 
 async function openPgliteInThread(directory: string) {
-  const worker = new Worker(new URL('./pglite-thread.js', import.meta.url), { workerData: { directory } });
+  const worker = new Worker(new URL('./pglite-thread.js', import.meta.url), {
+    workerData: { directory },
+    resourceLimits: { maxYoungGenerationSizeMb: 16 },
+  });
   const client = connectPglite(worker);
   await Promise.race([
     client.query('select 1'),

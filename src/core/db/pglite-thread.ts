@@ -1,4 +1,5 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
+import { collectGarbage } from '../memory.js';
 import { openPglite } from './embedded.js';
 import { servePglite } from './pglite-port.js';
 
@@ -6,6 +7,8 @@ import { servePglite } from './pglite-port.js';
 const { directory } = workerData as { directory: string };
 const main = parentPort!;
 const pglite = await openPglite(directory);
+// Creating a database leaves 400 MB of buffers behind, which the small heap of this thread would keep for long.
+setTimeout(collectGarbage, 1000).unref();
 const serve = (port: MessagePort): void => servePglite(pglite, port, () => setImmediate(() => main.close()));
 serve(main);
 main.on('message', ({ port }: { port?: MessagePort }) => {
