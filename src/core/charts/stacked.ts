@@ -11,6 +11,8 @@ export interface StackedInput {
   stepName: string;
   steps: { axis: string; name: string; href?: string | undefined; before?: string | undefined }[];
   series: { name: string; values: readonly string[] }[];
+  /** The sum of series that the caller has not read one by one. */
+  others?: { count: number; values: readonly string[] } | undefined;
   /** Names the sum of the series beyond the largest five, such as `3 other keys`. */
   nameOthers: (count: number) => string;
   /** Formats a value with its unit. */
@@ -20,17 +22,17 @@ export interface StackedInput {
 export type StackedChart = ReturnType<typeof toStackedChart>;
 
 /** The sheet and the template have a mark for each of these, and one for the others. */
-const MAX_SERIES = 5;
+export const MAX_SERIES = 5;
 
 /** The largest series is at the bottom. The order and the marks follow the totals, so they may differ between periods. */
 export function toStackedChart(input: StackedInput) {
-  const { title, stepName, steps, nameOthers, format = formatDecimal } = input;
+  const { title, stepName, steps, format = formatDecimal } = input;
   const series = joinOthers(
     input.series
       .map((one) => ({ ...one, total: sumDecimals(one.values) }))
       .filter(({ total }) => total !== '0')
       .sort((a, b) => Number(b.total) - Number(a.total)),
-    nameOthers,
+    input,
   );
   const totals = steps.map((_, i) => sumDecimals(series.map(({ values }) => values[i] ?? '0')));
   const bars = steps.map(({ axis, name, href, before }, i) => {
@@ -75,14 +77,14 @@ interface Series {
   total: string;
 }
 
-function joinOthers(sorted: Series[], nameOthers: (count: number) => string): Series[] {
-  const others = sorted.slice(MAX_SERIES);
+function joinOthers(sorted: Series[], { others, nameOthers, steps }: StackedInput): Series[] {
+  const rest = sorted.slice(MAX_SERIES);
+  const count = rest.length + (others?.count ?? 0);
   // One series needs no sum: it takes the place of the others under its own name.
-  if (others.length < 2) return sorted;
-  const length = Math.max(...others.map(({ values }) => values.length));
-  const values = Array.from({ length }, (_, i) => sumDecimals(others.map(({ values }) => values[i] ?? '0')));
-  return [
-    ...sorted.slice(0, MAX_SERIES),
-    { name: nameOthers(others.length), values, total: sumDecimals(others.map(({ total }) => total)) },
-  ];
+  if (count === 0 || (count === 1 && !others)) return sorted;
+  const parts = [...rest.map((one) => one.values), ...(others ? [others.values] : [])];
+  const values = steps.map((_, i) => sumDecimals(parts.map((part) => part[i] ?? '0')));
+  const total = sumDecimals(values);
+  const joined = { name: nameOthers(count), values, total };
+  return [...sorted.slice(0, MAX_SERIES), ...(total === '0' ? [] : [joined])];
 }
