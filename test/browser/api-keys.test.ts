@@ -95,8 +95,12 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.goto('/dashboard/api-keys/new');
       await page.getByLabel('Name').fill('keeps its name');
       await page.getByRole('radio', { name: /^Test/ }).check();
-      await page.getByRole('checkbox', { name: /^usage:write/ }).uncheck();
+      const dateField = page.getByLabel('Date and time, in UTC', { exact: true });
+      const box = page.getByRole('checkbox', { name: /^entitlements:read/ });
+      expect([await box.isVisible(), await dateField.isVisible()]).toEqual([false, false]);
+      await page.getByRole('radio', { name: /^Choose scopes/ }).check();
       await page.getByRole('radio', { name: /^At a date/ }).check();
+      expect([await box.isVisible(), await dateField.isVisible()]).toEqual([true, true]);
       await page.getByLabel('Date and time, in UTC', { exact: true }).fill('2020-01-31T12:00');
       await page.getByRole('button', { name: 'Create key' }).click();
       expect(await page.getByRole('alert').innerText()).toContain('Please correct these 2 fields:');
@@ -104,14 +108,26 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       expect(await page.getByRole('radio', { name: /^Test/ }).isChecked()).toBe(true);
       expect(await page.locator('#scopes-error').innerText()).not.toBe('');
       expect(await page.locator('#expiresAt-error').innerText()).toContain('future');
-      await page.getByRole('checkbox', { name: /^entitlements:read/ }).check();
+      await box.check();
+      await dateField.fill('');
       await page.getByRole('radio', { name: 'Never' }).check();
-      await page.getByLabel('Date and time, in UTC', { exact: true }).fill('');
       await page.getByRole('button', { name: 'Create key' }).click();
       expect(await page.locator('#secret').innerText()).toMatch(/^org_test_/);
     });
   },
 );
+
+it('a key for paper trading becomes a test key, and boxes of another option are unticked', async () => {
+  const { browser } = await newcomer();
+  const page = await world.visit({ as: browser });
+  await page.goto('/dashboard/api-keys/new');
+  await page.getByLabel('Name').fill('paper');
+  await page.getByRole('radio', { name: /^Choose scopes/ }).check();
+  await page.getByRole('checkbox', { name: /^usage:correct/ }).check();
+  await page.getByRole('radio', { name: /^Trade on paper/ }).check();
+  await page.getByRole('button', { name: 'Create key' }).click();
+  expect(await page.locator('#secret').innerText()).toMatch(/^org_test_/);
+});
 
 it('the TypeScript beside a new key runs unchanged', async () => {
   const { browser } = await newcomer();

@@ -295,6 +295,34 @@ describe('filters', () => {
     expect(links).toContain(`${PAGE}?action=a.one&actor=${owner.user.id}&from=2031-01-02`);
   });
 
+  it('find an object by any part of its id or of a value of the details, and nothing else', async () => {
+    const key = '01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90';
+    await write({ target: key, details: { after: { name: 'Edge 100% Proxy', scopes: ['usage:write'] } } });
+    const other = await signedIn(database.db, service.url);
+    await write({ target: 'edge of another' }, other.organization.id);
+    for (const object of [key, '4b5c6d7e', 'edge 100%', 'PROXY', 'usage:write'])
+      expect(await targets(`?object=${encodeURIComponent(object)}`), object).toEqual([key]);
+    // Neither a field's name nor a wildcard matches.
+    for (const object of ['scopes', '%', '_', 'edge of', "' or 1=1", '<script>']) {
+      const found = await targets(`?object=${encodeURIComponent(object)}`);
+      expect(found, object).toEqual(object === '%' ? [key] : []);
+    }
+    expect(await targets('?object=one&from=2031-01-02')).toEqual(['one 2']);
+    const { links } = await page(`?object=${key}`);
+    expect(links).toContain(`${CSV}?object=${key}`);
+    expect(links).toContain(`${PAGE}?object=${key}`);
+  });
+
+  it('search a long log in bounded steps', async () => {
+    await writeRowsAtOnce(database.db, owner.organization.id, 5_100);
+    const first = await page('?object=one%200');
+    expect(first.reading).toContain('No entries found so far');
+    const next = first.links.find((href) => href.includes('cursor='))!;
+    const second = await page(next.slice(PAGE.length));
+    expect(second.rows).toHaveLength(1);
+    expect(await targets('?object=one%200')).toEqual(['one 0']);
+  });
+
   it('without results say so and link back', async () => {
     const { status, reading, links } = await page('?action=a.three');
     expect(status).toBe(200);
@@ -329,6 +357,41 @@ it('a log without entries says what it will contain', async () => {
   const { reading } = await page();
   expect(reading).toContain('No changes yet');
   expect((await readCsv()).text.split('\r\n')).toHaveLength(2);
+});
+
+describe('the hash chain', () => {
+  const holds = /The hash chain (?:holds|is broken)[^.]*\./;
+  const chainOf = async (query = '') => holds.exec((await page(query)).reading)?.[0];
+
+  it('is checked in bounded steps, and the page names the entries', async () => {
+    await writeRowsAtOnce(database.db, owner.organization.id, 3);
+    expect(await chainOf()).toBe('The hash chain holds for all 3 entries.');
+    await writeRowsAtOnce(database.db, owner.organization.id, 2_697);
+    const newest = await page();
+    expect(newest.reading).toContain('The hash chain holds for entries 2,201 to 2,700 of 2,700.');
+    expect(newest.reading).toContain('Check the 2,000 before');
+    expect(newest.links).toContain(`${PAGE}?upTo=2200`);
+    expect(await chainOf('?upTo=2200')).toBe('The hash chain holds for entries 201 to 2,200 of 2,700.');
+    expect(await chainOf('?upTo=200')).toBe('The hash chain holds for entries 1 to 200 of 2,700.');
+    expect(await chainOf('?upTo=1')).toBe('The hash chain holds for entry 1 of 2,700.');
+    for (const upTo of ['0', '-1', 'x', "1' or 1=1", '1e3', '9'.repeat(40)])
+      expect(await chainOf(`?upTo=${encodeURIComponent(upTo)}`), upTo).toContain('2,201 to 2,700');
+    expect(await chainOf('?upTo=999999')).toContain('701 to 2,700');
+    expect(await chainOf('?actor=system')).toBeUndefined();
+  });
+
+  it.each([
+    ['changed', 4, sql`update audit_log set details = '{"a": 1}' where seq = 4 and org_id = `],
+    ['removed', 4, sql`delete from audit_log where seq = 4 and org_id = `],
+    ['removed at the end', 6, sql`delete from audit_log where seq = 6 and org_id = `],
+    ['removed at the beginning', 1, sql`delete from audit_log where seq = 1 and org_id = `],
+    ['ended early', 6, sql`update audit_chains set hash = ${'0'.repeat(64)} where org_id = `],
+  ])('with an entry %s is broken', async (_, seq, damage) => {
+    const { id } = owner.organization;
+    await writeRowsAtOnce(database.db, id, 6);
+    await database.db.orm.execute(sql`${damage}${id}`);
+    expect(await chainOf()).toBe(`The hash chain is broken at entry ${seq}.`);
+  });
 });
 
 it('120 rows page without gaps or repeats, even while more are written', async () => {

@@ -7,6 +7,20 @@ export function choicesFollowFields() {
     const [name, values] = field.dataset.choice.split('=');
     follow(field, name, values.split(' '));
   }
+  for (const option of document.querySelectorAll('[data-selects]')) {
+    const [name, value] = option.dataset.selects.split('=');
+    option.addEventListener('change', () => (option.form.elements[name].value = value));
+  }
+  for (const group of document.querySelectorAll('[data-shown-for]')) clearWithChoice(group);
+}
+
+/** Unticks the boxes of an option when another one is chosen, because they would be hidden and still submitted. */
+function clearWithChoice(group) {
+  const [name, value] = group.dataset.shownFor.split('=');
+  group.closest('form').addEventListener('change', ({ target }) => {
+    if (target.name !== name || target.value === value) return;
+    for (const box of group.querySelectorAll('[type=checkbox]:checked')) box.checked = false;
+  });
 }
 
 function follow(field, name, choices) {

@@ -2,7 +2,7 @@
 import { hoverCharts } from './chart.js';
 import { choicesFollowFields } from './choices.js';
 import { openLink } from './join.js';
-import { enhance, pollParts } from './live.js';
+import { enhance, pollParts, sendInPlace } from './live.js';
 import { menus } from './menus.js';
 import { sendOnce } from './once.js';
 import { passkeyButtons } from './passkeys.js';
@@ -15,5 +15,6 @@ openLink();
 menus();
 passkeyButtons();
 revealButtons();
+sendInPlace();
 sendOnce();
 pollParts();

@@ -32,12 +32,47 @@ export async function refreshParts({ address = location.href, prepare = () => tr
   const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
   // A newer request has started.
   if (mine !== round || !prepare(fresh)) return false;
+  showParts(fresh, Idiomorph);
+  return true;
+}
+
+function showParts(fresh, Idiomorph) {
   enhance(fresh);
   for (const part of document.querySelectorAll('[data-part][id], [data-live][id]')) {
     const replacement = fresh.getElementById(part.id);
     if (replacement) Idiomorph.morph(part, replacement, morphing);
   }
-  return true;
+}
+
+/** Sends a form with `data-in-place` and shows the parts of the page that it leads to, without leaving this one. */
+export function sendInPlace() {
+  document.addEventListener('submit', async (event) => {
+    const form = event.target;
+    if (!form.matches('form[data-in-place]') || event.defaultPrevented) return;
+    event.preventDefault();
+    if (form.ariaBusy === 'true') return;
+    form.ariaBusy = 'true';
+    try {
+      const mine = ++round;
+      const body = new URLSearchParams(new FormData(form));
+      const [{ Idiomorph }, response] = await Promise.all([
+        import('./idiomorph.js'),
+        fetch(form.action, { method: 'POST', body, headers: { accept: 'text/html' } }),
+      ]);
+      const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
+      // A refusal is a page of its own.
+      if (!response.ok || !response.redirected || !fresh.querySelector('[data-part][id]')) form.submit();
+      else if (mine === round) {
+        history.replaceState(null, '', response.url);
+        showParts(fresh, Idiomorph);
+        pollParts();
+      }
+    } catch {
+      form.submit();
+    } finally {
+      form.ariaBusy = null;
+    }
+  });
 }
 
 /** The session has ended or the person has lost access. A reload hides the data and shows the reason. */

@@ -29,7 +29,14 @@ import {
   type KeyDeps,
 } from './api-keys.js';
 import { newFormId } from '../../core/ids.js';
-import { expiryChoices, graceChoices, keyFormValues, readGrace, readKeyForm } from './key-form.js';
+import {
+  expiryChoices,
+  graceChoices,
+  keyFormValues,
+  presetChoices,
+  readGrace,
+  readKeyForm,
+} from './key-form.js';
 import type { KeyUse } from './key-use.js';
 import { findKeyDetails, sumCalls, type KeyRow } from './queries.js';
 import { SECTION, readId, requireKeyDetails, showBudget } from './request.js';
@@ -126,12 +133,14 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
     await showCreation(req, res, newForm(keyFormValues(newFormId(deps.clock.now()), model)));
   });
 
+  const offeredTo = (res: Response) => scopesFor(deps.config, sessionOf(res).marketAccess);
+
   const create = formRoute({ act: createFromForm, show: showCreation });
   router.post('/api-keys', onlyForms, mayChange, create);
 
   async function createFromForm(req: Request, res: Response, fields: FormFields): Promise<void> {
     try {
-      const input = readKeyForm(fields, deps.clock.now());
+      const input = readKeyForm(fields, deps.clock.now(), offeredTo(res));
       const { key, secret } = await createApiKey(deps, memberActor(req, res), input);
       await showSecret(deps, req, res, { key, secret, previous: undefined });
     } catch (error) {
@@ -142,10 +151,12 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
 
   async function showCreation(req: Request, res: Response, form: FormState): Promise<void> {
     const page = { view: 'accounts/api-keys/new', title: 'New API key', section: SECTION };
+    const offered = offeredTo(res);
     await renderPage(deps, req, res, page, {
       form: renewForm(form, newFormId(deps.clock.now())),
       budget: await showBudget(deps, res),
-      scopeGuide: guideScopes(scopesFor(deps.config, sessionOf(res).marketAccess)),
+      presets: presetChoices(offered),
+      scopeGuide: guideScopes(offered),
       expiryChoices,
     });
   }

@@ -3,9 +3,51 @@ import { parseInput } from '../../core/http/validate.js';
 import { fieldError, listField, refuseIgnored, textField, type FormFields } from '../../core/pages/form.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import type { KeyDetails } from './queries.js';
+import type { Scope } from './scopes.js';
 import { createApiKeySchema, rotateApiKeySchema } from './schema.js';
 
 const GRACE_DAY_MINUTES = DAY_MS / MINUTE_MS;
+
+interface Preset {
+  value: string;
+  label: string;
+  note: string | undefined;
+  scopes: readonly Scope[];
+  /** Its key would spend money as a live key. */
+  isTestOnly?: boolean;
+}
+
+const presets: Preset[] = [
+  {
+    value: 'send',
+    label: 'Send usage',
+    note: 'For a runtime that reports what it used.',
+    scopes: ['usage:write'],
+  },
+  {
+    value: 'read',
+    label: 'Read only',
+    note: 'For dashboards and checks. It changes nothing.',
+    scopes: ['usage:read', 'entitlements:read', 'trading:read'],
+  },
+  {
+    value: 'paper',
+    label: 'Trade on paper',
+    note: 'For trading clients with a test key. No order reaches the venue.',
+    scopes: ['trading:read', 'trading:write'],
+    isTestOnly: true,
+  },
+];
+
+const OWN_SCOPES = 'own';
+
+/** A preset without its writing scope would not be what its name says. */
+export const presetChoices = (offered: readonly Scope[]): Preset[] => [
+  ...presets
+    .filter(({ scopes }) => scopes.every((scope) => offered.includes(scope) || scope.endsWith(':read')))
+    .map((preset) => ({ ...preset, scopes: preset.scopes.filter((scope) => offered.includes(scope)) })),
+  { value: OWN_SCOPES, label: 'Choose scopes', note: undefined, scopes: [] },
+];
 
 export const expiryChoices = [
   { value: 'never', label: 'Never' },
@@ -28,26 +70,45 @@ export const graceChoices = [
 ];
 
 export function keyFormValues(id: string, like?: KeyDetails): FormFields {
-  const { name, livemode, scopes } = like ?? { name: '', livemode: true, scopes: ['usage:write'] };
-  return { id, name, livemode: String(livemode), scopes, expiry: 'never', expiresAt: '' };
+  const { name, livemode, scopes } = like ?? { name: '', livemode: true, scopes: [] };
+  const preset = like ? OWN_SCOPES : presets[0]!.value;
+  return { id, name, livemode: String(livemode), preset, scopes, expiry: 'never', expiresAt: '' };
 }
 
 /** @throws AppError invalid_request that lists every error */
-export function readKeyForm(fields: FormFields, nowMs: number) {
+export function readKeyForm(fields: FormFields, nowMs: number, offered: readonly Scope[]) {
   const errors: ErrorPlace[] = [];
+  const preset = collect(errors, () => readPreset(fields, offered));
   const input = collect(errors, () =>
     parseInput(createApiKeySchema, {
       name: textField(fields, 'name') ?? '',
       livemode: toBoolean(textField(fields, 'livemode')),
-      scopes: listField(fields, 'scopes'),
+      scopes: preset?.scopes ?? listField(fields, 'scopes'),
     }),
   );
+  if (preset?.isTestOnly && input?.livemode)
+    errors.push(...fieldError('livemode', 'must be test to trade on paper').errors!);
   const expiresAt = collect(errors, () => readExpiry(fields, nowMs));
-  if (input === undefined || expiresAt === undefined)
+  if (errors.length > 0 || input === undefined || expiresAt === undefined)
     throw new AppError('invalid_request', 'The form has mistakes.', { errors });
   // A missing id fails later as stale, like a made-up one.
   const { name, livemode, scopes } = input;
   return { id: textField(fields, 'id') ?? '', name, livemode, scopes, expiresAt };
+}
+
+/** Undefined for scopes chosen one by one. Scopes beside a preset would be ignored, so they are refused. */
+function readPreset(fields: FormFields, offered: readonly Scope[]): Preset | undefined {
+  const choice = textField(fields, 'preset') ?? OWN_SCOPES;
+  if (choice === OWN_SCOPES) return undefined;
+  const preset = presetChoices(offered).find(({ value }) => value === choice);
+  if (!preset) throw fieldError('preset', 'must be one of the options');
+  const isSame = listField(fields, 'scopes').every((scope) => preset.scopes.some((own) => own === scope));
+  if (!isSame)
+    throw fieldError(
+      'scopes',
+      `are selected, but “${preset.label}” is too: choose “Choose scopes”, or clear these`,
+    );
+  return preset;
 }
 
 function collect<T>(errors: ErrorPlace[], read: () => T): T | undefined {

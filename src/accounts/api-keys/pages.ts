@@ -7,6 +7,9 @@ import { parseInput, text } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { onlyPages } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
+import { groupBy } from '../../core/collections.js';
+import { toTrend } from '../../core/charts/trend.js';
+import { formatCount } from '../../core/pages/format.js';
 import { HOUR_MS } from '../../core/time.js';
 import { sessionOf } from '../identity/session/session.js';
 import type { KeyDeps } from './api-keys.js';
@@ -83,13 +86,14 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
   const page = await readPage(deps.db.orm, orgId, { cursor, before, filter, now });
   const count = await countKeys(deps.db.orm, orgId, { filter, now, firstId: page[0]?.id });
   const used = await readUsedScopes(deps, orgId, page);
+  const trendOf = await readTrends(deps.db.orm, orgId, page, now.getTime());
   const isFiltered = state !== undefined || mode !== undefined || q !== undefined;
   const isEmpty = count.total === 0 && !isFiltered;
   const last = count.newer + page.length;
   const data = {
     canChange: canManage(res),
     budget: await showBudget(deps, res),
-    keys: page.map((key) => toKeyView(key, used.get(key.id)!, now.getTime())),
+    keys: page.map((key) => ({ ...toKeyView(key, used.get(key.id)!, now.getTime()), ...trendOf(key) })),
     filter: { state: state ?? '', mode: mode ?? '', q: q ?? '' },
     states: keyStates,
     isFiltered,
@@ -116,6 +120,23 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
     { view: 'accounts/api-keys/list', title: 'API keys', section: SECTION },
     data,
   );
+}
+
+const TREND_HOURS = 24;
+
+/** The accepted calls of each key by hour, for a page of keys. */
+async function readTrends(orm: Orm, orgId: string, keys: KeyDetails[], nowMs: number) {
+  const fromMs = startOfStep(nowMs, HOUR_MS) - (TREND_HOURS - 1) * HOUR_MS;
+  const asked = { from: new Date(fromMs), stepMs: HOUR_MS };
+  const ids = keys.map(({ id }) => id);
+  const found = ids.length === 0 ? [] : await sumCalls(orm, orgId, ids, asked);
+  const byKey = groupBy(found, ({ keyId }) => keyId);
+  return ({ id }: KeyDetails) => {
+    const values = Array<number>(TREND_HOURS).fill(0);
+    for (const { startMs, calls } of byKey.get(id) ?? []) values[(startMs - fromMs) / HOUR_MS]! += calls;
+    const calls = values.reduce((sum, value) => sum + value, 0);
+    return { calls, trend: toTrend(`${formatCount(calls, 'call')} in the last 24 hours, by hour`, values) };
+  };
 }
 
 /** If fewer keys than a page come before, the full first page is returned. */

@@ -14,6 +14,8 @@ const day = z.iso.date('must be a day, like 2026-01-31');
 const filterSchema = z.object({
   action: optional(text(100)),
   actor: optional(text(100)),
+  /** Text anywhere in the target or in a value of the details. */
+  object: optional(text(100)),
   /** Days in UTC, both inclusive, such as `2026-01-31`. */
   from: optional(day),
   to: optional(day),
@@ -24,7 +26,7 @@ export type AuditFilter = Partial<Omit<z.output<typeof filterSchema>, 'cursor'>>
 
 /** @throws AppError invalid_request that names the fields */
 export function readFilter(query: unknown) {
-  const { action, actor, from, to, cursor } = parseInput(filterSchema, query);
+  const { action, actor, object, from, to, cursor } = parseInput(filterSchema, query);
   if (from && to && to < from) throw fieldError('to', 'must not be before the first day');
-  return { action, actor, from, to, cursor };
+  return { action, actor, object, from, to, cursor };
 }

@@ -38,23 +38,69 @@ export type AuditRow = typeof auditLog.$inferSelect;
 export function listAuditRows(
   orm: Orm,
   orgId: string,
-  { action, actor, from, to }: AuditFilter,
+  filter: Omit<AuditFilter, 'object'>,
   { before, limit }: { before?: string | undefined; limit: number },
 ): Promise<AuditRow[]> {
   return orm
     .select()
     .from(auditLog)
-    .where(
-      and(
-        eq(auditLog.orgId, orgId),
-        action === undefined ? undefined : eq(auditLog.action, action),
-        actor === undefined ? undefined : eq(auditLog.actor, actor),
-        isWithin(auditLog.id, from, to),
-        before === undefined ? undefined : lt(auditLog.id, before),
-      ),
-    )
+    .where(isListed(orgId, filter, before))
     .orderBy(desc(auditLog.id))
     .limit(limit);
+}
+
+const isListed = (
+  orgId: string,
+  { action, actor, from, to }: Omit<AuditFilter, 'object'>,
+  before: string | undefined,
+) =>
+  and(
+    eq(auditLog.orgId, orgId),
+    action === undefined ? undefined : eq(auditLog.action, action),
+    actor === undefined ? undefined : eq(auditLog.actor, actor),
+    isWithin(auditLog.id, from, to),
+    before === undefined ? undefined : lt(auditLog.id, before),
+  );
+
+interface SearchRange {
+  before: string | undefined;
+  limit: number;
+  /** Entries to examine, so that a search without a match ends. */
+  scan: number;
+}
+
+/**
+ * Like `listAuditRows`, with `object` anywhere in the target or in a value of the details. `searchedTo` is the oldest
+ * entry examined, and undefined if no older one is left.
+ */
+export async function searchAuditRows(
+  orm: Orm,
+  orgId: string,
+  { object, ...filter }: AuditFilter & { object: string },
+  { before, limit, scan }: SearchRange,
+): Promise<{ rows: AuditRow[]; searchedTo: AuditRow | undefined }> {
+  const where = isListed(orgId, filter, before);
+  const newest = desc(auditLog.id);
+  const scanned = orm.select().from(auditLog).where(where).orderBy(newest).limit(scan).as('scanned');
+  const isIn = (value: SQL | PgColumn) => sql`strpos(lower(${value}), lower(${object})) > 0`;
+  const value = sql`value #>> '{}'`;
+  const rows = await orm
+    .select()
+    .from(scanned)
+    .where(
+      sql`${isIn(sql`${scanned.target}`)} or exists (
+        select from jsonb_path_query(${scanned.details}, 'strict $.**') as value where jsonb_typeof(value) not in ('object', 'array') and ${isIn(value)})`,
+    )
+    .orderBy(desc(scanned.id))
+    .limit(limit);
+  const [last] = await orm
+    .select()
+    .from(auditLog)
+    .where(where)
+    .orderBy(newest)
+    .offset(scan - 1)
+    .limit(1);
+  return { rows, searchedTo: last };
 }
 
 export type OperatorRow = typeof operatorLog.$inferSelect;

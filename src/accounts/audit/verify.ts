@@ -1,7 +1,7 @@
 import { and, asc, count, eq, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { organizations } from '../organizations/table.js';
-import { OPERATOR_CHAIN, problemAt, type ChainProblem } from './chain.js';
+import { genesisHash, hashRow, OPERATOR_CHAIN, problemAt, type ChainProblem } from './chain.js';
 import { ChainWalk, type StoredRow } from './chain-walk.js';
 import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
@@ -59,6 +59,42 @@ export async function verifyChains(
     },
     { isolationLevel: 'repeatable read', accessMode: 'read only' },
   );
+}
+
+export interface RangeCheck {
+  first: number;
+  last: number;
+  /** Number of the chain's last row. */
+  end: number;
+  /** The first row that does not follow the one before it. */
+  brokenAt: number | undefined;
+}
+
+/**
+ * Checks the hashes of at most `limit` rows that end at `upTo`, or at the chain's end. The end is read first: rows up to
+ * it never change, so the reads need no common snapshot. Undefined for an empty chain.
+ */
+export async function verifyRange(
+  orm: Orm,
+  orgId: string,
+  { upTo, limit }: { upTo: number | undefined; limit: number },
+): Promise<RangeCheck | undefined> {
+  const [end] = await orm.select().from(auditChains).where(eq(auditChains.orgId, orgId));
+  if (!end || end.seq === 0) return undefined;
+  const last = Math.max(1, Math.min(upTo ?? end.seq, end.seq));
+  const first = Math.max(1, last - limit + 1);
+  // The row before the first one gives the hash to begin with.
+  const rows = await readRows(orm, orgId, first - 2, last - Math.max(0, first - 2));
+  const bySeq = new Map(rows.map((row) => [row.seq, row]));
+  const range = { first, last, end: end.seq };
+  let hash = first === 1 ? genesisHash(orgId) : bySeq.get(first - 1)?.hash;
+  if (hash === undefined) return { ...range, brokenAt: first - 1 };
+  for (let seq = first; seq <= last; seq++) {
+    const row = bySeq.get(seq);
+    if (!row || hashRow(hash, row) !== row.hash) return { ...range, brokenAt: seq };
+    hash = row.hash;
+  }
+  return { ...range, brokenAt: last === end.seq && hash !== end.hash ? last : undefined };
 }
 
 type Organization = Awaited<ReturnType<typeof listOrganizations>>[number];

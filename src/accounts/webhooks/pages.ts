@@ -1,7 +1,10 @@
 import type { Request, Response, Router } from 'express';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Orm } from '../../core/db/client.js';
+import { isUuid } from '../../core/http/request.js';
 import { parseInput } from '../../core/http/validate.js';
 import { newFormId } from '../../core/ids.js';
-import { toPager } from '../../core/pages/address.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   fieldError,
   formRoute,
@@ -32,7 +35,7 @@ import {
   updateEndpoint,
   type EndpointDeps,
 } from './endpoints.js';
-import { listEndpoints, type EndpointRow } from './queries.js';
+import { findDelivery, listAttempts, listEndpoints, type DeliveryKey, type EndpointRow } from './queries.js';
 import { mayManage, readDeliveries, readDeliveryDetails, readEndpointId, readMessageId } from './request.js';
 import { createWebhookSchemas, rotateWebhookSchema, type WebhookSchemas } from './schema.js';
 import { serviceTypes, type WebhookTypes } from './types.js';
@@ -73,6 +76,7 @@ function addListPages(router: Router, deps: PagesDeps): void {
     const page = { view: 'accounts/webhooks/list', title: 'Webhooks', section, notices };
     await renderPage(deps, req, res, page, {
       endpoints: endpoints.map((endpoint) => toEndpointView(endpoint, deps.clock.now())),
+      typeCount: Object.keys(deps.types).length,
       maxEndpoints: MAX_ENDPOINTS,
     });
   });
@@ -84,7 +88,10 @@ function addListPages(router: Router, deps: PagesDeps): void {
   const create = formRoute({
     async act(req, res, fields) {
       try {
-        const input = parseInput(deps.webhookInputSchema, { ...readFields(fields), isEnabled: true });
+        const input = parseInput(deps.webhookInputSchema, {
+          ...readFields(fields, deps.types),
+          isEnabled: true,
+        });
         const id = textField(fields, 'id') ?? '';
         await showSecret(deps, req, res, await createEndpoint(deps, memberActor(req, res), { ...input, id }));
       } catch (error) {
@@ -106,11 +113,12 @@ function addListPages(router: Router, deps: PagesDeps): void {
 const choicesOf = (types: WebhookTypes) =>
   Object.entries(types).map(([value, { summary }]) => ({ value, label: value, note: summary }));
 
-const readFields = (fields: FormFields) => {
+const readFields = (fields: FormFields, all: WebhookTypes) => {
   const livemode = textField(fields, 'livemode');
+  const types = listField(fields, 'types').filter((type) => type !== '');
   return {
     url: textField(fields, 'url')?.trim() ?? '',
-    types: listField(fields, 'types').filter((type) => type !== ''),
+    types: textField(fields, 'allTypes') === 'true' ? Object.keys(all) : types,
     livemode: livemode === 'true' ? true : livemode === 'false' ? false : undefined,
   };
 };
@@ -118,14 +126,20 @@ const readFields = (fields: FormFields) => {
 function addEditPages(router: Router, deps: PagesDeps): void {
   router.get('/webhooks/:id/edit', onlyPages, mayManage, async (req, res) => {
     const { url, types, livemode, isEnabled } = await endpointOf(deps, req, res);
-    const values = { url, types, livemode: String(livemode), isEnabled: isEnabled ? 'true' : '' };
+    const values = {
+      url,
+      types,
+      allTypes: types.length === Object.keys(deps.types).length ? 'true' : '',
+      livemode: String(livemode),
+      isEnabled: isEnabled ? 'true' : '',
+    };
     await showForm(req, res, newForm(values));
   });
 
   const update = formRoute({
     async act(req, res, fields) {
       const isEnabled = textField(fields, 'isEnabled') === 'true';
-      const input = parseInput(deps.webhookInputSchema, { ...readFields(fields), isEnabled });
+      const input = parseInput(deps.webhookInputSchema, { ...readFields(fields, deps.types), isEnabled });
       const { id } = await updateEndpoint(deps, memberActor(req, res), readEndpointId(req), input);
       res.redirect(303, `${endpointAddress(id)}?done=saved`);
     },
@@ -197,7 +211,6 @@ const endpointNotices = {
   saved: 'The endpoint is saved.',
   exists:
     'This form already created this endpoint, and its secret was shown once. If you did not see the secret, rotate it.',
-  tested: 'Test message sent. Reload this page to see the result.',
   resent: 'Failed deliveries from that period are being resent, oldest first, at most 1,000.',
   none: 'No deliveries failed in that period.',
 };
@@ -213,8 +226,10 @@ function addEndpointPage(router: Router, deps: PagesDeps): void {
   const sendTest = formRoute({
     async act(req, res) {
       const id = readEndpointId(req);
-      await testEndpoint(deps, memberActor(req, res), id);
-      res.redirect(303, `${endpointAddress(id)}?done=tested`);
+      const actor = memberActor(req, res);
+      const messageId = await testEndpoint(deps, actor, id);
+      await waitForAttempt(deps.db.orm, { orgId: actor.orgId, endpointId: id, messageId });
+      res.redirect(303, toAddress(endpointAddress(id), { tested: messageId }));
     },
     show: showEndpoint,
   });
@@ -237,13 +252,16 @@ function addEndpointPage(router: Router, deps: PagesDeps): void {
   async function showEndpoint(req: Request, res: Response, form: FormState): Promise<void> {
     const { orgId } = sessionOf(res);
     const endpoint = await endpointViewOf(deps, req, res);
-    const query = parseInput(querySchema, readQuery(req));
+    const { tested, ...rest } = readQuery(req);
+    const query = parseInput(querySchema, rest);
     const { status, type, cursor } = query;
     const where = { orgId, endpointId: endpoint.id };
     const { deliveries, nextCursor } = await readDeliveries(deps.db.orm, where, query);
     const page = { view: 'accounts/webhooks/endpoint', title: 'Endpoint', section, notices: endpointNotices };
     await renderPage(deps, req, res, page, {
       endpoint,
+      typeCount: Object.keys(deps.types).length,
+      test: isUuid(tested) && (await readTest(deps.db.orm, { ...where, messageId: tested })),
       deliveries: deliveries.map((row) => toDeliveryView(endpoint.id, row)),
       isFiltered: status !== undefined || type !== undefined || cursor !== undefined,
       states: deliveryStates,
@@ -253,6 +271,26 @@ function addEndpointPage(router: Router, deps: PagesDeps): void {
       sinceChoices,
     });
   }
+}
+
+const TRIES = 12;
+const TRY_MS = 250;
+
+/** Most receivers answer within a moment, so that the page after the form already shows the result. */
+async function waitForAttempt(orm: Orm, key: DeliveryKey): Promise<void> {
+  for (let i = 0; i < TRIES; i++) {
+    const delivery = await findDelivery(orm, key);
+    if (!delivery || delivery.attempts > 0 || delivery.status !== 'waiting') return;
+    await pause(TRY_MS);
+  }
+}
+
+/** The result of a test message; undefined if it is gone or is another message. */
+async function readTest(orm: Orm, key: DeliveryKey) {
+  const delivery = await findDelivery(orm, key);
+  if (delivery?.type !== 'webhook.test') return undefined;
+  const [attempt] = await listAttempts(orm, key, 1);
+  return { ...toDeliveryView(key.endpointId, delivery), attempt };
 }
 
 function addDeliveryPage(router: Router, deps: EndpointDeps): void {

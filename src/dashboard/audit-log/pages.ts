@@ -1,8 +1,10 @@
 import type { Request, Response, Router } from 'express';
 import { decodeCursor, encodeCursor } from '../../core/ids.js';
 import { readFilter, type AuditFilter } from '../../accounts/audit/filter.js';
-import { listAuditRows, listDistinct } from '../../accounts/audit/queries.js';
+import { listAuditRows, listDistinct, searchAuditRows } from '../../accounts/audit/queries.js';
+import { verifyRange } from '../../accounts/audit/verify.js';
 import { titleOf, type Wording } from '../../accounts/audit/wording.js';
+import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { beginProblem } from '../../core/http/problem.js';
@@ -17,6 +19,8 @@ import { csvColumns, readActors, toCsvCells, toEntryView, type Actor } from './v
 
 const PAGE_SIZE = 50;
 const CSV_BATCH = 500;
+/** Entries that a search by object examines per page. */
+const SCAN = 5_000;
 /** Maximum number of options in a filter; further values can be selected by their link in the list. */
 const MAX_CHOICES = 200;
 const PATH = '/dashboard/audit-log';
@@ -35,7 +39,11 @@ export function auditPages(deps: AuditPageDeps): Router {
     const view = await readAuditView(deps, sessionOf(res).orgId, PATH, filter, form.values);
     const page = { view: 'accounts/audit-log/list', title: 'Audit log', section: 'audit-log' };
     const exportHref = toAddress(`${PATH}.csv`, view.query);
-    await renderPage(deps, req, res, page, { form, exportHref, ...view });
+    const chain =
+      filter && !view.isFiltered && !filter.cursor
+        ? await readChain(deps, req, sessionOf(res).orgId)
+        : undefined;
+    await renderPage(deps, req, res, page, { form, exportHref, chain, ...view });
   });
 
   router.get('/audit-log.csv', mayRead, async (req, res) => {
@@ -52,11 +60,31 @@ export function auditPages(deps: AuditPageDeps): Router {
   return router;
 }
 
+/** Entries that each opening of the page checks, and further ones on request. */
+const CHECKED = 500;
+const CHECKED_MORE = 2_000;
+
+/** Checks the newest entries, or with `upTo` a range of older ones. An address may carry any text: the rest is ignored. */
+async function readChain({ db }: AuditPageDeps, { query }: Request, orgId: string) {
+  const upTo =
+    typeof query.upTo === 'string' && /^[1-9]\d{0,14}$/.test(query.upTo) ? Number(query.upTo) : undefined;
+  const limit = upTo === undefined ? CHECKED : CHECKED_MORE;
+  const check = await verifyRange(db.orm, orgId, { upTo, limit });
+  if (!check) return undefined;
+  const { first, last, end } = check;
+  return {
+    ...check,
+    isWhole: first === 1 && last === end,
+    olderHref: first > 1 ? toAddress(PATH, { upTo: first - 1 }) : undefined,
+    olderCount: Math.min(first - 1, CHECKED_MORE),
+  };
+}
+
 type Query = ReturnType<typeof readFilter>;
 
 export function readAuditForm(req: Request, res: Response): { filter: Query | undefined; form: FormState } {
   const values: FormFields = {};
-  for (const name of ['action', 'actor', 'from', 'to']) {
+  for (const name of ['action', 'actor', 'object', 'from', 'to']) {
     const value = req.query[name];
     if (typeof value === 'string' && value !== '') values[name] = value;
   }
@@ -80,8 +108,10 @@ export async function readAuditView(
 ) {
   const { cursor, ...query } = filter ?? {};
   const before = cursor === undefined ? undefined : decodeCursor(cursor);
-  const rows = filter ? await listAuditRows(orm, orgId, query, { before, limit: PAGE_SIZE + 1 }) : [];
-  const { page, nextCursor } = cutPage(rows, PAGE_SIZE, ({ id }) => encodeCursor(id));
+  const found = filter ? await readRows(orm, orgId, query, { before, limit: PAGE_SIZE + 1 }) : noRows;
+  const { page, nextCursor: next } = cutPage(found.rows, PAGE_SIZE, ({ id }) => encodeCursor(id));
+  const searchedTo = next === undefined ? found.searchedTo : undefined;
+  const nextCursor = searchedTo ? encodeCursor(searchedTo.id) : next;
   const actions = await listDistinct(orm, orgId, 'action', MAX_CHOICES);
   const actors = await listDistinct(orm, orgId, 'actor', MAX_CHOICES);
   const inLog = new Set([...actors, ...page.map(({ actor }) => actor)]);
@@ -98,10 +128,25 @@ export async function readAuditView(
     ),
     isFiltered,
     isReadable: filter !== undefined,
+    searchedTo: searchedTo?.at,
     path,
     query,
     onlyActor: (actor: string) => toAddress(path, { ...query, actor }),
+    onlyObject: (object: string) => toAddress(path, { object }),
   };
+}
+
+const noRows = { rows: [], searchedTo: undefined };
+
+async function readRows(
+  orm: Orm,
+  orgId: string,
+  { object, ...filter }: AuditFilter,
+  range: { before: string | undefined; limit: number },
+) {
+  if (object === undefined)
+    return { rows: await listAuditRows(orm, orgId, filter, range), searchedTo: undefined };
+  return searchAuditRows(orm, orgId, { ...filter, object }, { ...range, scan: SCAN });
 }
 
 function toLabel({ name, email, note }: Actor): string {
@@ -122,14 +167,15 @@ async function* readPieces(
   filter: AuditFilter,
 ) {
   for (let before: string | undefined; ;) {
-    const rows = await listAuditRows(orm, orgId, filter, { before, limit: CSV_BATCH });
+    const { rows, searchedTo } = await readRows(orm, orgId, filter, { before, limit: CSV_BATCH });
     const actorOf = await readActors(
       orm,
       orgId,
       rows.map(({ actor }) => actor),
     );
     yield rows.map((row) => toCsvCells(wording, row, actorOf(row.actor)));
-    if (rows.length < CSV_BATCH) return;
-    before = rows.at(-1)!.id;
+    const last = rows.length < CSV_BATCH ? searchedTo : rows.at(-1);
+    if (!last) return;
+    before = last.id;
   }
 }

@@ -124,6 +124,36 @@ export function selectSums({ orgId, productId, livemode }: UsageScope, range: Su
 export const readSums = (orm: Orm, scope: UsageScope, range: SumRange): Promise<UsageSum[]> =>
   selectRows(orm, selectSums(scope, range));
 
+interface KeyStep {
+  apiKeyId: string;
+  start: string;
+  quantity: string;
+}
+
+interface KeyStepRange extends Pick<SumRange, 'from' | 'to' | 'stepMs'> {
+  metric: string;
+  apiKeyIds: string[];
+}
+
+/** The sums of a few API keys by step. */
+export const selectKeySteps = (
+  { orgId, productId, livemode }: UsageScope,
+  { from, to, stepMs, metric, apiKeyIds }: KeyStepRange,
+): SQL => sql`
+  select api_key_id::text as "apiKeyId", ${timeText(sql`h.start`)} as start, trim_scale(sum(quantity))::text as quantity
+  from (
+    select api_key_id, quantity,
+      date_bin(make_interval(secs => ${stepMs / 1000}), hour, timestamptz '2000-01-01 00:00:00+00') as start
+    from usage_hours
+    where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode} and metric = ${metric}
+      and hour >= ${from.toISOString()}::timestamptz and hour < ${to.toISOString()}::timestamptz
+      and api_key_id = any(${textArray(apiKeyIds)}::uuid[])
+  ) h
+  group by api_key_id, h.start`;
+
+export const readKeySteps = (orm: Orm, scope: UsageScope, range: KeyStepRange): Promise<KeyStep[]> =>
+  selectRows(orm, selectKeySteps(scope, range));
+
 /** An Organization's usage of a product in a time step: the product's metric, and the number of events of any metric. */
 export interface ProductSum {
   productId: string;

@@ -2,7 +2,7 @@ import type { Router } from 'express';
 import { listKeys, type KeyRow } from '../../accounts/api-keys/queries.js';
 import { showPrefix } from '../../accounts/api-keys/view.js';
 import type { Context } from '../../core/http/context.js';
-import { toAddress, toPager } from '../../core/pages/address.js';
+import { toAddress, toPager, type Query } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { textField, type FormFields, type FormState, readQuery, tryQuery } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
@@ -34,6 +34,7 @@ import {
   type EventRow,
 } from '../events/event-queries.js';
 import type { UsageProduct } from '../events/page-queries.js';
+import { dayPeriod, monthPeriod, neighbour, parsePeriod } from './period.js';
 import { CORRECTION_PATH, EVENTS_PATH, toArchivedView, USAGE_PATH } from './report-view.js';
 
 const notices = { corrected: 'Corrected. Totals and limits now include the correction.' };
@@ -72,7 +73,7 @@ export function addEventPages(router: Router, context: Context): void {
     const page = { view: 'metering/usage/events', title: 'Events', section: 'usage', notices };
     const keys = await listKeys(db.orm, orgId, { limit: MAX_KEYS + 1 });
     await renderPage(context, req, res, page, {
-      ...toEventsView({ query, form, products, keys, ...result }),
+      ...toEventsView({ query, form, products, keys, now: new Date(clock.now()), ...result }),
       mayCorrect: isManager(role),
     });
   });
@@ -93,6 +94,7 @@ export function addEventPages(router: Router, context: Context): void {
 }
 
 interface EventsPage {
+  now: Date;
   query: FormFields;
   form: FormState;
   products: UsageProduct[];
@@ -120,7 +122,7 @@ function toKeyOptions(keys: KeyRow[], chosen: KeyRow | undefined) {
 }
 
 function toEventsView(data: EventsPage) {
-  const { query, form, products, keys, request, found, product, key, page, archived } = data;
+  const { now, query, form, products, keys, request, found, product, key, page, archived } = data;
   const mode = request?.mode ?? 'live';
   const wanted = request?.idempotencyKey;
   const narrowed = Object.fromEntries(
@@ -135,6 +137,7 @@ function toEventsView(data: EventsPage) {
     productOptions: toProductOptions(products),
     keyOptions: toKeyOptions(keys, key),
     modes: toModeTabs(EVENTS_PATH, { ...filters, mode: undefined }, mode),
+    presets: toPresets(filters, now),
     cursorProblem: form.errors.cursor,
     archived: archived && toArchivedView(archived),
     lookUp:
@@ -155,6 +158,30 @@ function toEventsView(data: EventsPage) {
     firstPageHref: toAddress(EVENTS_PATH, filters),
     usageHref: toAddress(USAGE_PATH, { product: filters.product, mode }),
   };
+}
+
+/** Common spans of days in UTC, each as a link that keeps the other filters. */
+function toPresets(filters: Query, now: Date) {
+  const today = dayPeriod(now);
+  const thisMonth = monthPeriod(now);
+  const spans = [
+    ['Today', today],
+    ['Yesterday', neighbour(today, -1)],
+    ['Last 7 days', parsePeriod('last7', {}, now)],
+    ['This month', thisMonth],
+    ['Last month', neighbour(thisMonth, -1)],
+  ] as const;
+  const minute = (at: Date) => at.toISOString().slice(0, 16);
+  const links = spans.flatMap(([label, period]) =>
+    period ? [{ label, time: { from: minute(period.from), to: minute(period.to) } }] : [],
+  );
+  return [{ label: 'Any time', time: { from: undefined, to: undefined } }, ...links].map(
+    ({ label, time }) => ({
+      label,
+      href: toAddress(EVENTS_PATH, { ...filters, ...time }),
+      isCurrent: filters.from === time.from && filters.to === time.to,
+    }),
+  );
 }
 
 function toEventView(event: EventRow) {

@@ -8,7 +8,7 @@ import { formatCount, formatDecimal, formatGrowth } from '../../core/pages/forma
 import { type FormFields, readQuery, requireOnce, tryQuery } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
-import { toChart, type Bar } from '../../core/charts/bars.js';
+import { toStackedChart } from '../../core/charts/stacked.js';
 import { MAX_PRODUCTS, readProducts, toPeriodChoices } from './choices.js';
 import { readProductSums, type ProductSum, type UsageProduct } from '../events/page-queries.js';
 import { productsQuerySchema, type Mode } from '../events/page-schema.js';
@@ -26,9 +26,6 @@ import {
 import { axisName, USAGE_PATH } from './report-view.js';
 
 export const PRODUCTS_PATH = '/dashboard/usage/products';
-
-/** Products with a separate segment in the bars. */
-const MAX_PARTS = 5;
 
 /** `/dashboard/usage/products`: all products side by side. Their metrics differ, so the chart counts events. */
 export function addProductPages(router: Router, context: Context): void {
@@ -89,19 +86,9 @@ function toProductsView({ products, mode, period, before, sums, earlier }: Produ
     .filter(({ own, earlier }) => own.length > 0 || earlier.length > 0)
     .map((row) => ({ ...row, events: sumDecimals(row.own.map((sum) => sum.events)) }))
     .sort((a, b) => Number(b.events) - Number(a.events));
-  const others = rows.slice(MAX_PARTS);
-  const parts = [
-    ...rows.slice(0, MAX_PARTS).map(({ product, own }) => ({ name: product.name, own })),
-    ...(others.length > 0
-      ? [{ name: formatCount(others.length, 'other product'), own: others.flatMap(({ own }) => own) }]
-      : []),
-  ];
-  const total = sumDecimals(sums.map((sum) => sum.events));
   return {
     isEmpty: sums.length === 0,
-    total,
-    legend: parts.map(({ name }) => name),
-    chart: toProductsChart(parts, period, total),
+    chart: toProductsChart(rows, period),
     beforeName: before && formatSpan(before),
     rows: rows.map(({ product, own, earlier, events }) => {
       const quantity = sumDecimals(own.map((sum) => sum.quantity));
@@ -124,24 +111,18 @@ function toProductsView({ products, mode, period, before, sums, earlier }: Produ
   };
 }
 
-function toProductsChart(parts: { name: string; own: ProductSum[] }[], period: Period, total: string) {
+function toProductsChart(rows: { product: UsageProduct; own: ProductSum[] }[], period: Period) {
   const isHour = period.range === 'day';
-  const bars = stepsOf(period).map((start): Bar => {
-    const counts = parts.map(({ own }) =>
-      own.reduce((sum, part) => (part.start === start.getTime() ? sum + Number(part.events) : sum), 0),
-    );
-    const named = parts.flatMap(({ name }, i) =>
-      counts[i] === 0 ? [] : [`${name} ${formatDecimal(counts[i]!)}`],
-    );
-    const value = counts.reduce((sum, count) => sum + count, 0);
-    const says = named.length === 0 ? 'no events' : `${formatCount(value, 'event')}: ${named.join(', ')}`;
-    return {
-      axis: axisName(start, period),
-      label: `${stepName(start, isHour)}: ${says}`,
-      value,
-      parts: counts,
-    };
+  const steps = stepsOf(period);
+  return toStackedChart({
+    title: `Events by ${isHour ? 'hour' : 'day'} and product, ${formatPeriod(period)}`,
+    stepName: isHour ? 'Hour (UTC)' : 'Day (UTC)',
+    steps: steps.map((start) => ({ axis: axisName(start, period), name: stepName(start, isHour) })),
+    series: rows.map(({ product, own }) => {
+      const byStart = new Map(own.map((sum) => [sum.start, sum.events]));
+      return { name: product.name, values: steps.map((start) => byStart.get(start.getTime()) ?? '0') };
+    }),
+    nameOthers: (count) => formatCount(count, 'other product'),
+    format: (events) => `${formatDecimal(events)} ${events === '1' ? 'event' : 'events'}`,
   });
-  const what = `Events by ${isHour ? 'hour' : 'day'} and product, ${formatPeriod(period)}`;
-  return toChart(`${what}: ${formatDecimal(total)} in total. The numbers are in the table below.`, bars);
 }

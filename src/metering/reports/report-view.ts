@@ -1,6 +1,15 @@
 import { toAddress } from '../../core/pages/address.js';
-import { formatDay, formatDecimal, formatGrowth, formatMonth, formatShare } from '../../core/pages/format.js';
+import {
+  formatCount,
+  formatDay,
+  formatDecimal,
+  formatGrowth,
+  formatMonth,
+  formatShare,
+} from '../../core/pages/format.js';
 import { formatTick, toChart, type Bar, type Chart } from '../../core/charts/bars.js';
+import { toStackedChart, type StackedChart } from '../../core/charts/stacked.js';
+import { subtractDecimals } from '../../core/decimal.js';
 import type { ArchivedEvents } from '../events/event-queries.js';
 import {
   dayPeriod,
@@ -64,9 +73,10 @@ export function toReportView(report: UsageReport, now: Date) {
     },
     hasLongNumbers: rows.some(({ soFar }) => soFar.length > (hasSoFar ? LONG_BESIDE_ANOTHER : LONG)),
     hasSoFar,
-    rows: rows.map((row) => ({
+    stepCount: rows.length,
+    rows: collapseUnused(report, (row) => ({
       ...row,
-      name: isDay || period.range === 'custom' ? stepName(row.start, isDay) : shortDay.format(row.start),
+      name: rowName(report, row.start),
       href: isDay ? undefined : link({ period: dayPeriod(row.start) }),
       eventsHref: eventsOfStep(report, row.start),
     })),
@@ -112,28 +122,58 @@ export function axisName(start: Date, { range }: Period): string {
   return range === 'month' ? String(start.getUTCDate()) : shortDay.format(start);
 }
 
-function chartOf(report: UsageReport): Chart {
-  const { period, metric, rows, total, before } = report;
-  const byStart = new Map(rows.map((row) => [row.start.getTime(), row]));
+/** Stacked by API key, unless only one key's usage is shown. */
+function chartOf(report: UsageReport): StackedChart {
+  const { period, metric, rows, before, byKey, key, keyCount } = report;
+  const steps = stepsOf(period);
+  const byStart = new Map(rows.map((row) => [row.start.getTime(), row.quantity]));
+  const all = steps.map((start) => byStart.get(start.getTime()) ?? '0');
   const isDay = period.range === 'day';
-  const bars = stepsOf(period).map((start, i): Bar => {
-    const quantity = byStart.get(start.getTime())?.quantity ?? '0';
-    const earlier = before?.quantities[i];
-    const compared = earlier === undefined ? '' : `, in the previous period ${formatDecimal(earlier)}`;
-    return {
+  const ofKeys = (byKey ?? []).map(({ name, prefix, quantities }) => ({
+    name: name ?? prefix ?? 'Unknown key',
+    values: quantities,
+  }));
+  const others = all.map((sum, i) =>
+    ofKeys.reduce((left, { values }) => subtractDecimals(left, values[i]!), sum),
+  );
+  return toStackedChart({
+    title: `${metric} by ${isDay ? 'hour' : 'day'}${byKey ? ' and API key' : ''}, ${formatPeriod(period)}`,
+    stepName: isDay ? 'Hour (UTC)' : 'Day (UTC)',
+    steps: steps.map((start, i) => ({
       axis: axisName(start, period),
-      label: `${stepName(start, isDay)}: ${formatDecimal(quantity)} ${metric}${compared}`,
-      value: Number(quantity),
+      name: stepName(start, isDay),
       href: eventsOfStep(report, start),
-      ...(earlier === undefined ? {} : { before: Number(earlier) }),
+      before: before?.quantities[i],
+    })),
+    series: byKey ? ofKeys : [{ name: key?.name ?? metric, values: all }],
+    others: byKey && keyCount > byKey.length ? { count: keyCount - byKey.length, values: others } : undefined,
+    nameOthers: (count) => formatCount(count, 'other key'),
+    format: (quantity) => `${formatDecimal(quantity)} ${metric}`,
+  });
+}
+
+/** The table's rows; successive hours or days without usage become one row. */
+function collapseUnused(report: UsageReport, toRow: (row: UsageRow) => object) {
+  const isDay = report.period.range === 'day';
+  const runs: UsageRow[][] = [];
+  for (const row of report.rows) {
+    const run = runs.at(-1);
+    const isUnused = (one: UsageRow | undefined) => one?.events === '0' && one.quantity === '0';
+    if (isUnused(row) && isUnused(run?.[0])) run!.push(row);
+    else runs.push([row]);
+  }
+  return runs.map((run) => {
+    const [first, last] = [run[0]!, run.at(-1)!];
+    if (run.length === 1) return toRow(first);
+    return {
+      unused: formatCount(run.length, isDay ? 'hour' : 'day'),
+      name: `${rowName(report, first.start)} – ${rowName(report, last.start)}`,
     };
   });
-  const what = `${metric} by ${isDay ? 'hour' : 'day'}, ${formatPeriod(period)}`;
-  return toChart(
-    `${what}: ${formatDecimal(total.quantity)} in total. The numbers are in the table below.`,
-    bars,
-  );
 }
+
+const rowName = ({ period: { range } }: UsageReport, start: Date): string =>
+  range === 'day' || range === 'custom' ? stepName(start, range === 'day') : shortDay.format(start);
 
 function toBalanceView(balance: Balance, report: UsageReport, now: Date) {
   const { unitCap, used, projection } = balance;

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { MAX_SERIES } from '../../core/charts/stacked.js';
 import { addDecimals, compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
 import { parseInput } from '../../core/http/validate.js';
 import { requireOnce } from '../../core/pages/form.js';
@@ -7,6 +8,7 @@ import { chooseKey, scopeOf, type PageDeps } from './choices.js';
 import { findArchived } from '../events/event-queries.js';
 import {
   findLatest,
+  readKeySteps,
   readPace,
   readSums,
   type UsageProduct,
@@ -83,6 +85,8 @@ export async function readReport(
       events: sum.events,
     })),
     keyCount: keys[0]?.count ?? 0,
+    /** The usage of the largest API keys by index of the step; undefined if the rows contain only one key's usage. */
+    byKey: key === undefined && keys.length > 1 ? await readByKey() : undefined,
     /** The last hours with usage by mode, if the period has none. */
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
     /** Archived events of the period; the rows still include them. */
@@ -108,6 +112,19 @@ export async function readReport(
     const byStart = new Map(found.map((sum) => [Date.parse(sum.start!), sum.keyQuantity ?? '0']));
     const quantities = stepsOf(before).map((start) => byStart.get(start.getTime()) ?? '0');
     return { period: before, quantities, total: sumDecimals(found.map((sum) => sum.keyQuantity ?? '0')) };
+  }
+
+  async function readByKey() {
+    const apiKeyIds = keys.slice(0, MAX_SERIES).map((sum) => sum.apiKeyId!);
+    const found = await readKeySteps(orm, scope, { from, to, stepMs, metric, apiKeyIds });
+    const byStep = new Map(
+      found.map(({ apiKeyId, start, quantity }) => [`${apiKeyId} ${Date.parse(start)}`, quantity]),
+    );
+    return keys.slice(0, MAX_SERIES).map(({ apiKeyId, keyName, keyPrefix }) => ({
+      name: keyName,
+      prefix: keyPrefix,
+      quantities: stepsOf(period).map((start) => byStep.get(`${apiKeyId} ${start.getTime()}`) ?? '0'),
+    }));
   }
 
   async function project(): Promise<Projection | undefined> {

@@ -46,7 +46,7 @@ describe('the form for a new key', () => {
     expect(page.status).toBe(200);
     for (const scope of ['usage:write', 'usage:read', 'entitlements:read', 'trading:read', 'trading:write'])
       expect(textOf(page)).toContain(scope);
-    expect(fieldOf(page, 'scopes')).toEqual(['usage:write']);
+    expect([fieldOf(page, 'preset'), fieldOf(page, 'scopes')]).toEqual([['send'], []]);
     const [id] = fieldOf(page, 'id');
     const answer = await create(browser, {
       id: id!,
@@ -120,6 +120,10 @@ describe('the form for a new key', () => {
     ['scopes', { scopes: [] }, 'Must have at least one scope'],
     ['scopes', { scopes: ['admin'] }, ''],
     ['scopes', { scopes: ['usage:write', 'usage:write'] }, 'Must not name a scope twice'],
+    ['preset', { preset: 'admin' }, 'Must be one of the options'],
+    ['preset', { preset: "' or 1=1" }, 'Must be one of the options'],
+    ['scopes', { preset: 'send', scopes: ['usage:correct'] }, 'Are selected, but “Send usage” is too'],
+    ['livemode', { preset: 'paper', scopes: [] }, 'Must be test to trade on paper'],
     ['expiry', { expiry: '31' }, 'Must be one of the options'],
     ['expiresAt', { expiry: 'at' }, 'Must be a date and time'],
     ['expiresAt', { expiry: 'at', expiresAt: '2031-02-30T10:00' }, 'Must be a date and time'],
@@ -135,6 +139,16 @@ describe('the form for a new key', () => {
     expect(fieldOf(answer, 'id')).toEqual([form.id]);
     expect(fieldOf(answer, 'name')).toEqual([form.name]);
     expect(await keysOf(organization.id)).toEqual([]);
+  });
+
+  it.each([
+    ['send', 'true', ['usage:write']],
+    ['read', 'true', ['usage:read', 'entitlements:read', 'trading:read']],
+    ['paper', 'false', ['trading:read', 'trading:write']],
+  ])('creates a key with the scopes of the preset %s', async (preset, livemode, scopes) => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    expect((await create(browser, { preset, livemode, scopes: [] })).status).toBe(201);
+    expect(await keysOf(organization.id)).toMatchObject([{ scopes, livemode: livemode === 'true' }]);
   });
 
   it('shows all errors at once', async () => {

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
-import { apiKeys, apiKeyScopeUse } from '../../../src/accounts/api-keys/table.js';
+import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../../src/accounts/api-keys/table.js';
 import { memberships } from '../../../src/accounts/organizations/table.js';
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
 import { createKey } from '../../support/fixtures.js';
@@ -49,13 +49,30 @@ describe('the list page', () => {
     const text = textOf(page);
     expect(text).toContain('10 of 10 key changes left this hour');
     for (const part of [
-      `mine ${mine.secret.slice(0, 12)}… Active Test usage:write entitlements:read 3 hours ago Never 2 days ago by ${user.name}`,
+      `mine ${mine.secret.slice(0, 12)}… Active Test usage:write entitlements:read None 3 hours ago Never 2 days ago by ${user.name}`,
       '2 days ago by a former member',
       'in 40 days 2 days ago by the service',
     ])
       expect(text).toContain(part);
     expect(page.text).not.toContain(mine.secret.slice(0, 14));
     expect(linksOf(page)).toEqual(expect.arrayContaining([`${PATH}/${mine.id}`, `${PATH}/new`]));
+  });
+
+  it("shows each key's calls of the last 24 hours", async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const { id } = await keyOf(organization.id, { name: 'called' });
+    const stranger = await signedIn(database.db, service.url);
+    const other = await keyOf(stranger.organization.id);
+    const row = { orgId: organization.id, apiKeyId: id };
+    await database.db.orm.insert(apiKeyCalls).values([
+      { ...row, minute: ago(0), calls: 2 },
+      { ...row, minute: ago(22 * 3_600_000), calls: 1_000 },
+      { ...row, minute: ago(25 * 3_600_000), calls: 7 },
+      { orgId: stranger.organization.id, apiKeyId: other.id, minute: ago(0), calls: 5 },
+    ]);
+    const page = await getPage(browser, PATH);
+    expect(page.text).toContain('aria-label="1,002 calls in the last 24 hours, by hour"');
+    expect(page.text.match(/class="trend"/g)).toHaveLength(1);
   });
 
   it('shows how many changes are left and when the next one is freed', async () => {

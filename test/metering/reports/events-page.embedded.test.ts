@@ -75,7 +75,11 @@ async function arrive(role: (typeof roles)[number] = 'owner') {
 
 const textOf = (page: string) => page.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
 const keysOn = (page: string) =>
-  [...page.matchAll(/<code><bdi>([^<]*)<\/bdi><\/code><\/a>\s*<\/th>/g)].map(([, key]) => key);
+  [
+    ...page.matchAll(
+      /<span class="middle-head">([^<]*)<\/span>(?:<span class="middle-tail">([^<]*)<\/span>)?<\/bdi>/g,
+    ),
+  ].map(([, head, tail = '']) => head + tail);
 
 describe('an event', () => {
   it('is found by exactly its idempotency key, with everything that was recorded', async () => {
@@ -126,10 +130,14 @@ describe('an event', () => {
     const { product, key, open } = await arrive();
     const hostile = `<script>alert(1)</script>"'&‮🚀`;
     await sendUsage(service.url, key.secret, [usageEvent(product.slug, hostile)]);
-    for (const page of [await open({ idempotencyKey: hostile }), await open()]) {
-      expect(page.text).not.toContain('<script>alert');
-      expect(page.text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&#34;&#39;&amp;');
-    }
+    const [one, list] = [await open({ idempotencyKey: hostile }), await open()];
+    expect(list.text).not.toContain('<script>alert');
+    // A long key consists of two parts, so that its middle can be cut.
+    expect(list.text.replace('</span><span class="middle-tail">', '')).toContain(
+      '&lt;/script&gt;&#34;&#39;&amp;',
+    );
+    expect(one.text).not.toContain('<script>alert');
+    expect(one.text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&#34;&#39;&amp;');
     expect((await open({ idempotencyKey: '<img src=x>' })).text).not.toContain('<img');
   });
 });
@@ -164,6 +172,30 @@ describe('the list', () => {
     expect(keysOn(inRange.text)).toEqual(['event 00000002', 'event 00000001']);
     const none = await open({ from: '2031-03-02T00:00' });
     expect(textOf(none.text)).toContain('No live events of this product match.');
+  });
+
+  it('has links to common spans of days that keep the other filters', async () => {
+    const { open, fill, product } = await arrive();
+    await fill(1, { from: '2031-03-15T11:00:00Z', prefix: 'today' });
+    await fill(1, { from: '2031-03-14T11:00:00Z', prefix: 'yesterday' });
+    await fill(1, { from: '2031-02-28T23:59:59Z', prefix: 'last month' });
+    const page = await open({ product: product.slug, min: '1' });
+    const hrefOf = (label: string) =>
+      Object.fromEntries(
+        new URLSearchParams(
+          new RegExp(`href="[^"?]*\\?([^"]*)"[^>]*><bdi>${label}</bdi>`)
+            .exec(page.text)![1]!
+            .replaceAll('&amp;', '&'),
+        ),
+      );
+    const keysIn = async (label: string) => keysOn((await open(hrefOf(label))).text);
+    expect(hrefOf('Today')).toMatchObject({ min: '1', from: '2031-03-15T00:00', to: '2031-03-16T00:00' });
+    expect(await keysIn('Today')).toEqual(['today00000000']);
+    expect(await keysIn('Yesterday')).toEqual(['yesterday00000000']);
+    expect(await keysIn('Last 7 days')).toHaveLength(2);
+    expect(await keysIn('This month')).toHaveLength(2);
+    expect(await keysIn('Last month')).toEqual(['last month00000000']);
+    expect((await open(hrefOf('Last month'))).text).toMatch(/aria-current="true"><bdi>Last month/);
   });
 
   it('explains how to send the first event, and tells a new Organization who grants products', async () => {
@@ -353,8 +385,8 @@ describe('the filters', () => {
     ]);
     const chosen = (await open({ key: other.id })).text;
     expect(chosen).toMatch(new RegExp(`<option value="${other.id}" selected>`));
-    // The mode links and the file link keep it.
-    expect(chosen.match(new RegExp(`href="[^"]*key=${other.id}`, 'g'))).toHaveLength(3);
+    // The links to spans of days, to the modes and to the file keep it.
+    expect(chosen.match(new RegExp(`href="[^"]*key=${other.id}`, 'g'))).toHaveLength(9);
   });
 
   it('by quantity use the quantity that counts: the corrected one', async () => {

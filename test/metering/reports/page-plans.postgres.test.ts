@@ -10,6 +10,7 @@ import {
   selectEventsOf,
 } from '../../../src/metering/events/event-queries.js';
 import {
+  selectKeySteps,
   selectLatest,
   selectPace,
   selectProduct,
@@ -95,6 +96,12 @@ function statements(): Record<string, SQL> {
     products: selectProducts({ orgId, period: '2031-03-01', livemode: true }, 101),
     product: selectProduct(orgId, tenant.product.slug),
     sums: selectSums(scope, { ...range, stepMs: 86_400_000, apiKeyId: undefined, maxKeys: 50 }),
+    'steps by API key': selectKeySteps(scope, {
+      ...range,
+      stepMs: 86_400_000,
+      metric: 'calls',
+      apiKeyIds: [tenant.key.id],
+    }),
     pace: selectPace(scope, 'calls', range),
     latest: selectLatest(orgId, tenant.product.id),
     event: selectEvent(orgId, 'live 00000001'),

@@ -70,6 +70,8 @@ describe('the numbers', () => {
     const page = textOf((await open()).text);
     expect(page).toContain('9,007,199,254,740,991.30000000000000000001');
     expect(page).toContain('0.00000000000000000001');
+    expect(page).toContain('1 Mar – 9 Mar 9 days without usage 10 Mar 9');
+    expect(page).toMatch(/11 Mar .* 12 Mar – 14 Mar 3 days without usage 15 Mar 0\.1/);
   });
 
   it('belong to the day, the hour and the month in UTC', async () => {
@@ -297,6 +299,7 @@ describe('the page', () => {
     expect(page).toContain('Used 1,431 calls');
     expect(page).toContain('key number 4.');
     expect(page).not.toContain('key number 3.');
+    expect(page).toMatch(/key number 49\. 49 48 other keys 1,176/);
     expect(page.indexOf('key number 53.')).toBeLessThan(page.indexOf('key number 52.'));
   });
 });

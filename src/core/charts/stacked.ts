@@ -1,0 +1,90 @@
+import { sumDecimals } from '../decimal.js';
+import { formatDecimal } from '../pages/format.js';
+import { toChart } from './bars.js';
+import type { ChartTable } from './text.js';
+
+/** Input of a stacked bar chart. Values are exact decimals, one for each step. */
+export interface StackedInput {
+  /** Such as `Requests by day and API key, November 2026`. */
+  title: string;
+  /** What the steps are called in the table, such as `Day (UTC)`. */
+  stepName: string;
+  steps: { axis: string; name: string; href?: string | undefined; before?: string | undefined }[];
+  series: { name: string; values: readonly string[] }[];
+  /** The sum of series that the caller has not read one by one. */
+  others?: { count: number; values: readonly string[] } | undefined;
+  /** Names the sum of the series beyond the largest five, such as `3 other keys`. */
+  nameOthers: (count: number) => string;
+  /** Formats a value with its unit. */
+  format?: (decimal: string) => string;
+}
+
+export type StackedChart = ReturnType<typeof toStackedChart>;
+
+/** The sheet and the template have a mark for each of these, and one for the others. */
+export const MAX_SERIES = 5;
+
+/** The largest series is at the bottom. The order and the marks follow the totals, so they may differ between periods. */
+export function toStackedChart(input: StackedInput) {
+  const { title, stepName, steps, format = formatDecimal } = input;
+  const series = joinOthers(
+    input.series
+      .map((one) => ({ ...one, total: sumDecimals(one.values) }))
+      .filter(({ total }) => total !== '0')
+      .sort((a, b) => Number(b.total) - Number(a.total)),
+    input,
+  );
+  const totals = steps.map((_, i) => sumDecimals(series.map(({ values }) => values[i] ?? '0')));
+  const bars = steps.map(({ axis, name, href, before }, i) => {
+    const parts = series.flatMap(({ name, values: { [i]: value = '0' } }) =>
+      value === '0' ? [] : [`${name} ${formatDecimal(value)}`],
+    );
+    const named = series.length > 1 && parts.length > 0 ? `: ${parts.join(', ')}` : '';
+    const compared = before === undefined ? '' : `, in the previous period ${formatDecimal(before)}`;
+    return {
+      axis,
+      label: `${name}: ${format(totals[i]!)}${named}${compared}`,
+      value: Number(totals[i]),
+      parts: series.map(({ values }) => Number(values[i] ?? '0')),
+      ...(href === undefined ? {} : { href }),
+      ...(before === undefined ? {} : { before: Number(before) }),
+    };
+  });
+  const total = sumDecimals(totals);
+  return {
+    ...toChart(`${title}: ${format(total)} in total. The numbers are in the table below.`, bars),
+    legend: series.map(({ name, total }) => ({ name, total: formatDecimal(total) })),
+    table: toTable(),
+  };
+
+  function toTable(): ChartTable {
+    const hasSum = series.length > 1;
+    return {
+      caption: title,
+      columns: [stepName, ...series.map(({ name }) => name), ...(hasSum ? ['Total'] : [])],
+      rows: steps.flatMap(({ name }, i) => {
+        if (totals[i] === '0') return [];
+        const cells = [...series.map(({ values }) => values[i] ?? '0'), ...(hasSum ? [totals[i]!] : [])];
+        return [[name, ...cells.map(formatDecimal)]];
+      }),
+    };
+  }
+}
+
+interface Series {
+  name: string;
+  values: readonly string[];
+  total: string;
+}
+
+function joinOthers(sorted: Series[], { others, nameOthers, steps }: StackedInput): Series[] {
+  const rest = sorted.slice(MAX_SERIES);
+  const count = rest.length + (others?.count ?? 0);
+  // One series needs no sum: it takes the place of the others under its own name.
+  if (count === 0 || (count === 1 && !others)) return sorted;
+  const parts = [...rest.map((one) => one.values), ...(others ? [others.values] : [])];
+  const values = steps.map((_, i) => sumDecimals(parts.map((part) => part[i] ?? '0')));
+  const total = sumDecimals(values);
+  const joined = { name: nameOthers(count), values, total };
+  return [...sorted.slice(0, MAX_SERIES), ...(total === '0' ? [] : [joined])];
+}

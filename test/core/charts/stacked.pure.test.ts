@@ -1,0 +1,64 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { toStackedChart, type StackedInput } from '../../../src/core/charts/stacked.js';
+
+const toInput = (series: StackedInput['series'], days = series[0]?.values.length ?? 0): StackedInput => ({
+  title: 'Calls by day and key',
+  stepName: 'Day (UTC)',
+  steps: Array.from({ length: days }, (_, i) => ({ axis: String(i + 1), name: `Day ${i + 1}` })),
+  series,
+  nameOthers: (count) => `${count} other keys`,
+});
+
+it('stacks the largest series at the bottom and names each part with its exact value', () => {
+  const chart = toStackedChart(
+    toInput([
+      { name: 'small', values: ['0.1', '0', '0'] },
+      { name: 'unused', values: ['0', '0', '0'] },
+      { name: 'large', values: ['0.2', '1000', '0'] },
+    ]),
+  );
+  expect(chart.legend).toEqual([
+    { name: 'large', total: '1,000.2' },
+    { name: 'small', total: '0.1' },
+  ]);
+  expect(chart.bars.map(({ label }) => label)).toEqual([
+    'Day 1: 0.3: large 0.2, small 0.1',
+    'Day 2: 1,000: large 1,000',
+    'Day 3: 0',
+  ]);
+  expect(chart.table.columns).toEqual(['Day (UTC)', 'large', 'small', 'Total']);
+  expect(chart.table.rows).toEqual([
+    ['Day 1', '0.2', '0.1', '0.3'],
+    ['Day 2', '1,000', '0', '1,000'],
+  ]);
+  expect(chart.summary).toBe('Calls by day and key: 1,000.3 in total. The numbers are in the table below.');
+});
+
+it('one series has neither a sum nor its name in the labels', () => {
+  const chart = toStackedChart(toInput([{ name: 'only', values: ['1', '2'] }]));
+  expect(chart.bars[1]!.label).toBe('Day 2: 2');
+  expect(chart.table.columns).toEqual(['Day (UTC)', 'only']);
+});
+
+it('without usage every bar is empty', () => {
+  const chart = toStackedChart(toInput([], 3));
+  expect(chart.bars.map(({ parts }) => parts)).toEqual([[], [], []]);
+  expect(chart.legend).toEqual([]);
+});
+
+it('any number of series becomes at most six, and no value is lost', () => {
+  const values = fc.array(fc.nat(1000), { minLength: 4, maxLength: 4 });
+  fc.assert(
+    fc.property(fc.array(values, { minLength: 1, maxLength: 40 }), (all) => {
+      const series = all.map((values, i) => ({ name: `key ${i}`, values: values.map(String) }));
+      const { legend, table } = toStackedChart(toInput(series));
+      expect(legend.length).toBeLessThanOrEqual(6);
+      const sum = all.flat().reduce((total, value) => total + value, 0);
+      const shown = legend.reduce((total, one) => total + Number(one.total.replaceAll(',', '')), 0);
+      expect(shown).toBe(sum);
+      const last = table.rows.map((row) => Number(row.at(-1)!.replaceAll(',', '')));
+      expect(last.reduce((total, value) => total + value, 0)).toBe(sum);
+    }),
+  );
+});
