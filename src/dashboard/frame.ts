@@ -8,6 +8,8 @@ export interface Section {
   id: string;
   href: string;
   label: string;
+  /** A small space separates it from the section above. */
+  beginsGroup?: true;
   /** Without it, every member sees the section. */
   isShownTo?: (me: SessionPrincipal) => boolean;
 }
@@ -24,7 +26,7 @@ const firstSections: Section[] = [
 ];
 
 const lastSections: Section[] = [
-  { id: 'members', href: '/dashboard/members', label: 'Members' },
+  { id: 'members', href: '/dashboard/members', label: 'Members', beginsGroup: true },
   {
     id: 'audit-log',
     href: '/dashboard/audit-log',
@@ -56,7 +58,7 @@ export function createFrame({ db }: Pick<Context, 'db'>, sections: readonly Sect
 const navigationOf = (sections: readonly Section[], me: SessionPrincipal, current: string | undefined) =>
   sections
     .filter(({ isShownTo }) => !isShownTo || isShownTo(me))
-    .map(({ id, href, label }) => ({ href, label, isCurrent: id === current }));
+    .map(({ id, href, label, beginsGroup }) => ({ href, label, beginsGroup, isCurrent: id === current }));
 
 export type ConsoleSection = Pick<Section, 'id' | 'href' | 'label'>;
 

@@ -46,7 +46,7 @@ declare module '../product.js' {
 const isShownTo: Section['isShownTo'] = ({ marketAccess }) => marketAccess !== 'none';
 
 const sections: Section[] = [
-  { id: 'markets', href: '/dashboard/markets', label: 'Markets', isShownTo },
+  { id: 'markets', href: '/dashboard/markets', label: 'Markets', isShownTo, beginsGroup: true },
   { id: 'scores', href: '/dashboard/scores', label: 'Scores', isShownTo },
   { id: 'portfolio', href: '/dashboard/portfolio', label: 'Portfolio', isShownTo },
 ];

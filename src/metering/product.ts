@@ -46,7 +46,7 @@ declare module '../product.js' {
 }
 
 const sections: Section[] = [
-  { id: 'usage', href: '/dashboard/usage', label: 'Usage' },
+  { id: 'usage', href: '/dashboard/usage', label: 'Usage', beginsGroup: true },
   { id: 'entitlements', href: '/dashboard/entitlements', label: 'Entitlements' },
 ];
 

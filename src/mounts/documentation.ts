@@ -17,6 +17,7 @@ import { conditional, defineRoute, excerpt, mountRoutes } from '../core/referenc
 import type { OpenApiDocument } from '../core/reference/document.js';
 import type { OwnValues } from '../core/reference/own-examples.js';
 import type { Reference } from '../core/reference/described.js';
+import { fontFile, fontSheet } from '../core/pages/stylesheet.js';
 import { problemExample } from '../core/reference/problem-examples.js';
 
 interface Documents {
@@ -178,7 +179,10 @@ export const documentationRoutes = [
       file: z.string().meta({ description: 'A file name.' }),
     }),
     responses: {
-      200: { description: 'The file.', content: { 'text/javascript': null, 'text/css': null } },
+      200: {
+        description: 'The file.',
+        content: { 'text/javascript': null, 'text/css': null, 'font/woff2': null },
+      },
     },
     examples: [
       {
@@ -314,7 +318,8 @@ function listAssets() {
   const shared = ['tokens', 'base', 'frame', 'buttons', 'forms', 'tables', 'utilities'];
   const sheets = shared.map((name) => file(`styles/${name}.css`));
   return [
-    { name: 'docs.css', files: [...sheets, file('docs/docs.css')] },
+    { name: 'docs.css', files: [fontSheet, ...sheets, file('docs/docs.css')] },
+    fontFile,
     file('docs/docs.js'),
     file('assets/copy.js'),
     file('assets/icon.svg'),
@@ -330,6 +335,7 @@ const securityHeaders = helmet({
       'script-src': ["'self'"],
       'style-src': ["'self'"],
       'img-src': ["'self'", 'data:'],
+      'font-src': ["'self'"],
       'connect-src': ["'self'"],
       'form-action': ["'none'"],
       'frame-ancestors': ["'none'"],

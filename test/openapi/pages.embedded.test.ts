@@ -69,6 +69,7 @@ describe('/docs', () => {
         "script-src 'self'",
         "style-src 'self'",
         "img-src 'self' data:",
+        "font-src 'self'",
         "connect-src 'self'",
         "form-action 'none'",
         "frame-ancestors 'none'",

@@ -35,6 +35,7 @@ const types: Record<string, string> = {
   css: 'text/css; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
   svg: 'image/svg+xml',
+  woff2: 'font/woff2',
 };
 
 /** Serves files of pages under `mount`. They are read and compressed on first use and kept. */
@@ -67,7 +68,8 @@ export function sendCompressed(
 ): void {
   res.setHeader('Content-Type', type);
   res.vary('Accept-Encoding');
-  const isGzip = req.acceptsEncodings('gzip', 'identity') === 'gzip';
+  // A font is compressed already.
+  const isGzip = gzipped.length < plain.length && req.acceptsEncodings('gzip', 'identity') === 'gzip';
   const bytes = isGzip ? gzipped : plain;
   if (isGzip) res.setHeader('Content-Encoding', 'gzip');
   res.setHeader('Content-Length', bytes.length);

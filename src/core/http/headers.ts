@@ -28,6 +28,7 @@ export function pageHeaders(): Router {
           scriptSrc: [nonceOf],
           styleSrc: [nonceOf],
           imgSrc: ["'self'"],
+          fontSrc: ["'self'"],
           connectSrc: ["'self'"],
           formAction: ["'self'"],
           frameAncestors: ["'none'"],

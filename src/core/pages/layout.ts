@@ -8,7 +8,7 @@ import { createAssets } from '../http/assets.js';
 import { toAddress } from './address.js';
 import { takeForms } from './form.js';
 import * as format from './format.js';
-import { styleSheets } from './stylesheet.js';
+import { fontFile, fontSheet, styleSheets } from './stylesheet.js';
 
 export interface PageDeps {
   clock: Clock;
@@ -46,7 +46,8 @@ export const pageAssets = createAssets('/dashboard/assets', () => [
   ...readdirSync(folder)
     .sort()
     .map((name) => join(folder, name)),
-  { name: 'gauge.css', files: styleSheets },
+  fontFile,
+  { name: 'gauge.css', files: [fontSheet, ...styleSheets] },
   // The package's small build is not a module.
   {
     name: 'idiomorph.js',

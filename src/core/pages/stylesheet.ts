@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 const sheets = [
   ['tokens', 'base', 'frame'],
   ['cards', 'buttons', 'forms', 'alerts', 'tables', 'charts', 'stacked', 'lists'],
-  ['audit-log', 'account', 'api-keys', 'usage'],
+  ['audit-log', 'account', 'api-keys', 'usage', 'overview'],
   ['cities', 'markets', 'ladder', 'event', 'ticket', 'portfolio', 'chart-parts', 'chart-kinds', 'scores'],
   ['utilities'],
 ].flat();
@@ -12,3 +12,9 @@ const sheets = [
 export const styleSheets: readonly string[] = sheets.map((name) =>
   fileURLToPath(new URL(`../../../views/styles/${name}.css`, import.meta.url)),
 );
+
+const fontFolder = new URL('../../../views/fonts/', import.meta.url);
+
+/** The font's rules; apart from the sheets, because a report in one file has no font beside it. */
+export const fontSheet = fileURLToPath(new URL('inter.css', fontFolder));
+export const fontFile = fileURLToPath(new URL('inter.woff2', fontFolder));

@@ -1,7 +1,10 @@
 import { compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
+import { toChart } from '../../core/charts/bars.js';
+import type { ChartTable } from '../../core/charts/text.js';
 import { toTrend } from '../../core/charts/trend.js';
+import type { Orm } from '../../core/db/client.js';
 import { sendEventLine } from '../../accounts/api-keys/event-line.js';
-import { formatCompact } from '../../core/pages/format.js';
+import { formatCompact, formatCount, formatDay, formatDecimal } from '../../core/pages/format.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { ReadOverviewPanel } from '../../dashboard/overview/pages.js';
 import { readProductSums, type ProductSum } from '../events/page-queries.js';
@@ -13,7 +16,14 @@ import {
   stepsOf,
   type Period,
 } from '../reports/period.js';
-import { listCurrentUse, readProgress, type ProductUse } from './overview-queries.js';
+import { axisName } from '../reports/report-view.js';
+import {
+  listCurrentUse,
+  readKeyDays,
+  readProgress,
+  type KeyDay,
+  type ProductUse,
+} from './overview-queries.js';
 
 const SHOWN_PRODUCTS = 12;
 
@@ -55,6 +65,8 @@ export const readOverviewPanel: ReadOverviewPanel = async (
     livemode,
     isJustStarted: events <= FIRST_EVENTS,
     products,
+    /** The first product leads the page with its days. */
+    days: products[0] && (await readDays(db.orm, { orgId, livemode }, products[0], trend)),
     hasMoreProducts: inEffect.length > SHOWN_PRODUCTS,
     /** Usage from 80% to 100% of the cap. */
     nearCap: products.filter(({ cap }) => cap?.isNear),
@@ -78,6 +90,68 @@ function trendOf({ usageMetric }: ProductUse, days: ProductSum[], period: Period
   const most = formatCompact(Math.max(...values));
   return toTrend(`${usageMetric} by day, ${formatPeriod(period)}: at most ${most} a day`, values);
 }
+
+/** Keys with a part of their own in each bar. */
+const SHOWN_KEYS = 5;
+
+/** Shown at least, however late the usage begins. */
+const MIN_DAYS = 7;
+
+/** The product's usage by day, stacked by API key, without the days before its first usage. */
+async function readDays(
+  orm: Orm,
+  scope: { orgId: string; livemode: boolean },
+  { productId, usageMetric }: ProductUse,
+  period: Period,
+) {
+  const range = { metric: usageMetric, from: period.from, to: period.to, maxKeys: SHOWN_KEYS };
+  const rows = await readKeyDays(orm, { ...scope, productId }, range);
+  if (rows.length === 0) return undefined;
+  const first = Math.min(...rows.map(({ start }) => start));
+  const all = stepsOf(period);
+  const steps = all.filter((start, i) => start.getTime() >= first || i >= all.length - MIN_DAYS);
+  const keys = rows.filter(({ place }, i) => place !== rows[i - 1]?.place);
+  const series = keys.map((key) => ({
+    name: nameOfKey(key),
+    days: rows.filter(({ place }) => place === key.place),
+  }));
+  const quantities = steps.map((start) =>
+    series.map(({ days }) => days.find((day) => day.start === start.getTime())?.quantity ?? '0'),
+  );
+  const title = `${usageMetric} by day and API key, ${formatDay(steps[0]!)} – ${formatDay(steps.at(-1)!)}`;
+  const total = sumDecimals(quantities.flat());
+  const summary = `${title}: ${formatDecimal(total)} in total. The numbers are in the table below.`;
+  const bars = steps.map((start, i) => {
+    const parts = quantities[i]!;
+    const named = series.map(({ name }, place) => `${name} ${formatDecimal(parts[place]!)}`);
+    const sum = sumDecimals(parts);
+    const ofKeys = series.length > 1 && sum !== '0' ? `: ${named.join(', ')}` : '';
+    return {
+      axis: axisName(start, period),
+      label: `${formatDay(start)}: ${formatDecimal(sum)} ${usageMetric}${ofKeys}`,
+      value: Number(sum),
+      parts: parts.map(Number),
+    };
+  });
+  const table: ChartTable = {
+    caption: title,
+    columns: ['Day (UTC)', ...series.map(({ name }) => name)],
+    rows: steps.flatMap((start, i) => {
+      const parts = quantities[i]!;
+      return sumDecimals(parts) === '0' ? [] : [[formatDay(start), ...parts.map(formatDecimal)]];
+    }),
+  };
+  return {
+    chart: toChart(summary, bars),
+    legend: series.map(({ name }) => name),
+    table,
+    /** Days before the first usage, which the chart omits. */
+    omitted: all.length - steps.length,
+  };
+}
+
+const nameOfKey = ({ place, name, prefix, keyCount }: KeyDay): string =>
+  place > SHOWN_KEYS ? formatCount(keyCount - SHOWN_KEYS, 'other key') : (name ?? prefix ?? 'Unknown key');
 
 function toCap({ unitCap, usedThisMonth: used }: ProductUse) {
   if (unitCap === null) return undefined;
