@@ -7,6 +7,7 @@ import { menus } from './menus.js';
 import { sendOnce } from './once.js';
 import { passkeyButtons } from './passkeys.js';
 import { revealButtons } from './reveal.js';
+import { searchDialog } from './search.js';
 
 enhance(document);
 choicesFollowFields();
@@ -15,5 +16,6 @@ openLink();
 menus();
 passkeyButtons();
 revealButtons();
+searchDialog();
 sendOnce();
 pollParts();
