@@ -74,7 +74,8 @@ describe('GET /dashboard/members', () => {
     expect(await search(' lind ')).toEqual(['Ada Lindqvist']);
     expect(await search('QVIST')).toEqual(['Ada Lindqvist']);
     expect(await search('_')).toEqual(['100% _Zoë']);
-    expect(await search('%')).toEqual([]);
+    expect(await search('%')).toEqual(['100% _Zoë']);
+    expect(await search('%_')).toEqual([]);
     expect(await search('100%')).toEqual(['100% _Zoë']);
     expect(await search('')).toHaveLength(2);
     expect(await search("'; drop table users; --")).toEqual([]);
