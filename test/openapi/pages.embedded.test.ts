@@ -249,7 +249,10 @@ describe('/docs/search', () => {
     }
     expect(await (await search(`${'x'.repeat(100)}yz`)).text()).toContain('xyz"');
     const problem = await ask(`/docs/search?q=${'x'.repeat(101)}`);
-    expect([problem.status, problem.headers.get('content-type')]).toEqual([400, 'application/problem+json']);
+    expect([problem.status, problem.headers.get('content-type')]).toEqual([
+      400,
+      'application/problem+json; charset=utf-8',
+    ]);
     expect((await ask('/docs/search?q=a&q=b', html)).status).toBe(400);
     expect((await ask('/docs/search?colour=red', html)).status).toBe(400);
   });

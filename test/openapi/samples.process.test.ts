@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -21,7 +21,8 @@ let html: string;
 
 beforeAll(async () => {
   const { organization, browser } = await signedIn(database.db, service.url, 'member');
-  const product = await createProduct(database.db, { slug: 'own-product', usageMetric: 'requests' });
+  // As in the demo, whose product the README names.
+  const product = await createProduct(database.db, { slug: 'forecast-api', usageMetric: 'requests' });
   await grant(database.db, organization.id, product.id);
   ({ secret } = await createKey(database.db, organization.id, {
     scopes: ['usage:write', 'entitlements:read'],
@@ -53,14 +54,16 @@ const hasPython = (() => {
   }
 })();
 
+const withKey = () => ({ env: { ...process.env, GAUGE_API_KEY: secret } });
+
 const interpreters: Record<string, (code: string) => Promise<{ stdout: string }>> = {
-  curl: (code) => run('sh', ['-c', code]),
-  python: (code) => run('python3', ['-c', code]),
+  curl: (code) => run('sh', ['-c', code], withKey()),
+  python: (code) => run('python3', ['-c', code], withKey()),
   typescript(code) {
     const client = pathToFileURL('src/client/client.ts').href;
     const file = join(folder.path, 'sample.mts');
-    writeFileSync(file, code.replace("'gauge-client'", `'${client}'`));
-    return run('node', ['--import', 'tsx', file]);
+    writeFileSync(file, code.replace(/'gauge-client'/, `'${client}'`));
+    return run('node', ['--import', 'tsx', file], withKey());
   },
 };
 
@@ -72,9 +75,24 @@ it.each(Object.keys(interpreters))(
     expect(samples).toHaveLength(3);
     const printed: string[] = [];
     for (const code of samples) printed.push((await interpreters[language]!(code)).stdout);
-    expect(printed[0]).toContain('own-product');
+    expect(printed[0]).toContain('forecast-api');
     expect(printed[1]).toMatch(/['"]?accepted['"]?: ?\d/);
     expect(printed[2]).toMatch(/['"]?used['"]?: ?\d/);
   },
   120_000,
 );
+
+const readme = /^## The first event.*?(?=^## )/ms.exec(readFileSync('README.md', 'utf8'))![0];
+
+it.each([
+  ['curl', 'sh'],
+  ['typescript', 'ts'],
+  ['python', 'python'],
+])('the first event of the README is counted, in %s', async (language, fence) => {
+  if (language === 'python' && !hasPython) return;
+  const code = new RegExp(`^\`\`\`${fence}\n(.*?)^\`\`\``, 'ms').exec(readme)![1]!;
+  const lines = code.replace(/^export.*\n/m, '').replaceAll('http://localhost:3000', service.url);
+  const { stdout } = await interpreters[language]!(lines);
+  expect(stdout).toMatch(/['"]?accepted['"]?: ?\d/);
+  expect(stdout).toContain('forecast-api');
+});

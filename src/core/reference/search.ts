@@ -19,7 +19,7 @@ const points = { title: 100, titleStart: 12, titlePart: 6, context: 4, textStart
 /** A whole guide helps more than a mention of one of its fields. */
 const kindPoints = { Guide: 3, Request: 3, Error: 2, Message: 2, Field: 0 };
 
-/** @returns a search whose results have every word of the query, best first */
+/** @returns a search whose results have every telling word of the query, best first */
 export function createSearch(entries: readonly SearchEntry[]) {
   const read = entries.map((entry) => ({
     entry,
@@ -29,7 +29,9 @@ export function createSearch(entries: readonly SearchEntry[]) {
   }));
   return (query: string, limit: number): SearchResult[] => {
     const phrase = query.trim().toLowerCase();
-    const words = [...new Set(phrase.split(/\s+/))].filter((word) => word !== '').map(stemOf);
+    const typed = [...new Set(phrase.split(/\s+/))].filter((word) => word !== '');
+    const telling = typed.filter((word) => !fillers.has(word));
+    const words = (telling.length > 0 ? telling : typed).map(stemOf);
     if (words.length === 0) return [];
     return read
       .map((one) => ({ ...one, score: scoreOf(one, words, phrase) }))
@@ -39,6 +41,11 @@ export function createSearch(entries: readonly SearchEntry[]) {
       .map(({ entry: { text, ...entry } }) => ({ ...entry, snippet: toSnippet(text, words) }));
   };
 }
+
+/** Words of a question that tell nothing about its answer. */
+const fillers = new Set(
+  'a an and are can do does for how i in is my of on or the to what when with'.split(' '),
+);
 
 /** `keys` also finds `key`. */
 const stemOf = (word: string): string => (/^[a-z]{3,}[^s]s$/.test(word) ? word.slice(0, -1) : word);

@@ -32,6 +32,11 @@ describe('a search in the documentation', () => {
     expect(titles('usage/ev')).toEqual(['Send usage events']);
   });
 
+  it('skips the words of a question, unless nothing else was typed', () => {
+    expect(titles('how do i send a batch')).toEqual(['When to retry', 'Send usage events']);
+    expect(titles('when to')).toEqual(['When to retry']);
+  });
+
   it('takes no character for a pattern', () => {
     for (const query of ['%', '\\', '.*', '(', '[a-z]', '   ', '']) expect(titles(query)).toEqual([]);
     expect(titles('_')).toEqual(['rate_limited']);
