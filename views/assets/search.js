@@ -80,6 +80,8 @@ function createDialog({ pathname }) {
     location.assign(first.href);
   });
   dialog.addEventListener('keydown', (event) => {
+    // In a search field, Escape only empties the field.
+    if (event.key === 'Escape') dialog.close();
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;
     event.preventDefault();

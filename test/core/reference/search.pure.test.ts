@@ -33,7 +33,7 @@ describe('a search in the documentation', () => {
   });
 
   it('skips the words of a question, unless nothing else was typed', () => {
-    expect(titles('how do i send a batch')).toEqual(['When to retry', 'Send usage events']);
+    expect(titles('how do i send a batch')).toEqual(['Send usage events', 'When to retry']);
     expect(titles('when to')).toEqual(['When to retry']);
   });
 
