@@ -250,7 +250,7 @@ async function makeReferenceView(
 ): Promise<PageView | undefined> {
   const { describeOperations } = await loadReader();
   const pages = (await listGroups(reference)).flatMap((group) => [
-    { id: group.id, group, title: group.tag as string, routes: group.parts.length > 0 ? [] : group.routes },
+    { id: group.id, group, title: group.tag, routes: group.parts.length > 0 ? [] : group.routes },
     ...group.parts.map((part) => ({
       id: part.id,
       group,

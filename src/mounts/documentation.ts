@@ -201,7 +201,7 @@ export function documentationRouter(
     return buildDocument(await reference());
   });
   const describe = async () => ({ reference: await reference(), document: await document() });
-  const pages = createDocumentationPages(describe, assets.base);
+  const pages = createDocumentationPages(describe, () => assets.base());
   const render = async (page: string, origin: string, own: OwnValues | undefined): Promise<Buffer> => {
     const html = await pages.renderPage(page, { origin, own });
     if (!html) throw nothingHere();

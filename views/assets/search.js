@@ -9,10 +9,11 @@ export function searchDialog() {
   const open = () => {
     // On the page of the search, its own field is the place to type.
     const field = document.querySelector('main [data-search-field]');
-    if (field) return field.select();
-    dialog ??= createDialog(link);
-    if (!dialog.open) dialog.showModal();
-    dialog.querySelector('input').select();
+    if (!field) {
+      dialog ??= createDialog(link);
+      if (!dialog.open) dialog.showModal();
+    }
+    (field ?? dialog.querySelector('input')).select();
   };
   link.addEventListener('click', (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -22,7 +23,7 @@ export function searchDialog() {
   document.addEventListener('keydown', (event) => {
     const isTyping = event.target.closest('input, textarea, select, [contenteditable]');
     const isSlash = event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey;
-    const isCtrlK = event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey);
+    const isCtrlK = event.key?.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey);
     if (!(isSlash || isCtrlK) || document.querySelector('dialog[open]:not(.search-dialog)')) return;
     event.preventDefault();
     open();
@@ -61,9 +62,9 @@ function createDialog({ pathname }) {
       const page = new DOMParser().parseFromString(await response.text(), 'text/html');
       const found = page.querySelector('[data-search-results]');
       // Without it, somebody signed out meanwhile: the page of the search leads to the sign-in.
-      if (query === asked) show(query, found ? [...found.children] : []);
+      if (query === asked) show(found ? query : '', found ? [...found.children] : [failure()]);
     } catch {
-      if (query === asked) show('', []);
+      if (query === asked) show('', [failure()]);
     }
   }
   function show(query, parts) {
@@ -97,5 +98,7 @@ function createDialog({ pathname }) {
 
 /** A key's secret never leaves the page: its first characters find it. */
 const queryOf = ({ value }) => value.trim().replace(/^(org_(?:live|test)_.{3}).*/, '$1');
+
+const failure = () => make('p', { textContent: 'No answer. Press Enter to search on a page of its own.' });
 
 const make = (name, values) => Object.assign(document.createElement(name), values);

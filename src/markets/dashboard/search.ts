@@ -8,7 +8,8 @@ import type { TradingServices } from '../services/services.js';
 const pages = [
   { href: '/dashboard/portfolio/orders', label: 'Orders', words: 'trades' },
   { href: '/dashboard/portfolio/settlements', label: 'Settlements' },
-  { href: '/dashboard/risk', label: 'Risk', words: 'limits kill switch' },
+  { href: '/dashboard/portfolio/risk', label: 'Risk', words: 'limits kill switch' },
+  { href: '/dashboard/scores/execution', label: 'Execution', words: 'fills slippage latency' },
 ];
 
 /** Cities and open markets stand in memory, so only an order's id is looked up. */

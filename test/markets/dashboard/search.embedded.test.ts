@@ -27,7 +27,10 @@ it('cities and open markets are found by any part of their name, and only with a
   expect(await search('ew yor')).toContain('/dashboard/markets?station=KNYC');
   expect(await search('knyc')).toContain('/dashboard/markets?station=KNYC');
   expect(await search(market.ticker.toLowerCase())).toContain(ticket);
-  expect(await search('portfolio')).toContain('/dashboard/portfolio');
+  for (const name of ['portfolio', 'orders', 'settlements', 'risk', 'execution', 'knyc', market.ticker])
+    for (const link of await search(name))
+      expect([link, (await member.browser.get(link, { accept: 'text/html' })).status]).toEqual([link, 200]);
+  expect(await search('kill switch')).toEqual(['/dashboard/portfolio/risk']);
   await database.db.orm
     .update(organizations)
     .set({ marketAccess: 'none' })

@@ -15,7 +15,7 @@ async function openTenant(keys: string[]) {
   expect((await sendUsage(service.url, tenant.key.secret, events)).status).toBe(202);
   return {
     ...tenant,
-    async search(q: string) {
+    search: async (q: string) => {
       const { text } = await browser.get(`/dashboard/search?q=${encodeURIComponent(q)}`, {
         accept: 'text/html',
       });
