@@ -7,9 +7,8 @@ import { AppError } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import { perAddressLimit } from '../core/http/rate-limit.js';
 import { compress, createAssets, sendCompressed, type Compressed } from '../core/http/assets.js';
-import { parseQuery } from '../core/http/page.js';
 import { originOf, hasCopy, prefersHtml } from '../core/http/request.js';
-import { text } from '../core/http/validate.js';
+import { parseInput, text } from '../core/http/validate.js';
 import { nothingHere } from '../core/http/problem.js';
 import { once } from '../core/steps.js';
 import { conditional, defineRoute, excerpt, mountRoutes } from '../core/reference/define-route.js';
@@ -244,10 +243,13 @@ function readSearch(req: Request): { q: string; error: string | undefined } {
   // A form also sends an empty field.
   const { q: typed, ...others } = req.query;
   try {
-    return { q: parseQuery(searchQuery, typed === '' ? others : req.query).q ?? '', error: undefined };
+    return { q: parseInput(searchQuery, typed === '' ? others : req.query).q ?? '', error: undefined };
   } catch (error) {
     if (!prefersHtml(req) || !(error instanceof AppError)) throw error;
-    return { q: typeof typed === 'string' ? typed : '', error: error.message };
+    return {
+      q: typeof typed === 'string' ? typed : '',
+      error: error.message.replace(/^\/q /, 'The search '),
+    };
   }
 }
 
