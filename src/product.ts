@@ -16,6 +16,7 @@ import type { CustomerSummary } from './console/customer-summary.js';
 import type { ConsoleDeps, CustomerTab } from './console/page.js';
 import type { ConsoleSection, Section } from './dashboard/frame.js';
 import type { ReadOverviewPanel } from './dashboard/overview/pages.js';
+import type { FindForMember, FindForOperator } from './dashboard/search/search.js';
 import type { DemoData, DemoPart, GreetingPart } from './demo/demo.js';
 import type { SetUpStep } from './set-up/set-up.js';
 
@@ -69,6 +70,10 @@ export interface ProductAtWork {
   /** Below `/console`. */
   consolePages: (deps: ConsoleDeps & Context) => RequestHandler[];
   setUpStep?: SetUpStep;
+  /** Finds rows of the product for the search of the dashboard. */
+  findForMember?: FindForMember;
+  /** For the search of the console. */
+  findForOperator?: FindForOperator;
   /** Below `/operator`. */
   mountOperator: (router: Router) => void;
   jobs: Job[];

@@ -1,5 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { textArray, selectRows } from '../core/db/sql.js';
+import { containsText, selectRow, selectRows, textArray } from '../core/db/sql.js';
 import type { GroupTables, Orm } from '../core/db/client.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../core/db/shards.js';
 import { cutPage } from '../core/http/page.js';
@@ -18,7 +18,7 @@ export interface Signal {
 export const states = ['current', 'archived', 'all'] as const;
 
 export interface CustomerFilter {
-  /** Prefix of a slug, a name or a member's address, in any case. */
+  /** Any part of a slug or name, or the beginning of a member's address, in any case. */
   search?: string | undefined;
   signal?: Signal | undefined;
   state: (typeof states)[number];
@@ -37,6 +37,9 @@ export interface Customer {
 
 const SOON_MS = 7 * DAY_MS;
 
+/** Customers among whom a page of a search looks. */
+const MAX_SEARCHED = 100_000;
+
 /** A page of customers by slug, and the slug after which the next page begins. */
 export async function listCustomers(
   db: ReportedDatabase & { orm: Orm },
@@ -45,8 +48,10 @@ export async function listCustomers(
   { after, limit }: { after: string | undefined; limit: number },
 ) {
   const most = limit + 1;
+  const end = search === undefined ? undefined : await findSearchEnd(db.orm, after);
+  const isBefore = end === undefined ? sql`true` : sql`o.slug <= ${end}`;
   const isAsked = (t: GroupTables) =>
-    sql`o.slug > ${after ?? ''} and ${isInState(state)} and ${matches(search, t)}`;
+    sql`o.slug > ${after ?? ''} and ${isBefore} and ${isInState(state)} and ${matches(search, t)}`;
   const findBySignal = async (condition: (t: GroupTables) => SQL): Promise<SQL> => {
     const rows = await selectFromAll<{ slug: string }>(
       db,
@@ -63,8 +68,14 @@ export async function listCustomers(
       ? await findBySignal(condition)
       : sql`${isAsked(wholeTables)} and ${condition ?? sql`true`}`;
   const found = await readCustomers(db.orm, nowMs, where, most);
-  const { page: customers, nextCursor } = cutPage(found, limit, ({ slug }) => slug);
+  const { page: customers, nextCursor = end } = cutPage(found, limit, ({ slug }) => slug);
   return { customers, nextCursor };
+}
+
+/** The last slug that a search after `after` reads; undefined if it reads all of them. */
+async function findSearchEnd(orm: Orm, after: string | undefined): Promise<string | undefined> {
+  const last = sql`select slug from organizations where slug > ${after ?? ''} order by slug offset ${MAX_SEARCHED - 1} limit 1`;
+  return (await selectRow<{ slug: string }>(orm, last))?.slug;
 }
 
 export const findCustomer = async (orm: Orm, nowMs: number, slug: string): Promise<Customer | undefined> =>
@@ -75,15 +86,13 @@ const isInState = (state: CustomerFilter['state']): SQL =>
 
 function matches(search: string | undefined, t: GroupTables): SQL {
   if (search === undefined) return sql`true`;
-  const pattern = toPattern(search);
-  return sql`o.id in (
-    select id from ${t('organizations')} where slug like ${pattern}
-    union all select id from ${t('organizations')} where lower(name) like ${pattern}
-    union all select m.org_id from ${t('users')} u join ${t('memberships')} m on m.user_id = u.id where u.email like ${pattern})`;
+  const isMembers = sql`o.id in (
+    select m.org_id from ${t('users')} u join ${t('memberships')} m on m.user_id = u.id where u.email like ${toPattern(search)})`;
+  return sql`(${containsText(search, sql`o.slug`, sql`o.name`)} or ${isMembers})`;
 }
 
 /** A LIKE pattern for a prefix in lower case; wildcards in the input are escaped. */
-export const toPattern = (search: string): string =>
+const toPattern = (search: string): string =>
   `${search.toLowerCase().replaceAll(/[\\%_]/g, (mark) => `\\${mark}`)}%`;
 
 const isExpiring = (nowMs: number): SQL => sql`revoked_at is null

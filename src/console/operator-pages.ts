@@ -29,8 +29,7 @@ import { requireConfirmation } from '../accounts/identity/session/operator.js';
 import { personOf } from '../accounts/identity/session/session.js';
 import { failedSince, findFailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
-import { listUsers } from '../accounts/identity/users/queries.js';
-import { toPattern } from './customer-queries.js';
+import { findSearchEnd, listUsers } from '../accounts/identity/users/queries.js';
 import { CONSOLE, decodeKey, PAGE_SIZE, PEOPLE, type ConsoleDeps } from './page.js';
 import { readPerson } from './person-pages.js';
 
@@ -132,11 +131,12 @@ function addPeople(router: Router, deps: ConsoleDeps): void {
       const { search, signal, cursor } = parseQueryForm(peopleSchema, query);
       const range = { after: decodeKey(cursor), limit: PAGE_SIZE };
       const since = failedSince(clock.now());
-      const rows = await listUsers(orm, range, {
-        pattern: search === undefined ? undefined : toPattern(search.trim()),
-        failedSince: signal && since,
-      });
-      const { page, nextCursor } = cutPage(rows, PAGE_SIZE, ({ email }) => toCursor(email));
+      const until = search === undefined ? undefined : await findSearchEnd(orm, range.after);
+      const filter = { search: search?.trim(), until, failedSince: signal && since };
+      const rows = await listUsers(orm, range, filter);
+      const { page, nextCursor = until && toCursor(until) } = cutPage(rows, PAGE_SIZE, ({ email }) =>
+        toCursor(email),
+      );
       const ids = page.map(({ id }) => id);
       const failed = await findFailedSignIns(orm, ids, since);
       const people = page.map(({ id, email, name }) => ({ id, email, name, failed: failed.get(id) }));

@@ -39,7 +39,6 @@ const MAX_CHOICES = 100;
 
 /** The dashboard's frame, with the sections of the products between its own. */
 export function createFrame({ db }: Pick<Context, 'db'>, sections: readonly Section[]): ReadFrame {
-  const all = [...firstSections, ...sections, ...lastSections];
   return async (res, section) => {
     const me = res.locals.session as SessionPrincipal | undefined;
     const person = (res.locals.person as SessionPerson | undefined) ?? me;
@@ -50,15 +49,22 @@ export function createFrame({ db }: Pick<Context, 'db'>, sections: readonly Sect
       organizations: organizations.slice(0, MAX_CHOICES),
       hasMoreOrganizations: organizations.length > MAX_CHOICES,
       place: 'Dashboard',
-      navigation: me && !me.isArchived ? navigationOf(all, me, section) : [],
+      navigation: me && !me.isArchived ? navigationOf(sections, me, section) : [],
     };
   };
 }
 
 const navigationOf = (sections: readonly Section[], me: SessionPrincipal, current: string | undefined) =>
-  sections
-    .filter(({ isShownTo }) => !isShownTo || isShownTo(me))
-    .map(({ id, href, label, beginsGroup }) => ({ href, label, beginsGroup, isCurrent: id === current }));
+  listSections(sections, me).map(({ id, href, label, beginsGroup }) => ({
+    href,
+    label,
+    beginsGroup,
+    isCurrent: id === current,
+  }));
+
+/** Sections that the member sees, those of the products between the dashboard's own. */
+export const listSections = (sections: readonly Section[], me: SessionPrincipal): Section[] =>
+  [...firstSections, ...sections, ...lastSections].filter(({ isShownTo }) => !isShownTo || isShownTo(me));
 
 export type ConsoleSection = Pick<Section, 'id' | 'href' | 'label'>;
 
@@ -72,15 +78,10 @@ const shardSection = { id: 'shards', href: '/console/shards', label: 'Shard grou
 
 /** The console's frame, which is independent of the operator's own Organizations. */
 export function createConsoleFrame(
-  { db }: Pick<Context, 'db'>,
+  context: Pick<Context, 'db'>,
   sections: readonly ConsoleSection[],
 ): ReadFrame {
-  const all = [
-    ...firstConsoleSections,
-    ...sections,
-    ...lastConsoleSections,
-    ...(db.shards.groups.length > 1 ? [shardSection] : []),
-  ];
+  const all = listConsoleSections(context, sections);
   return (res, section) =>
     Promise.resolve({
       me: undefined,
@@ -91,3 +92,13 @@ export function createConsoleFrame(
       navigation: all.map(({ id, href, label }) => ({ href, label, isCurrent: id === section })),
     });
 }
+
+export const listConsoleSections = (
+  { db }: Pick<Context, 'db'>,
+  sections: readonly ConsoleSection[],
+): ConsoleSection[] => [
+  ...firstConsoleSections,
+  ...sections,
+  ...lastConsoleSections,
+  ...(db.shards.groups.length > 1 ? [shardSection] : []),
+];

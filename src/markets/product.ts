@@ -11,6 +11,7 @@ import { tradingRoutes } from './router.js';
 import { FREE_FORECASTS, marketsConfig } from './config.js';
 import { consolePages, consoleSections, customerTabs } from './console/console.js';
 import { auditWording } from './dashboard/audit-wording.js';
+import { createMarketsFinder } from './dashboard/search.js';
 import { demo } from './demo/demo.js';
 import { greet } from './demo/greeting.js';
 import { seedDemoTrading } from './demo/trading.js';
@@ -89,6 +90,7 @@ export const markets: Product = {
         ...[marketsPages, scoresPages, portfolioPages, riskPages].map((pages) => pages(context, trading)),
       ],
       consolePages: (deps) => consolePages({ ...deps, live }),
+      findForMember: createMarketsFinder(trading),
       mountOperator: (router) =>
         mountRoutes(router, '/operator', operatorMarketRoutes, { ...context, ...trading }),
       jobs: tradingJobs(context, trading),

@@ -12,6 +12,7 @@ import { customerSummary } from './console/customer-summary.js';
 import { correctionRoutes, operatorCorrectionRoutes } from './corrections/routes.js';
 import { auditWording } from './dashboard/audit-wording.js';
 import { readOverviewPanel } from './dashboard/overview.js';
+import { createMeteringFinder, createMeteringOperatorFinder } from './dashboard/search.js';
 import { demo } from './demo/demo.js';
 import { greet } from './demo/greeting.js';
 import { seedDemoUsage } from './demo/usage.js';
@@ -86,6 +87,8 @@ export const metering: Product = {
       pages: [usagePages(context), entitlementPages(context)],
       consolePages,
       setUpStep: createSetUpStep(context.config),
+      findForMember: createMeteringFinder(context),
+      findForOperator: createMeteringOperatorFinder(context),
       mountOperator: (router) => mountRoutes(router, '/operator', operatorMeteringRoutes, context),
       jobs: [...meteringJobs(context, services), ...noticeJobs(context)],
       greet,

@@ -7,6 +7,7 @@ import { customerKeyPages } from '../console/key-pages.js';
 import { customerPages } from '../console/customer-pages.js';
 import { operatorPages } from '../console/operator-pages.js';
 import type { ConsoleDeps } from '../console/page.js';
+import { consoleSearchPages } from '../console/search-pages.js';
 import { personPages } from '../console/person-pages.js';
 import { customerPeoplePages } from '../console/people-pages.js';
 import { listPlacements, sumByServer, type Placement } from '../core/db/placement.js';
@@ -22,6 +23,7 @@ import { mountRoutes } from '../core/reference/define-route.js';
 import { auditPages } from '../dashboard/audit-log/pages.js';
 import { frontPages, hideArchived, type DemoLogin } from '../dashboard/front-pages.js';
 import { overviewPages } from '../dashboard/overview/pages.js';
+import { searchPages } from '../dashboard/search/pages.js';
 import { findGroupsAway } from '../health/database.js';
 import { accountPages, confirmPages } from '../accounts/identity/account/pages.js';
 import { resetPages } from '../accounts/identity/account/reset-pages.js';
@@ -115,6 +117,11 @@ export function dashboardRoutes(
     auditPages({ ...context, wording }),
     ...products.flatMap((product) => product.pages),
     membersPages(context),
+    searchPages({
+      ...context,
+      sections: products.flatMap((product) => product.sections),
+      finders: present(products.map((product) => product.findForMember)),
+    }),
     overviewPages({
       ...context,
       wording,
@@ -137,6 +144,11 @@ function consolePages(context: Context, products: Running['products'], wording: 
     customerPeoplePages(deps),
     customerKeyPages(deps),
     ...products.flatMap((product) => product.consolePages(deps)),
+    consoleSearchPages({
+      ...deps,
+      sections,
+      finders: present(products.map((product) => product.findForOperator)),
+    }),
     operatorPages(deps),
     personPages(deps),
     consoleAuditPages({ ...deps, wording }),

@@ -1,16 +1,14 @@
 import { createHash } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
-import { fileURLToPath } from 'node:url';
-import ejs from 'ejs';
 import { Router, type Request, type RequestHandler, type Response } from 'express';
 import helmet from 'helmet';
 import { z } from 'zod';
 import { createRecentMap } from '../core/collections.js';
-import type { ErrorCode } from '../core/errors.js';
+import { AppError } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import { perAddressLimit } from '../core/http/rate-limit.js';
 import { compress, createAssets, sendCompressed, type Compressed } from '../core/http/assets.js';
-import { originOf, hasCopy } from '../core/http/request.js';
+import { originOf, hasCopy, prefersHtml } from '../core/http/request.js';
+import { parseInput, text } from '../core/http/validate.js';
 import { nothingHere } from '../core/http/problem.js';
 import { once } from '../core/steps.js';
 import { conditional, defineRoute, excerpt, mountRoutes } from '../core/reference/define-route.js';
@@ -19,51 +17,14 @@ import type { OwnValues } from '../core/reference/own-examples.js';
 import type { Reference } from '../core/reference/described.js';
 import { fontFile, fontSheet } from '../core/pages/stylesheet.js';
 import { problemExample } from '../core/reference/problem-examples.js';
+import { createDocumentationPages, topics, viewsFolder } from './documentation-pages.js';
 
 interface Documents {
   document: () => Promise<{ body: Compressed; etag: string }>;
   sendPage: (req: Request<object>, res: Response, page: string) => Promise<void>;
+  sendSearch: (req: Request<object>, res: Response) => Promise<void>;
   assets: ReturnType<typeof createAssets>;
 }
-
-interface Topic {
-  title: string;
-  summary: string;
-  /** The page is about this operation, and is missing where the service has none of it. */
-  operationId?: string;
-}
-
-/** Pages on one topic each, by the last part of their address, in reading order. */
-const topics: Record<string, Topic> = {
-  start: {
-    title: 'Five-minute start',
-    summary: 'Create a key, send an event and see the result.',
-    operationId: 'recordUsageEvents',
-  },
-  retries: {
-    title: 'Retries and idempotency',
-    summary: 'Retry without counting twice.',
-    operationId: 'recordUsageEvents',
-  },
-  caps: {
-    title: 'Caps and warnings',
-    summary: 'What happens near and above the cap.',
-    operationId: 'recordUsageEvents',
-  },
-  'key-rotation': { title: 'Rotating keys', summary: 'Replace a key while your runtimes keep running.' },
-  'test-and-live': {
-    title: 'Test and live',
-    summary: 'Try everything without changing live totals.',
-    operationId: 'recordUsageEvents',
-  },
-  'paper-trading': {
-    title: 'Paper trading',
-    summary: 'Trade weather markets with paper money.',
-    operationId: 'placeOrder',
-  },
-  webhooks: { title: 'Webhook messages', summary: 'Every message that your endpoints receive.' },
-  errors: { title: 'Errors', summary: 'Every code and how to fix it.' },
-};
 
 const documentRoute = { method: 'get', tag: 'Service', credential: 'none', limit: 'documents' } as const;
 
@@ -75,6 +36,10 @@ const notFoundExample = (summary: string, params: Record<string, string>) =>
   });
 
 const htmlPage = { 200: { description: 'The page.', content: { 'text/html': null } } };
+
+const searchQuery = z.strictObject({
+  q: text(100).optional().meta({ description: 'Words to find, up to 100 characters.' }),
+});
 
 /** `/openapi.json` and `/docs`. Everything is made on its first request and kept. */
 export const documentationRoutes = [
@@ -119,6 +84,28 @@ export const documentationRoutes = [
       ({ sendPage }: Documents) =>
       (req, res) =>
         sendPage(req, res, 'index'),
+  }),
+  defineRoute({
+    ...documentRoute,
+    path: '/docs/search',
+    operationId: 'searchDocumentation',
+    summary: 'Search the documentation',
+    description:
+      'Finds guides, requests, fields, error codes and webhook messages that have every word of `q`. Without `q`, the page has only the field to search.',
+    query: searchQuery,
+    responses: htmlPage,
+    examples: [
+      {
+        name: 'field',
+        summary: 'A field',
+        request: { query: { q: 'idempotencyKey' } },
+        answer: '<mark>idempotencyKey</mark>',
+      },
+    ],
+    handler:
+      ({ sendSearch }: Documents) =>
+      (req, res) =>
+        sendSearch(req, res),
   }),
   defineRoute({
     ...documentRoute,
@@ -216,13 +203,12 @@ export function documentationRouter(
     const { buildDocument } = await import('../core/reference/document.js');
     return buildDocument(await reference());
   });
+  const describe = async () => ({ reference: await reference(), document: await document() });
+  const pages = createDocumentationPages(describe, () => assets.base());
   const render = async (page: string, origin: string, own: OwnValues | undefined): Promise<Buffer> => {
-    const view = await makeView(page, await reference(), { document: await document(), origin, own });
-    if (!view) throw nothingHere();
-    const values = { ...view, current: page, assets: await assets.base() };
-    return Buffer.from(
-      await ejs.renderFile(`${viewsFolder}/docs/layout.ejs`, values, { views: [viewsFolder] }),
-    );
+    const html = await pages.renderPage(page, { origin, own });
+    if (!html) throw nothingHere();
+    return html;
   };
   const renderOnce = keepPages(async (page, origin) => compress(await render(page, origin, undefined)));
   const perMinute = context.config.limits.documentsPerMinute;
@@ -245,11 +231,31 @@ export function documentationRouter(
       res.vary('Cookie');
       sendCompressed(req, res, 'text/html; charset=utf-8', html);
     },
+    async sendSearch(req, res) {
+      const { q, error } = readSearch(req as Request);
+      if (error !== undefined) res.status(400);
+      res.setHeader('Cache-Control', 'no-cache');
+      const html = await compress(await pages.renderSearch(q, error));
+      sendCompressed(req, res, 'text/html; charset=utf-8', html);
+    },
     assets,
   });
 }
 
-const viewsFolder = fileURLToPath(new URL('../../views', import.meta.url));
+/** For a browser, an error beside what was typed. @throws AppError invalid_request for every other client */
+function readSearch(req: Request): { q: string; error: string | undefined } {
+  // A form also sends an empty field.
+  const { q: typed, ...others } = req.query;
+  try {
+    return { q: parseInput(searchQuery, typed === '' ? others : req.query).q ?? '', error: undefined };
+  } catch (error) {
+    if (!prefersHtml(req) || !(error instanceof AppError)) throw error;
+    return {
+      q: typeof typed === 'string' ? typed : '',
+      error: error.message.replace(/^\/q /, 'The search '),
+    };
+  }
+}
 
 /** Enough for all pages under a few host names; requests under many host names get no more memory. */
 const MAX_KEPT_PAGES = 100;
@@ -270,57 +276,16 @@ function keepPages(
   };
 }
 
-/** Undefined for an unknown page. Loads the reader with the first page, so that it does not delay the start. */
-async function makeView(
-  page: string,
-  reference: Reference,
-  { document, ...reader }: { document: OpenApiDocument; origin: string; own: OwnValues | undefined },
-): Promise<object | undefined> {
-  const { describeExampleFor, describeMessages, describeOperations, listGroups, toInlineHtml } =
-    await import('../core/reference/reader.js');
-  const { routes, circumstances } = reference;
-  const shownFor = { ...reader, circumstances };
-  const [kind, id = ''] = page.split('/');
-  const present = listGroups(reference);
-  const shown = Object.fromEntries(
-    Object.entries(topics).filter(
-      ([, topic]) =>
-        topic.operationId === undefined || routes.some((route) => route.operationId === topic.operationId),
-    ),
-  );
-  // A topic and a group may have the same name.
-  const group = kind === 'reference' ? present.find((one) => one.id === id) : undefined;
-  if (kind === 'topics' && !Object.hasOwn(shown, id)) return undefined;
-  if (kind === 'reference' && !group) return undefined;
-  const operations = routes.map(({ tag, operationId, summary }) => ({ tag, operationId, summary }));
-  return {
-    topics: shown,
-    groups: present.map((one) => ({ ...one, operations: operations.filter(({ tag }) => tag === one.tag) })),
-    title: group?.tag ?? topics[id]?.title ?? 'Documentation',
-    template: group ? 'docs/reference' : `docs/${page}`,
-    group,
-    operations: group ? describeOperations(routes, document, group.tag, shownFor) : [],
-    isOwn: shownFor.own !== undefined,
-    errors: id === 'errors' ? listErrors(reference) : [],
-    messages: id === 'webhooks' ? describeMessages(document) : [],
-    toInlineHtml,
-    findExample(operationId: string, name: string) {
-      const route = routes.find((one) => one.operationId === operationId);
-      const example = route?.examples.find((one) => one.name === name);
-      if (!route || !example) throw new Error(`There is no example ${name} of ${operationId}.`);
-      return describeExampleFor(route, example, shownFor);
-    },
-  };
-}
-
 function listAssets() {
   const file = (path: string) => `${viewsFolder}/${path}`;
-  const shared = ['tokens', 'base', 'frame', 'buttons', 'forms', 'tables', 'utilities'];
+  const shared = ['tokens', 'base', 'frame', 'cards', 'buttons', 'forms', 'tables', 'utilities'];
   const sheets = shared.map((name) => file(`styles/${name}.css`));
   return [
     { name: 'docs.css', files: [fontSheet, ...sheets, file('docs/docs.css')] },
     fontFile,
     file('docs/docs.js'),
+    file('docs/contents.js'),
+    file('docs/languages.js'),
     file('assets/copy.js'),
     file('assets/icon.svg'),
   ];
@@ -337,7 +302,7 @@ const securityHeaders = helmet({
       'img-src': ["'self'", 'data:'],
       'font-src': ["'self'"],
       'connect-src': ["'self'"],
-      'form-action': ["'none'"],
+      'form-action': ["'self'"],
       'frame-ancestors': ["'none'"],
       'base-uri': ["'none'"],
     },
@@ -349,16 +314,4 @@ async function toSent(document: OpenApiDocument): Promise<{ body: Compressed; et
   const json = JSON.stringify(document);
   const etag = `W/"${createHash('sha256').update(json).digest('base64url').slice(0, 27)}"`;
   return { body: await compress(Buffer.from(json)), etag };
-}
-
-function listErrors({ errors, statuses }: Reference) {
-  const codes = Object.keys(statuses) as ErrorCode[];
-  return codes
-    .map((code) => ({
-      code,
-      status: statuses[code],
-      title: STATUS_CODES[statuses[code]],
-      ...errors[code],
-    }))
-    .toSorted((a, b) => a.status - b.status);
 }

@@ -47,3 +47,45 @@ it('without a key it names what is missing, and without a script everything is r
   expect(await plain.locator('form[data-try]').first().isVisible()).toBe(false);
   expect(await plain.getByText('"accepted": 2').first().isVisible()).toBe(true);
 });
+
+it('a language chosen once is shown by every example, also on the next page', async () => {
+  const page = await world.visit();
+  await page.goto('/docs/start');
+  await page.locator('label', { hasText: 'Python' }).nth(1).click();
+  expect(await page.getByRole('radio', { name: 'Python' }).nth(2).isChecked()).toBe(true);
+  for (const path of [undefined, '/docs/retries']) {
+    if (path) await page.goto(path);
+    expect(await page.getByText('from urllib.request import').first().isVisible()).toBe(true);
+    expect(await page.getByText('curl -sS').first().isVisible()).toBe(false);
+  }
+  expect(await findBarriers(page)).toEqual([]);
+  const plain = await world.visit({ javaScript: false });
+  await plain.goto('/docs/start');
+  await plain.getByText('TypeScript', { exact: true }).first().click();
+  expect(await plain.getByText('await gauge.GET').first().isVisible()).toBe(true);
+});
+
+it('the contents mark the part that is read, and an older link leads to its new page', async () => {
+  const page = await world.visit();
+  await page.goto('/docs/reference/usage#settleReservation');
+  const contents = page.getByRole('navigation', { name: 'Documentation' });
+  await contents.locator('[aria-current="true"]', { hasText: 'Settle a reservation' }).waitFor();
+  await page.goto('/docs/reference/operator#putUser');
+  await page.waitForURL('**/docs/reference/operator-users#putUser');
+});
+
+it('the search is found by keyboard and without a script', async () => {
+  const page = await world.visit();
+  await page.goto('/docs/errors');
+  await page.keyboard.press('/');
+  await page.keyboard.type('rotate a key');
+  await page.keyboard.press('Enter');
+  await page.getByRole('link', { name: 'Rotating keys' }).last().waitFor();
+  expect(await findBarriers(page)).toEqual([]);
+  const plain = await world.visit({ javaScript: false });
+  await plain.goto('/docs');
+  await plain.getByRole('searchbox').fill('rate_limited');
+  await plain.keyboard.press('Enter');
+  await plain.getByRole('link', { name: 'rate_limited' }).first().click();
+  await plain.waitForURL('**/docs/errors#rate_limited');
+});

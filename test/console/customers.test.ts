@@ -55,17 +55,18 @@ async function customer(values: { used?: string; cap?: string | null; ownCap?: s
 }
 
 describe('the list of customers', () => {
-  it('finds customers by the start of a slug, a name or a member’s address, and treats input literally', async () => {
+  it('finds customers by any part of a slug or name, or the start of a member’s address, and treats input literally', async () => {
     const { db } = service.context;
     const acme = await createOrganization(db, { slug: `zz-${++counter}-acme`, name: '100%_Straße <b>' });
     const { id, email } = await createUser(db, { email: `zoë.${counter}@zz.example` });
     await addMember(db, acme.id, id, 'member');
-    for (const search of [acme.slug, acme.slug.slice(0, 6).toUpperCase(), '100%_stra', email.slice(0, 6)]) {
+    const parts = [acme.slug, `${counter}-ACM`, '100%_stra', '%_s', '%', '_', email.slice(0, 6)];
+    for (const search of parts) {
       const text = await open(`/console?search=${encodeURIComponent(search)}`);
       expect([search, slugsOn(text)]).toEqual([search, [acme.slug]]);
       expect(text).not.toContain('<b>');
     }
-    for (const search of ['%', '_', '100\\', "' or 1=1 --"])
+    for (const search of ['\\', '100\\', 'zz.example', "' or 1=1 --"])
       expect(slugsOn(await open(`/console?search=${encodeURIComponent(search)}`))).toEqual([]);
   });
 

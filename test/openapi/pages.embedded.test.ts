@@ -71,7 +71,7 @@ describe('/docs', () => {
         "img-src 'self' data:",
         "font-src 'self'",
         "connect-src 'self'",
-        "form-action 'none'",
+        "form-action 'self'",
         "frame-ancestors 'none'",
         "base-uri 'none'",
       ]);
@@ -128,7 +128,7 @@ describe('/docs', () => {
         if (anchor) expect(target, `${page} leads to ${link}`).toContain(`id="${anchor}"`);
       }
     }
-    expect(seen.size).toBe(18);
+    expect(seen.size).toBe(26);
   });
 
   it('has no page of another name', async () => {
@@ -192,6 +192,80 @@ it('has each message of webhooks, and beside them the reference that has their n
   for (const type of Object.keys(webhookTypes)) expect(messages).toContain(`aria-label="A message: ${type}"`);
   expect(messages).not.toContain('Rotate the secret of a webhook endpoint');
   expect(reference).toContain('Rotate the secret of a webhook endpoint');
+});
+
+describe('/docs/search', () => {
+  const html = { accept: 'text/html' };
+  const search = (q: string) => ask(`/docs/search?q=${encodeURIComponent(q)}`, html);
+  const linksOf = async (q: string) => {
+    const [, results = ''] = (await (await search(q)).text()).split('<ol class="found">');
+    return [...results.matchAll(/<a href="([^"]+)"/g)].map((match) => match[1]!);
+  };
+
+  it.each([
+    ['rotate a key', '/docs/reference/api-keys#rotateApiKey'],
+    ['retries', '/docs/retries'],
+    ['rate_limited', '/docs/errors#rate_limited'],
+    ['idempotencyKey', '/docs/reference/usage#recordUsageEvents'],
+    ['api_key.created', '/docs/webhooks#api_key.created'],
+    ['Declare a product', '/docs/reference/operator-products#putProduct'],
+    ['how to go live', '/docs/test-and-live#go-live'],
+  ])('finds %s first or second', async (q, link) => {
+    expect((await linksOf(q)).slice(0, 2)).toContain(link);
+  });
+
+  it('leads only to places that exist', async () => {
+    const links = new Set((await Promise.all(['usage', 'key', 'order', 'not'].map(linksOf))).flat());
+    expect(links.size).toBeGreaterThan(50);
+    for (const link of links) {
+      const [path, anchor] = link.split('#');
+      const page = await (await ask(path!)).text();
+      if (anchor) expect(page, link).toContain(`id="${anchor}"`);
+    }
+  });
+
+  it('answers any text with a page, never as HTML or a pattern', async () => {
+    for (const q of [
+      '',
+      ' ',
+      '%',
+      '_'.repeat(100),
+      '\\',
+      '.*',
+      '"><script>alert(1)</script>',
+      'İ'.repeat(100),
+    ]) {
+      const response = await search(q);
+      expect([q, response.status]).toEqual([q, 200]);
+      expect(await response.text()).not.toContain('<script>alert');
+    }
+    expect(await linksOf('zzzz')).toEqual([]);
+  });
+
+  it('refuses what it cannot search for, and keeps what was typed', async () => {
+    for (const q of ['x'.repeat(10_000), 'a\u0000b']) {
+      const response = await search(q);
+      expect(response.status).toBe(400);
+      expect(await response.text()).toContain('must be 1 to 100 characters without control characters');
+    }
+    expect(await (await search(`${'x'.repeat(100)}yz`)).text()).toContain('xyz"');
+    const problem = await ask(`/docs/search?q=${'x'.repeat(101)}`);
+    expect([problem.status, problem.headers.get('content-type')]).toEqual([
+      400,
+      'application/problem+json; charset=utf-8',
+    ]);
+    expect((await ask('/docs/search?q=a&q=b', html)).status).toBe(400);
+    expect((await ask('/docs/search?colour=red', html)).status).toBe(400);
+  });
+});
+
+it('has each address of a request on the overview of a group that is split', async () => {
+  const html = await (await ask('/docs/reference/operator')).text();
+  for (const { operationId, tag } of (await describeService(products)).routes)
+    if (tag === 'Operator')
+      expect(html).toMatch(
+        new RegExp(`id="${operationId}" data-moved="/docs/reference/operator-[a-z-]+#${operationId}"`),
+      );
 });
 
 describe('/docs/errors', () => {

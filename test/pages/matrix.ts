@@ -239,6 +239,12 @@ const webhooks = {
 
 const members = {
   'get /dashboard/members': { own: page },
+  'get /dashboard/search': {
+    path: ({ productSlugs }) => `/dashboard/search?q=${productSlugs[0]}`,
+    own: page,
+    // Nothing is found there.
+    foreign: page,
+  },
   'get /dashboard/members/invite': { own: managersPage },
   'post /dashboard/members/invite': {
     form: () => ({ id: uuid(), email: `guest-${uuid()}@example.com`, role: 'member', days: '7' }),
@@ -489,6 +495,7 @@ export const consoleRoutes = [
   'post /console/products/{slug}/archive',
   'get /console/usage',
   'get /console/usage.csv',
+  'get /console/search',
   'get /console/operators',
   'get /console/shards',
   'get /console/operators/invite',

@@ -7,6 +7,7 @@ import { menus } from './menus.js';
 import { sendOnce } from './once.js';
 import { passkeyButtons } from './passkeys.js';
 import { revealButtons } from './reveal.js';
+import { searchDialog } from './search.js';
 
 enhance(document);
 choicesFollowFields();
@@ -15,6 +16,7 @@ openLink();
 menus();
 passkeyButtons();
 revealButtons();
+searchDialog();
 sendInPlace();
 sendOnce();
 pollParts();

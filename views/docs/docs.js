@@ -1,5 +1,7 @@
 // Copies lines and sends requests. The documentation can be read without it.
+import { markContents } from './contents.js';
 import { copyButtons } from './copy.js';
+import { followLanguage } from './languages.js';
 
 /** Characters of a response that are shown; a longer one is cut off. */
 const MAX_SHOWN = 65_536;
@@ -7,7 +9,29 @@ const MAX_SHOWN = 65_536;
 const PATIENCE_MS = 10_000;
 
 copyButtons(document);
+followLanguage();
+followMoved();
+markContents();
+searchKeys();
 for (const form of document.querySelectorAll('form[data-try]')) prepare(form);
+
+/** An older link to a request that has moved to another page leads there. */
+function followMoved() {
+  const moved = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.dataset.moved;
+  if (moved) location.replace(moved);
+}
+
+/** `/` and Ctrl+K lead to the search field. */
+function searchKeys() {
+  document.addEventListener('keydown', (event) => {
+    const isTyping = event.target.closest('input, textarea, select');
+    const isSlash = event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey;
+    const isCtrlK = event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey);
+    if (!isSlash && !isCtrlK) return;
+    event.preventDefault();
+    document.querySelector('main input[name="q"], .docs-search input').select();
+  });
+}
 
 function prepare(form) {
   const { example, path, headers, body } = form.elements;

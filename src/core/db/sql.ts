@@ -1,5 +1,5 @@
 import { sql, type SQL, getTableColumns } from 'drizzle-orm';
-import { type PgTable, customType, timestamp } from 'drizzle-orm/pg-core';
+import { type PgColumn, type PgTable, customType, timestamp } from 'drizzle-orm/pg-core';
 import { type Orm, sqlState } from './client.js';
 import { AppError } from '../errors.js';
 
@@ -42,6 +42,16 @@ export const timeJson = (time: string): string =>
 /** A time as RFC 3339 in UTC with microseconds, which a Date would drop. */
 export const timeText = (column: SQL): SQL =>
   sql`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+
+/**
+ * Whether a column has the text anywhere, in any case. No LIKE pattern, so no character has a special meaning. No index
+ * serves it: the query reads a bounded part of a table through another index.
+ */
+export const containsText = (search: string, ...columns: (PgColumn | SQL)[]): SQL =>
+  sql`(${sql.join(
+    columns.map((column) => sql`strpos(lower(${column}), lower(${search}::text)) > 0`),
+    sql` or `,
+  )})`;
 
 /**
  * Inserts wide rows through a single JSON parameter and skips rows whose key exists. The query builder's parameter

@@ -14,21 +14,19 @@ export const postLine = (
     body: JSON.stringify(body),
   });
 
-export function curlLine(request: {
-  method: string;
-  url: string;
-  headers: Record<string, string>;
-  body: string;
-}): string {
+/** @param separator between the parts of the command; a line break needs a backslash before it */
+export function curlLine(
+  request: { method: string; url: string; headers: Record<string, string>; body: string },
+  separator = ' ',
+): string {
   const { method, url, headers, body } = request;
+  // Omits the method where it is curl's default.
+  const verb = method === (body === '' ? 'GET' : 'POST') ? '' : `-X ${method} `;
   return [
-    curl,
-    // Omits the method where it is curl's default.
-    ...(method === (body === '' ? 'GET' : 'POST') ? [] : [`-X ${method}`]),
-    quote(url),
+    `${curl} ${verb}${quote(url)}`,
     ...Object.entries(headers).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`),
     ...(body === '' ? [] : [`-d ${quote(body)}`]),
-  ].join(' ');
+  ].join(separator);
 }
 
 export const readLine = (url: string, key: string): string =>

@@ -1,9 +1,10 @@
 import { marked } from 'marked';
-import { curlLine } from '../pages/curl-line.js';
+import { groupBy } from '../collections.js';
 import type { OpenApiDocument } from './document.js';
 import { addressOf, asShown, bodyFormats, mediaTypeOf } from './example-prose.js';
 import type { Tag } from './names.js';
 import { ownAnswer, ownRequest, type OwnValues } from './own-examples.js';
+import { toSamples, type SampleRequest, type TypedCall } from './samples.js';
 import type { DescribedRoute, Reference, SentExample, SentRequest } from './described.js';
 
 export interface ShownFor extends Pick<Reference, 'circumstances'> {
@@ -37,12 +38,37 @@ interface Field {
   description: string;
 }
 
-export const listGroups = ({ tags }: Pick<Reference, 'tags'>) =>
-  Object.entries<string>(tags).map(([tag, description]) => ({
-    id: tag.toLowerCase().replaceAll(' ', '-'),
-    tag: tag as Tag,
-    descriptionHtml: toHtml(description),
+/** A longer group gets a page for each thing that its addresses name. */
+const MAX_ROUTES_ON_PAGE = 15;
+
+export const listGroups = ({ tags, routes }: Pick<Reference, 'tags' | 'routes'>) =>
+  Object.entries<string>(tags).map(([tag, description]) => {
+    const id = toId(tag);
+    const own = routes.filter((route) => route.tag === tag);
+    return {
+      id,
+      tag: tag as Tag,
+      descriptionHtml: toHtml(description),
+      routes: own,
+      parts: own.length > MAX_ROUTES_ON_PAGE ? splitByThing(id, own) : [],
+    };
+  });
+
+const toId = (title: string): string => title.toLowerCase().replaceAll(' ', '-');
+
+function splitByThing(groupId: string, routes: readonly DescribedRoute[]) {
+  return [...groupBy(routes, ({ path }) => thingOf(path))].map(([thing, own]) => ({
+    id: `${groupId}-${thing}`,
+    title: thing.charAt(0).toUpperCase() + thing.slice(1).replaceAll('-', ' '),
+    routes: own,
   }));
+}
+
+/** `members` of `/operator/organizations/{slug}/members/{email}`, `users` of `/operator/users/{email}/sessions`. */
+function thingOf(path: string): string {
+  const [, , thing = '', parameter, owned] = path.split('/');
+  return thing === 'organizations' && parameter !== undefined && owned !== undefined ? owned : thing;
+}
 
 /** Converts only the service's own texts; callers' input never becomes HTML here. */
 export function toHtml(markdown: string): string {
@@ -66,9 +92,8 @@ export const describeMessages = (document: OpenApiDocument) =>
 export const describeOperations = (
   routes: readonly DescribedRoute[],
   document: OpenApiDocument,
-  tag: Tag,
   shownFor: ShownFor,
-) => routes.filter((route) => route.tag === tag).map((route) => describeOperation(route, document, shownFor));
+) => routes.map((route) => describeOperation(route, document, shownFor));
 
 function describeOperation(route: DescribedRoute, document: OpenApiDocument, shownFor: ShownFor) {
   const operation = document.paths![route.path]![route.method]!;
@@ -150,17 +175,52 @@ export function describeExampleFor(route: DescribedRoute, example: SentExample, 
     name: example.name,
     summary: example.summary,
     notes: notesOf(example, shownFor),
-    curl: curlLine({
+    samples: toSamples({
       method: route.method.toUpperCase(),
-      url: `${origin}${path}`,
+      origin,
+      path,
       headers: { ...credentialHeader(request, own), ...headers, ...typed },
       body: text,
+      answers: answersOf(route, example.response.status, answer),
+      typed: typedCallOf(route, request, own),
     }),
     status: example.response.status,
     /** JSON, or a part of a text; empty if there is no body. */
     answer: answer === null ? '' : typeof answer === 'string' ? answer : JSON.stringify(answer, null, 2),
     /** The request that a form sends; undefined if a browser cannot or should not send it. */
     request: canBeTried(route) ? { path, headers, body: text } : undefined,
+  };
+}
+
+function answersOf({ responses }: DescribedRoute, status: number, answer: unknown): SampleRequest['answers'] {
+  const isStream = responses[status]?.content?.['text/event-stream'] !== undefined;
+  if (isStream) return 'stream';
+  return answer === null ? 'nothing' : typeof answer === 'string' ? 'text' : 'json';
+}
+
+/** Undefined if the typed client cannot make the call: it sends a key and JSON, and its types know the headers. */
+function typedCallOf(
+  route: DescribedRoute,
+  request: SentRequest,
+  own: OwnValues | undefined,
+): TypedCall | undefined {
+  const sent = Object.entries(request.headers ?? {});
+  const known = Object.keys(route.headers?.shape ?? {});
+  const header = sent.map(([name, value]) => [
+    known.find((each) => each.toLowerCase() === name.toLowerCase()),
+    value,
+  ]);
+  const isStream = Object.values(route.responses).some(({ content }) => content?.['text/event-stream']);
+  if (route.credential !== 'apiKey' || isStream || header.some(([name]) => name === undefined))
+    return undefined;
+  return {
+    template: route.path,
+    apiKey: keyOf(request, own),
+    params: {
+      path: request.params ?? {},
+      query: request.query ?? {},
+      header: Object.fromEntries(header) as Record<string, unknown>,
+    },
   };
 }
 
@@ -181,8 +241,13 @@ function credentialHeader({ credential }: SentRequest, own: OwnValues | undefine
   if (credential === 'none') return {};
   if (credential.endsWith('Session')) return { Cookie: 'gauge_session=…' };
   if (credential === 'operator') return { Authorization: 'Bearer …' };
+  return { Authorization: `Bearer ${keyOf({ credential }, own)}` };
+}
+
+/** Never more of a key than its prefix. */
+function keyOf({ credential }: Pick<SentRequest, 'credential'>, own: OwnValues | undefined): string {
   const mode = credential === 'testKey' ? 'test' : 'live';
-  return { Authorization: `Bearer ${own?.prefixes[mode] ?? `org_${mode}_`}…` };
+  return `${own?.prefixes[mode] ?? `org_${mode}_`}…`;
 }
 
 const titleCase = (name: string): string => name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase());

@@ -11,6 +11,7 @@ import {
   type FormState,
   parseQueryForm,
   readQuery,
+  tryQuery,
 } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { getProduct, putProduct } from '../entitlements/products.js';
@@ -25,7 +26,7 @@ import { CONSOLE, PAGE_SIZE, readSlug, type ConsoleDeps } from '../../console/pa
 
 const PRODUCTS = `${CONSOLE}/products`;
 
-const cursorSchema = z.object({ cursor: slugSchema.optional() });
+const querySchema = z.object({ search: text(200).optional(), cursor: slugSchema.optional() });
 
 const productSchema = z.strictObject({
   name: nameField,
@@ -47,13 +48,20 @@ export function productPages(deps: ConsoleDeps): Router {
   const router = pageRouter();
 
   router.get('/products', async (req, res) => {
-    const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
-    const rows = await listProducts(orm, { after: cursor, limit: PAGE_SIZE });
-    const { page: products, nextCursor } = cutPage(rows, PAGE_SIZE, ({ slug }) => slug);
+    const query = readQuery(req);
+    const { form, result } = await tryQuery(res, query, async () => {
+      const { search: typed, cursor } = parseQueryForm(querySchema, query);
+      const search = typed?.trim() || undefined;
+      const rows = await listProducts(orm, { after: cursor, limit: PAGE_SIZE }, search);
+      const { page: products, nextCursor } = cutPage(rows, PAGE_SIZE, ({ slug }) => slug);
+      return { products, pager: toPager(PRODUCTS, { search }, { cursor, nextCursor }) };
+    });
     const page = { view: 'metering/console/products', title: 'Products', section: 'products', notices };
     await renderPage(deps, req, res, page, {
-      products,
-      pager: toPager(PRODUCTS, {}, { cursor, nextCursor }),
+      form,
+      products: result?.products ?? [],
+      pager: result?.pager ?? toPager(PRODUCTS, {}, { cursor: undefined, nextCursor: undefined }),
+      isFiltered: query.search !== undefined,
     });
   });
 

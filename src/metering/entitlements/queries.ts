@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { selectRows, timeText } from '../../core/db/sql.js';
+import { containsText, selectRows, timeText } from '../../core/db/sql.js';
 import type { Range } from '../../core/http/page.js';
 import { effectiveCap, entitlements, products, type EntitlementKind } from './table.js';
 
@@ -16,11 +16,17 @@ export async function lockProduct(tx: Tx, slug: string): Promise<Product | undef
   return product;
 }
 
-export async function listProducts(orm: Orm, { after, limit }: Range): Promise<Product[]> {
+/** @param search any part of a slug or name, in any case */
+export async function listProducts(orm: Orm, { after, limit }: Range, search?: string): Promise<Product[]> {
   return orm
     .select()
     .from(products)
-    .where(after === undefined ? undefined : gt(products.slug, after))
+    .where(
+      and(
+        after === undefined ? undefined : gt(products.slug, after),
+        search === undefined ? undefined : containsText(search, products.slug, products.name),
+      ),
+    )
     .orderBy(asc(products.slug))
     .limit(limit + 1);
 }
@@ -111,6 +117,16 @@ export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {
     .limit(1);
   return product;
 }
+
+/** Products that the Organization has an entitlement to, in any state, by any part of their slug or name. */
+export const findGrantedProducts = (orm: Orm, orgId: string, search: string, limit: number) =>
+  orm
+    .select({ slug: products.slug, name: products.name })
+    .from(entitlements)
+    .innerJoin(products, eq(products.id, entitlements.productId))
+    .where(and(eq(entitlements.orgId, orgId), containsText(search, products.slug, products.name)))
+    .orderBy(asc(products.slug))
+    .limit(limit);
 
 export const listProductsInEffect = (orm: Orm, orgId: string, { now, limit }: { now: Date; limit: number }) =>
   orm

@@ -67,6 +67,22 @@ export const selectEvent = (orgId: string, idempotencyKey: string): SQL =>
 export const findEvent = (orm: Orm, orgId: string, key: string): Promise<EventRow | undefined> =>
   selectRow(orm, selectEvent(orgId, key));
 
+/** Sorts after every key that begins like the key before it. */
+const LAST_CHARACTER = '\u{10ffff}';
+
+/** Events whose key begins with the text, by key, from the primary key's index. */
+export const selectEventsFrom = (orgId: string, prefix: string, limit: number): SQL =>
+  withNames(
+    orgId,
+    sql`select * from usage_events
+      where org_id = ${orgId}::uuid and idempotency_key >= ${prefix} and idempotency_key < ${prefix + LAST_CHARACTER}
+      order by idempotency_key limit ${limit}`,
+    sql`order by e.idempotency_key`,
+  );
+
+export const listEventsFrom = (orm: Orm, orgId: string, prefix: string, limit: number): Promise<EventRow[]> =>
+  selectRows(orm, selectEventsFrom(orgId, prefix, limit));
+
 export const selectEventsOf = (orgId: string, livemode: boolean, idempotencyKeys: string[]): SQL =>
   withNames(
     orgId,

@@ -7,6 +7,7 @@ import {
   selectCorrectionCount,
   selectEvent,
   selectEvents,
+  selectEventsFrom,
   selectEventsOf,
 } from '../../../src/metering/events/event-queries.js';
 import {
@@ -105,6 +106,7 @@ function statements(): Record<string, SQL> {
     pace: selectPace(scope, 'calls', range),
     latest: selectLatest(orgId, tenant.product.id),
     event: selectEvent(orgId, 'live 00000001'),
+    'events by the start of their key': selectEventsFrom(orgId, 'live 0000000', 6),
     'events by key': selectEventsOf(orgId, true, ['live 00000001', 'unknown']),
     'corrections by key': selectCorrectionCount(orgId, ['live 00000001', 'unknown'], 10_001),
     'series of all products': selectSeries({ ...series, granularity: 'day', isByKey: false }),
@@ -163,6 +165,7 @@ it.each([
   'pace',
   'latest',
   'event',
+  'events by the start of their key',
   'events by key',
   'corrections by key',
   'archived events',

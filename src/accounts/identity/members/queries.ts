@@ -3,6 +3,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import { firstIdOf } from '../../audit/queries.js';
 import { auditLog } from '../../audit/table.js';
 import type { Orm, Tx } from '../../../core/db/client.js';
+import { containsText } from '../../../core/db/sql.js';
 import type { Range } from '../../../core/http/page.js';
 import { invitations, memberships, users, type Role } from '../../organizations/table.js';
 import { secondFactors } from '../table.js';
@@ -10,7 +11,7 @@ import { secondFactors } from '../table.js';
 export type Member = NonNullable<Awaited<ReturnType<typeof findMember>>>;
 
 interface MemberRange extends Range {
-  /** Matches the beginning of the address or of a word in the name. */
+  /** Any part of the address or name, in any case. */
   search?: string | undefined;
 }
 
@@ -51,16 +52,12 @@ export async function listMembers(
       and(
         eq(memberships.orgId, orgId),
         after === undefined ? undefined : gt(users.email, after),
-        search === undefined ? undefined : beginsWith(search),
+        search === undefined ? undefined : containsText(search, users.email, users.name),
       ),
     )
     .orderBy(asc(users.email))
     .limit(limit + 1);
 }
-
-/** No LIKE pattern, so no character in the search has a special meaning. */
-const beginsWith = (search: string) => sql`(starts_with(${users.email}, lower(${search}::text))
-  or position(' ' || lower(${search}::text) in ' ' || lower(${users.name})) > 0)`;
 
 const counted = alias(memberships, 'counted');
 

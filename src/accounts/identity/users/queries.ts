@@ -1,5 +1,6 @@
-import { and, asc, eq, gt, gte, inArray, isNull, like, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, gte, inArray, isNull, lte, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
+import { containsText } from '../../../core/db/sql.js';
 import { memberships, users } from '../../organizations/table.js';
 import type { Range } from '../../../core/http/page.js';
 import { deleteOpenLinks } from '../second-factor/queries.js';
@@ -22,15 +23,33 @@ export async function lockUser(tx: Tx, by: UserName): Promise<User | undefined> 
   return user;
 }
 
+/** People among whom a page of a search looks. */
+const MAX_SEARCHED = 100_000;
+
 interface UserFilter {
-  pattern?: string | undefined;
+  /** Any part of the address or name, in any case. */
+  search?: string | undefined;
+  /** The last address that is read; see `findSearchEnd`. */
+  until?: string | undefined;
   failedSince?: Date | undefined;
+}
+
+/** The last address that a search after `after` reads; undefined if it reads all of them. */
+export async function findSearchEnd(orm: Orm, after: string | undefined): Promise<string | undefined> {
+  const [last] = await orm
+    .select({ email: users.email })
+    .from(users)
+    .where(after === undefined ? undefined : gt(users.email, after))
+    .orderBy(asc(users.email))
+    .offset(MAX_SEARCHED - 1)
+    .limit(1);
+  return last?.email;
 }
 
 export async function listUsers(
   orm: Orm,
   { after, limit }: Range,
-  { pattern, failedSince }: UserFilter = {},
+  { search, until, failedSince }: UserFilter = {},
 ): Promise<User[]> {
   const failed = orm
     .select({ id: failedSignIns.userId })
@@ -42,7 +61,8 @@ export async function listUsers(
     .where(
       and(
         after === undefined ? undefined : gt(users.email, after),
-        pattern === undefined ? undefined : like(users.email, pattern),
+        until === undefined ? undefined : lte(users.email, until),
+        search === undefined ? undefined : containsText(search, users.email, users.name),
         failedSince && inArray(users.id, failed),
       ),
     )

@@ -53,7 +53,7 @@ describe('GET /dashboard/members', () => {
     expect(found.text).not.toContain(other.owner.id);
   });
 
-  it('searches by the beginning of an address or of a word in a name, in any case', async () => {
+  it('searches by any part of an address or name, in any case', async () => {
     const { id } = await createOrganization(database.db);
     const owner = await join(database.db, service.url, id, 'owner', {
       email: `ada-${uuid()}@example.com`,
@@ -72,9 +72,10 @@ describe('GET /dashboard/members', () => {
     };
     expect(await search('ADA-')).toEqual(['Ada Lindqvist']);
     expect(await search(' lind ')).toEqual(['Ada Lindqvist']);
-    expect(await search('qvist')).toEqual([]);
+    expect(await search('QVIST')).toEqual(['Ada Lindqvist']);
     expect(await search('_')).toEqual(['100% _Zoë']);
-    expect(await search('%')).toEqual([]);
+    expect(await search('%')).toEqual(['100% _Zoë']);
+    expect(await search('%_')).toEqual([]);
     expect(await search('100%')).toEqual(['100% _Zoë']);
     expect(await search('')).toHaveLength(2);
     expect(await search("'; drop table users; --")).toEqual([]);

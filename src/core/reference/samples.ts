@@ -1,0 +1,166 @@
+import { curlLine } from '../pages/curl-line.js';
+
+/** A request as an example shows it. */
+export interface SampleRequest {
+  method: string;
+  origin: string;
+  /** Filled in, with its query. */
+  path: string;
+  headers: Record<string, string>;
+  /** Empty if there is none. */
+  body: string;
+  answers: 'json' | 'text' | 'stream' | 'nothing';
+  /** For routes that the typed client can call. */
+  typed?: TypedCall | undefined;
+}
+
+export interface TypedCall {
+  /** The path as the client's types name it. */
+  template: string;
+  apiKey: string;
+  params: Record<'path' | 'query' | 'header', Record<string, unknown>>;
+}
+
+export const languages = [
+  { id: 'curl', label: 'curl' },
+  { id: 'typescript', label: 'TypeScript' },
+  { id: 'python', label: 'Python' },
+] as const;
+
+export interface Sample {
+  id: (typeof languages)[number]['id'];
+  label: string;
+  code: string;
+}
+
+/** The same request in each language. The Python code needs only the standard library. */
+export function toSamples(request: SampleRequest): Sample[] {
+  const code = { curl: toCurl(request), typescript: toTypeScript(request), python: toPython(request) };
+  return languages.map(({ id, label }) => ({ id, label, code: code[id] }));
+}
+
+const toCurl = ({ method, origin, path, headers, body }: SampleRequest): string =>
+  curlLine({ method, url: origin + path, headers, body }, ' \\\n  ');
+
+function toTypeScript(request: SampleRequest): string {
+  return request.typed ? toClientCall(request, request.typed) : toFetch(request);
+}
+
+function toClientCall(
+  { method, origin, body }: SampleRequest,
+  { template, apiKey, params }: TypedCall,
+): string {
+  const given = Object.fromEntries(
+    Object.entries(params).filter(([, values]) => Object.keys(values).length > 0),
+  );
+  const options = {
+    ...(Object.keys(given).length > 0 ? { params: given } : {}),
+    ...(body === '' ? {} : { body: JSON.parse(body) as unknown }),
+  };
+  const more = Object.keys(options).length > 0 ? `, ${print(options, typescript)}` : '';
+  return [
+    "import { createGaugeClient } from 'gauge-client';",
+    '',
+    `const gauge = createGaugeClient(${print({ baseUrl: origin, apiKey }, typescript)});`,
+    `const { data, error } = await gauge.${method}(${typescript.text(template)}${more});`,
+    'console.log(data ?? error);',
+  ].join('\n');
+}
+
+const readInTypeScript = {
+  json: 'console.log(response.status, await response.json());',
+  text: 'console.log(response.status, await response.text());',
+  stream: `for await (const part of response.body!.pipeThrough(new TextDecoderStream())) console.log(part);`,
+  nothing: 'console.log(response.status);',
+};
+
+function toFetch({ method, origin, path, headers, body, answers }: SampleRequest): string {
+  const isJson = headers['Content-Type']?.includes('json');
+  const options = [
+    ...(method === 'GET' ? [] : [`  method: '${method}',`]),
+    ...(Object.keys(headers).length > 0 ? [`  headers: ${print(headers, typescript, '  ')},`] : []),
+    ...(body === ''
+      ? []
+      : [
+          isJson
+            ? `  body: JSON.stringify(${print(JSON.parse(body), typescript, '  ')}),`
+            : `  body: ${typescript.text(body)},`,
+        ]),
+  ];
+  const more = options.length > 0 ? `, {\n${options.join('\n')}\n}` : '';
+  return `const response = await fetch(${typescript.text(origin + path)}${more});\n${readInTypeScript[answers]}`;
+}
+
+const readInPython = {
+  json: '    print(response.status, json.load(response))',
+  text: '    print(response.status, response.read().decode())',
+  stream: '    for line in response:\n        print(line.decode(), end="")',
+  nothing: '    print(response.status)',
+};
+
+function toPython({ method, origin, path, headers, body, answers }: SampleRequest): string {
+  const isJson = body !== '' && headers['Content-Type']?.includes('json') === true;
+  const data = isJson ? `json.dumps(${print(JSON.parse(body), python, '    ')})` : python.text(body);
+  const parts = [
+    python.text(origin + path),
+    ...(method === 'GET' ? [] : [`method=${python.text(method)}`]),
+    ...(Object.keys(headers).length > 0 ? [`headers=${print(headers, python, '    ')}`] : []),
+    ...(body === '' ? [] : [`data=${data}.encode()`]),
+  ];
+  return [
+    ...(isJson || answers === 'json' ? ['import json'] : []),
+    'from urllib.request import Request, urlopen',
+    '',
+    `request = Request(\n${parts.map((part) => `    ${part},`).join('\n')}\n)`,
+    'with urlopen(request) as response:',
+    readInPython[answers],
+  ].join('\n');
+}
+
+interface Notation {
+  indent: string;
+  isSpaced: boolean;
+  text: (value: string) => string;
+  name: (key: string) => string;
+  constant: (value: null | boolean | number) => string;
+}
+
+/** JSON's escapes are valid in both languages. */
+const typescript: Notation = {
+  indent: '  ',
+  isSpaced: true,
+  text: (value) => (/['\\\p{Cc}]/u.test(value) ? JSON.stringify(value) : `'${value}'`),
+  name: (key) => (/^[A-Za-z_$][\w$]*$/.test(key) ? key : typescript.text(key)),
+  constant: String,
+};
+
+const python: Notation = {
+  indent: '    ',
+  isSpaced: false,
+  text: (value) => JSON.stringify(value),
+  name: (key) => JSON.stringify(key),
+  constant: (value) =>
+    value === null ? 'None' : value === true ? 'True' : value === false ? 'False' : `${value}`,
+};
+
+/** In characters. */
+const LINE = 76;
+
+/** A JSON value as a literal, on one line if it fits. */
+function print(value: unknown, notation: Notation, margin = ''): string {
+  if (typeof value === 'string') return notation.text(value);
+  if (typeof value !== 'object' || value === null) return notation.constant(value as null | boolean | number);
+  const inner = margin + notation.indent;
+  const [open, close] = Array.isArray(value) ? '[]' : '{}';
+  const items = (deeper: string): string[] =>
+    Array.isArray(value)
+      ? value.map((item) => print(item, notation, deeper))
+      : Object.entries(value).map(([key, item]) => `${notation.name(key)}: ${print(item, notation, deeper)}`);
+  if (items('').length === 0) return `${open}${close}`;
+  const gap = !Array.isArray(value) && notation.isSpaced ? ' ' : '';
+  const flat = `${open}${gap}${items(inner).join(', ')}${gap}${close}`;
+  if (!flat.includes('\n') && margin.length + flat.length <= LINE) return flat;
+  return `${open}\n${items(inner)
+    .map((item) => `${inner}${item},\n`)
+    .join('')}${margin}${close}`;
+}

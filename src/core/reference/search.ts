@@ -1,0 +1,113 @@
+/** A place in the documentation that a search can find. */
+export interface SearchEntry {
+  kind: 'Guide' | 'Request' | 'Error' | 'Message' | 'Field';
+  title: string;
+  href: string;
+  /** Where it belongs, in a few words. */
+  context: string;
+  method?: string;
+  text: string;
+}
+
+export interface SearchResult extends Omit<SearchEntry, 'text'> {
+  /** The text around the first match. */
+  snippet: { text: string; isMatch: boolean }[];
+}
+
+/** Points for a word by the best place that has it. */
+const points = { title: 100, titleStart: 12, titlePart: 6, context: 4, textStart: 2, textPart: 1 };
+/** A whole guide helps more than a mention of one of its fields. */
+const kindPoints = { Guide: 3, Request: 3, Error: 2, Message: 2, Field: 0 };
+
+/** @returns a search whose results have every telling word of the query, best first */
+export function createSearch(entries: readonly SearchEntry[]) {
+  const read = entries.map((entry) => ({
+    entry,
+    title: entry.title.toLowerCase(),
+    context: entry.context.toLowerCase(),
+    text: entry.text.toLowerCase(),
+  }));
+  return (query: string, limit: number): SearchResult[] => {
+    const phrase = query.trim().toLowerCase();
+    const typed = [...new Set(phrase.split(/\s+/))].filter((word) => word !== '');
+    const telling = typed.filter((word) => !fillers.has(word));
+    const words = (telling.length > 0 ? telling : typed).map(stemOf);
+    if (words.length === 0) return [];
+    return read
+      .map((one) => ({ ...one, score: scoreOf(one, words, phrase) }))
+      .filter(({ score }) => score > 0)
+      .sort((a, b) => b.score - a.score || (a.title < b.title ? -1 : 1))
+      .slice(0, limit)
+      .map(({ entry: { text, ...entry } }) => ({ ...entry, snippet: toSnippet(text, words) }));
+  };
+}
+
+/** Words of a question that tell nothing about its answer. */
+const fillers = new Set(
+  'a an and are can do does for how i in is my of on or the to what when with'.split(' '),
+);
+
+/** `keys` also finds `key`. */
+const stemOf = (word: string): string => (/^[a-z]{3,}[^s]s$/.test(word) ? word.slice(0, -1) : word);
+
+interface ReadEntry {
+  entry: SearchEntry;
+  title: string;
+  context: string;
+  text: string;
+}
+
+function scoreOf({ entry, title, context, text }: ReadEntry, words: string[], phrase: string): number {
+  let score = title === phrase ? points.title : 0;
+  for (const word of words) {
+    const found = pointsOf(word, { title, context, text });
+    if (found === 0) return 0;
+    score += found;
+  }
+  return (
+    score + kindPoints[entry.kind] + (words.length > 1 && title.includes(phrase) ? points.titleStart : 0)
+  );
+}
+
+function pointsOf(word: string, { title, context, text }: Omit<ReadEntry, 'entry'>): number {
+  if (beginsWord(title, word)) return points.titleStart;
+  if (title.includes(word)) return points.titlePart;
+  if (context.includes(word)) return points.context;
+  if (beginsWord(text, word)) return points.textStart;
+  return text.includes(word) ? points.textPart : 0;
+}
+
+function beginsWord(text: string, word: string): boolean {
+  for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + 1))
+    if (at === 0 || !/[\p{L}\p{N}]/u.test(text[at - 1]!)) return true;
+  return false;
+}
+
+/** In characters. */
+const SNIPPET = 180;
+
+function toSnippet(text: string, words: string[]): SearchResult['snippet'] {
+  const lower = text.toLowerCase();
+  // Lower case may change the length of some letters, which moves every later place.
+  if (lower.length !== text.length) return [{ text: text.slice(0, SNIPPET), isMatch: false }];
+  const places = words.map((word) => lower.indexOf(word)).filter((at) => at !== -1);
+  const first = places.length === 0 ? 0 : Math.min(...places);
+  const start = first < SNIPPET / 2 ? 0 : lower.lastIndexOf(' ', first - SNIPPET / 3) + 1;
+  const end = start + SNIPPET;
+  const pieces: SearchResult['snippet'] = start > 0 ? [{ text: '…', isMatch: false }] : [];
+  let at = start;
+  while (at < Math.min(end, text.length)) {
+    const next = words
+      .map((word) => ({ word, from: lower.indexOf(word, at) }))
+      .filter(({ from }) => from !== -1 && from < end)
+      .sort((a, b) => a.from - b.from || b.word.length - a.word.length)[0];
+    if (!next) break;
+    if (next.from > at) pieces.push({ text: text.slice(at, next.from), isMatch: false });
+    at = next.from + next.word.length;
+    pieces.push({ text: text.slice(next.from, at), isMatch: true });
+  }
+  const rest = text.slice(at, Math.max(at, end));
+  return [...pieces, { text: at + rest.length < text.length ? `${rest}…` : rest, isMatch: false }].filter(
+    (piece) => piece.text !== '',
+  );
+}

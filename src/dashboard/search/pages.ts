@@ -1,0 +1,88 @@
+import type { Router } from 'express';
+import { listKeyDetails } from '../../accounts/api-keys/queries.js';
+import { keyAddress, showPrefix } from '../../accounts/api-keys/view.js';
+import { listMembers } from '../../accounts/identity/members/queries.js';
+import { sessionOf, type SessionPrincipal } from '../../accounts/identity/session/session.js';
+import { isManager } from '../../accounts/organizations/table.js';
+import { listEndpoints } from '../../accounts/webhooks/queries.js';
+import type { Context } from '../../core/http/context.js';
+import { pageRouter } from '../../core/pages/layout.js';
+import { listSections, type Section } from '../frame.js';
+import { findPages, MAX_HITS, showSearch, type FindForMember, type SearchGroup } from './search.js';
+
+const PATH = '/dashboard/search';
+
+interface SearchDeps extends Pick<Context, 'db' | 'clock'> {
+  sections: readonly Section[];
+  /** Searches of the products. */
+  finders: readonly FindForMember[];
+}
+
+/** `/dashboard/search`: pages and rows of the member's Organization. */
+export function searchPages({ sections, finders, ...deps }: SearchDeps): Router {
+  const router = pageRouter();
+  const all: FindForMember[] = [
+    (query, me) => Promise.resolve([findPages(query, listPages(sections, me))]),
+    createAccountsFinder(deps),
+    ...finders,
+  ];
+  router.get('/search', async (req, res) => {
+    const me = sessionOf(res);
+    await showSearch(deps, req, res, PATH, async (query) =>
+      (await Promise.all(all.map((find) => find(query, me)))).flat(),
+    );
+  });
+  return router;
+}
+
+const listPages = (sections: readonly Section[], me: SessionPrincipal) => [
+  ...listSections(sections, me),
+  ...(isManager(me.role)
+    ? [
+        { href: '/dashboard/api-keys/new', label: 'New API key', words: 'create' },
+        { href: '/dashboard/members/invite', label: 'Invite a member', words: 'person people' },
+      ]
+    : []),
+  { href: '/dashboard/account', label: 'Account', words: 'profile password passkey second factor sessions' },
+  ...(me.isOperator ? [{ href: '/console', label: 'Console', words: 'customers operator' }] : []),
+  { href: '/docs', label: 'Documentation', words: 'guides reference api' },
+];
+
+/** Reads one Organization's own rows only, in the order of an index, until it has found a few. */
+function createAccountsFinder({ db, clock }: Pick<Context, 'db' | 'clock'>): FindForMember {
+  return async (query, { orgId, role }) => {
+    const filter = { search: query };
+    const range = { after: undefined, limit: MAX_HITS };
+    const [keys, members, endpoints] = await Promise.all([
+      listKeyDetails(db.orm, orgId, { limit: MAX_HITS, filter, now: new Date(clock.now()) }),
+      listMembers(db.orm, orgId, { ...range, search: query }),
+      isManager(role) ? listEndpoints(db.orm, orgId) : [],
+    ]);
+    const wanted = query.toLowerCase();
+    const groups: SearchGroup[] = [
+      {
+        label: 'API keys',
+        hits: keys.map(({ id, name, prefix, revokedAt }) => ({
+          href: keyAddress(id),
+          name,
+          note: `${showPrefix(prefix)}${revokedAt === null ? '' : ', revoked'}`,
+        })),
+      },
+      {
+        label: 'Members',
+        hits: members.map(({ userId, name, email }) => ({
+          href: `/dashboard/members/${userId}`,
+          name,
+          note: email,
+        })),
+      },
+      {
+        label: 'Webhooks',
+        hits: endpoints
+          .filter(({ url }) => url.toLowerCase().includes(wanted))
+          .map(({ id, url }) => ({ href: `/dashboard/webhooks/${id}`, name: url })),
+      },
+    ];
+    return groups;
+  };
+}

@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import type { Request, Response } from 'express';
+import { isSecretShaped } from '../../accounts/api-keys/bearer-key.js';
+import type { SessionPrincipal } from '../../accounts/identity/session/session.js';
+import { text } from '../../core/http/validate.js';
+import { toAddress } from '../../core/pages/address.js';
+import { parseQueryForm, readQuery, tryQuery } from '../../core/pages/form.js';
+import { renderPage, type PageDeps } from '../../core/pages/layout.js';
+
+export interface SearchHit {
+  href: string;
+  /** A name that somebody may have typed. */
+  name: string;
+  note?: string | undefined;
+}
+
+export interface SearchGroup {
+  label: string;
+  hits: SearchHit[];
+}
+
+/** Finds rows of one Organization that this member may see, a few of each kind. */
+export type FindForMember = (query: string, me: SessionPrincipal) => Promise<SearchGroup[]>;
+export type FindForOperator = (query: string) => Promise<SearchGroup[]>;
+
+/** Hits of one kind in an answer. */
+export const MAX_HITS = 6;
+
+export interface FoundPage {
+  href: string;
+  label: string;
+  /** Further words that find the page. */
+  words?: string;
+}
+
+/** Pages whose name, or further words, contain the query. */
+export function findPages(query: string, pages: readonly FoundPage[]): SearchGroup {
+  const wanted = query.toLowerCase();
+  const hits = pages
+    .filter(({ label, words = '' }) => `${label} ${words}`.toLowerCase().includes(wanted))
+    .map(({ href, label }) => ({ href, name: label }));
+  return { label: 'Pages', hits: hits.slice(0, MAX_HITS) };
+}
+
+/** Joins groups of one name, in the order of their first appearance; leaves empty ones out. */
+export function joinGroups(groups: readonly SearchGroup[]): SearchGroup[] {
+  const byLabel = new Map<string, SearchHit[]>();
+  for (const { label, hits } of groups) byLabel.set(label, [...(byLabel.get(label) ?? []), ...hits]);
+  return [...byLabel]
+    .filter(([, hits]) => hits.length > 0)
+    .map(([label, hits]) => ({ label, hits: hits.slice(0, MAX_HITS) }));
+}
+
+/** As long as an idempotency key. */
+const querySchema = z.object({ q: text(255).optional() });
+
+export async function showSearch(
+  deps: PageDeps,
+  req: Request,
+  res: Response,
+  path: string,
+  find: (query: string) => Promise<SearchGroup[]>,
+): Promise<void> {
+  const query = readQuery(req);
+  const { form, result } = await tryQuery(res, query, async () => {
+    const q = parseQueryForm(querySchema, query).q?.trim();
+    // A secret pasted into the search must not stay in the address.
+    if (q !== undefined && isSecretShaped(q)) return { secret: q };
+    return { q, groups: q ? joinGroups(await find(q)) : undefined };
+  });
+  if (result?.secret !== undefined) {
+    res.redirect(303, toAddress(path, { q: result.secret.slice(0, 12) }));
+    return;
+  }
+  await renderPage(
+    deps,
+    req,
+    res,
+    { view: 'search/search', title: 'Search' },
+    {
+      form,
+      path,
+      q: result?.q,
+      groups: result?.groups,
+      docsHref: toAddress('/docs/search', { q: result?.q?.slice(0, 100) }),
+    },
+  );
+}

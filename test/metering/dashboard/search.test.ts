@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest';
+import { addMember, createUser, openSession } from '../../support/accounts.js';
+import { useService } from '../../support/use.js';
+import { createProduct } from '../support/products.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
+
+const { database, service } = useService();
+
+async function openTenant(keys: string[]) {
+  const tenant = await createTenant(database.db);
+  const { id } = await createUser(database.db);
+  await addMember(database.db, tenant.organization.id, id, 'member');
+  const browser = await openSession(database.db, service.url, id, service.clock.now());
+  const events = keys.map((key) => usageEvent(tenant.product.slug, key));
+  expect((await sendUsage(service.url, tenant.key.secret, events)).status).toBe(202);
+  return {
+    ...tenant,
+    search: async (q: string) => {
+      const { text } = await browser.get(`/dashboard/search?q=${encodeURIComponent(q)}`, {
+        accept: 'text/html',
+      });
+      const [, results = ''] = text.split('data-search-results');
+      return [...results.matchAll(/<li><a href="(\/dashboard[^"]+)"/g)].map((match) =>
+        decodeURIComponent(match[1]!),
+      );
+    },
+  };
+}
+
+const event = (key: string) => `/dashboard/usage/events?idempotencyKey=${key}`;
+
+it('events are found by their whole key or its beginning, byte by byte, and only one’s own', async () => {
+  const keys = ['qx-1', 'qx-10', 'qx-2', 'Qx-1', 'qxs%', 'qx\u{10fffd}'];
+  const own = await openTenant(keys);
+  const other = await openTenant(['qx-1', 'qx-3']);
+  expect(await own.search('qx-1')).toEqual([event('qx-1'), event('qx-10')]);
+  expect(await own.search('qx')).toHaveLength(5);
+  expect(await own.search('x-1')).toEqual([]);
+  expect(await own.search('qxs%')).toEqual([event('qxs%')]);
+  expect(await own.search('%')).toEqual([]);
+  expect(await own.search('qx-3')).toEqual([]);
+  expect(await other.search('qx-3')).toEqual([event('qx-3')]);
+});
+
+it('products are found by any part of name or slug, if the Organization has an entitlement to them', async () => {
+  const { product, search } = await openTenant(['a']);
+  const hidden = await createProduct(database.db, { slug: 'unreleased-maps' });
+  const href = `/dashboard/usage?product=${product.slug}`;
+  expect(await search(product.slug.slice(2).toUpperCase())).toContain(href);
+  expect(await search(product.name.slice(1))).toContain(href);
+  for (const q of ['unreleased', hidden.slug]) expect(await search(q)).toEqual([]);
+});
