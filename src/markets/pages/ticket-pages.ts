@@ -27,6 +27,8 @@ import type { ClimateWatch } from '../climate/watch.js';
 import type { Orders } from '../orders/order.js';
 import { findTaken } from '../orders/queries.js';
 import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
+import { nameMarket } from '../market/market-name.js';
+import { toMarketView } from './labels.js';
 import { reviewOrder, type Review } from './review.js';
 import { fillTicket, readTicket } from './ticket-form.js';
 import { ticketCodes, toTicketView, type TicketFacts, type TicketInput } from './ticket-view.js';
@@ -46,6 +48,8 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
   const { clock } = context;
 
   router.get('/markets/:ticker', async (req, res) => {
+    const gone = findDayOfUnlisted(deps.snapshots.current, req);
+    if (gone !== undefined) return res.redirect(303, gone);
     const facts = await readFacts(context, deps.snapshots.current, req, res);
     if (!facts) return showLoading(req, res);
     const query = readQuery(req);
@@ -102,9 +106,14 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
     const view = toTicketView({
       ...facts,
       form: { ...form, values },
+      isFollowing: textField(form.values, 'limitPrice') === undefined,
       review: reviewed?.review ?? null,
       refusal: reviewed?.refusal,
-      freshness: toFreshness(snapshot, deps.snapshots.sources, now),
+      freshness: toFreshness(snapshot, {
+        sources: deps.snapshots.sources,
+        refreshSeconds: context.config.trading.refreshSeconds,
+        now,
+      }),
       mayOrder: isManager(role),
       mayOpen: marketAccess === 'trade',
       role,
@@ -178,6 +187,14 @@ async function readFacts(
     isAccountOpen: cash !== undefined,
     probability: day?.probabilities.get(market.ticker) ?? null,
   };
+}
+
+/** Page of the day or hour of a market that is no longer listed, as far as its ticker says. */
+function findDayOfUnlisted(snapshot: Snapshot | undefined, req: Request): string | undefined {
+  const ticker = String(req.params.ticker);
+  if (!snapshot || snapshot.markets.has(ticker)) return undefined;
+  const name = nameMarket(ticker, undefined);
+  return name.date === null ? undefined : toMarketView(name).href;
 }
 
 /** @throws AppError not_found */
