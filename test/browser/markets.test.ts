@@ -43,7 +43,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
         .getByRole('navigation', { name: 'Cities' })
         .getByRole('link', { name: station.city })
         .click();
-      await page.locator(`nav a[href*="station=${station.id}&date=${date}"]`).click();
+      await page.locator(`nav[aria-label=Days] a[href*="station=${station.id}&date=${date}"]`).click();
       await page.locator(`a[href*="/${ticker}?side=yes"]`).first().click();
       await page.getByLabel('Contracts').fill('3');
       if (!javaScript) await page.getByRole('button', { name: 'Review' }).click();

@@ -46,10 +46,11 @@ type Reviewed = Pick<TicketInput, 'refusal'> & { review: Review };
 /** A GET with an order in the address is the review. Placing sends that order, with an id that makes repeats one order. */
 export function addTicketPages(router: Router, context: Context, deps: MarketsPagesDeps): void {
   const { clock } = context;
+  const { refreshSeconds } = context.config.trading;
 
   router.get('/markets/:ticker', async (req, res) => {
-    const gone = findDayOfUnlisted(deps.snapshots.current, req);
-    if (gone !== undefined) return res.redirect(303, gone);
+    const day = findDayOfUnlisted(deps.snapshots.current, req);
+    if (day !== undefined) return res.redirect(303, day);
     const facts = await readFacts(context, deps.snapshots.current, req, res);
     if (!facts) return showLoading(req, res);
     const query = readQuery(req);
@@ -99,6 +100,7 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
     reviewed: Reviewed | null,
   ) {
     const { snapshot } = facts;
+    const { sources } = deps.snapshots;
     const { role, marketAccess } = sessionOf(res);
     const now = new Date(clock.now());
     const page = { view: 'markets/ticket', title: 'Paper order', section: MARKETS_SECTION };
@@ -109,11 +111,7 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
       isFollowing: textField(form.values, 'limitPrice') === undefined,
       review: reviewed?.review ?? null,
       refusal: reviewed?.refusal,
-      freshness: toFreshness(snapshot, {
-        sources: deps.snapshots.sources,
-        refreshSeconds: context.config.trading.refreshSeconds,
-        now,
-      }),
+      freshness: toFreshness(snapshot, { sources, refreshSeconds, now }),
       mayOrder: isManager(role),
       mayOpen: marketAccess === 'trade',
       role,
