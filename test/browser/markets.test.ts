@@ -43,7 +43,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
         .getByRole('navigation', { name: 'Cities' })
         .getByRole('link', { name: station.city })
         .click();
-      await page.locator(`nav a[href*="station=${station.id}&date=${date}"]`).click();
+      await page.locator(`nav[aria-label=Days] a[href*="station=${station.id}&date=${date}"]`).click();
       await page.locator(`a[href*="/${ticker}?side=yes"]`).first().click();
       await page.getByLabel('Contracts').fill('3');
       if (!javaScript) await page.getByRole('button', { name: 'Review' }).click();
@@ -87,6 +87,36 @@ it('the quote follows the form, and no order can be placed before it is current'
   await expect.poll(() => place.isEnabled()).toBe(true);
   expect(await page.locator('[data-place] input[name=contracts]').inputValue()).toBe('2');
   expect(page.url()).toContain('contracts=2');
+});
+
+it('the limit of a ticket is the current price until the reader changes it', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const { ticker } = findMarket();
+  const page = await world.visit({ as: browser });
+  const streamed = page.waitForRequest('**/stream?station=*');
+  await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1&signal=0.01`);
+  await streamed;
+  const limit = page.getByLabel('Limit price');
+  const priceOf = () => world.service.trading.snapshots.current!.markets.get(ticker)!.yesAsk;
+  const asText = (price: bigint | null) => formatDollars(price!).replace(/0{1,2}$/, '');
+  expect(await limit.inputValue()).toBe(asText(priceOf()));
+  const first = priceOf();
+  for (let i = 0; i < 40 && (priceOf() === first || priceOf() === null); i++) {
+    world.service.clock.advance(15_000);
+    await world.service.trading.refresher.refresh();
+  }
+  expect(priceOf()).not.toBe(first);
+  await expect.poll(() => limit.inputValue()).toBe(asText(priceOf()));
+  await page.getByRole('heading', { name: `at ${formatPrice(priceOf()!)} or less` }).waitFor();
+  await limit.fill('0.99');
+  await page.getByRole('heading', { name: 'at 99¢ or less' }).waitFor();
+  expect(page.url()).toContain('limitPrice=0.99');
+  world.service.clock.advance(15_000);
+  await world.service.trading.refresher.refresh();
+  await expect
+    .poll(() => page.locator('#ticket-banners').getAttribute('data-as-of'))
+    .toBe(world.service.trading.snapshots.current!.asOf.toISOString());
+  expect(await limit.inputValue()).toBe('0.99');
 });
 
 it('new prices arrive automatically and keep the focus and open details', async () => {

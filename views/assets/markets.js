@@ -46,6 +46,7 @@ async function refresh(address) {
     if (isPlacing) return false;
     readClock(fresh);
     tickAges(fresh);
+    followPrice(fresh);
     return true;
   };
   const isFresh = await refreshParts({ address, prepare }).catch(() => false);
@@ -75,10 +76,32 @@ function followSearch() {
   });
 }
 
+const limitOf = (root) => root.querySelector('form#ticket [name=limitPrice][data-follows]');
+const hintOf = (input) => document.getElementById(`${input.id}-hint`);
+
+/** Until the reader changes the limit of the ticket, it is the current price. */
+function followPrice(fresh) {
+  const [limit, next] = [limitOf(document), limitOf(fresh)];
+  if (limit && next && limit.value !== next.value) limit.value = next.value;
+}
+
 /** Updates the quote while the reader edits the ticket. */
 function followTyping() {
   const form = document.querySelector('form#ticket');
   if (!form) return;
+  const limit = limitOf(document);
+  if (limit) {
+    const typedHint = hintOf(limit).textContent.replace(/^.*? UTC\. /, '');
+    hintOf(limit).textContent = limit.dataset.follows;
+    // The server chooses a limit that the reader has not changed.
+    form.addEventListener('formdata', ({ formData }) => {
+      if (limitOf(document)) formData.delete('limitPrice');
+    });
+    limit.addEventListener('input', () => {
+      delete limit.dataset.follows;
+      hintOf(limit).textContent = typedHint;
+    });
+  }
   let timer;
   const setBusy = (isBusy) => {
     for (const button of document.querySelectorAll('[data-place] button')) button.disabled = isBusy;

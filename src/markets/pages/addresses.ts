@@ -70,17 +70,30 @@ interface EventChoice {
   date?: string | undefined;
   hour?: number | undefined;
   q?: string | undefined;
+  /** Scale of the price charts. */
+  scale?: PriceScale | undefined;
 }
 
+export const priceScales = ['range', 'full'] as const;
+/** `range`: from the lowest to the highest price. `full`: from 0 to 100 cents. */
+export type PriceScale = (typeof priceScales)[number];
+
 export const eventAddress = ({ kind, ...choice }: EventChoice): string => {
-  const { station, date, hour, q } = choice;
-  return toAddress(MARKETS_PATH, { station, kind: kindParam(kind), date, hour, q });
+  const { station, date, hour, q, scale } = choice;
+  return toAddress(MARKETS_PATH, {
+    station,
+    kind: kindParam(kind),
+    date,
+    hour,
+    q,
+    scale: scale === 'full' ? scale : undefined,
+  });
 };
 
 export const addressOfEvent = (
   { station, kind, date, hour }: Pick<MarketEvent, 'station' | 'kind' | 'date' | 'hour'>,
-  q?: string,
-): string => eventAddress({ station: station.id, kind, date, hour, q });
+  also: Pick<EventChoice, 'q' | 'scale'> = {},
+): string => eventAddress({ station: station.id, kind, date, hour, ...also });
 
 export const streamAddress = (station?: string): string => toAddress('/stream', { station });
 
@@ -90,14 +103,17 @@ interface TicketChoice {
   action?: Action;
   contracts?: number;
   limitPrice?: Micros;
+  /** Limit of a signal. The ticket starts with the current price, at most this one. */
+  signal?: Micros;
   timeInForce?: TimeInForce;
   postOnly?: 'yes';
 }
 
-export const ticketAddress = (ticker: string, { limitPrice, ...choice }: TicketChoice = {}): string =>
+export const ticketAddress = (ticker: string, { limitPrice, signal, ...choice }: TicketChoice = {}): string =>
   toAddress(`${MARKETS_PATH}/${encodeURIComponent(ticker)}`, {
     ...choice,
     limitPrice: limitPrice === undefined ? undefined : trimZeros(formatDollars(limitPrice)),
+    signal: signal === undefined ? undefined : trimZeros(formatDollars(signal)),
   });
 
 /** `0.4200` becomes `0.42`. */

@@ -4,13 +4,19 @@ import { spanOf, temperatureKinds, type TemperatureKind } from '../market/market
 import { climateDayAt } from '../market/climate-day.js';
 import { findPlace } from '../market/stations.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import type { Tab } from './addresses.js';
+import { priceScales, type PriceScale, type Tab } from './addresses.js';
 import type { Place } from '../market/place.js';
 
 /** Parsed address: the overview, or with a station the events of one city. */
 export type ChoiceQuery = { q: string } & (
   | { station: undefined; tab: Tab; cursor: string | undefined }
-  | { station: Place; kind: TemperatureKind; date: string | undefined; hour: number | undefined }
+  | {
+      station: Place;
+      kind: TemperatureKind;
+      date: string | undefined;
+      hour: number | undefined;
+      scale: PriceScale;
+    }
 );
 
 const MAX_SEARCH = 100;
@@ -21,6 +27,7 @@ export function readChoiceQuery({
   kind,
   date,
   hour,
+  scale = 'range',
   q,
   cursor,
 }: Record<string, unknown>): ChoiceQuery {
@@ -35,7 +42,10 @@ export function readChoiceQuery({
   if (date !== undefined && !isDate(date)) throw missing('There is no such day.');
   if (hour !== undefined && (!isHour(hour) || date === undefined || tab !== 'hourly'))
     throw missing('There is no such hour.');
-  return { q: search, station: place, kind: tab, date, hour: hour === undefined ? undefined : Number(hour) };
+  const found = priceScales.find((name) => name === scale);
+  if (!found) throw missing('There is no such scale of prices.');
+  const hourNumber = hour === undefined ? undefined : Number(hour);
+  return { q: search, station: place, kind: tab, date, hour: hourNumber, scale: found };
 }
 
 const missing = (detail: string) => new AppError('not_found', detail);

@@ -1,7 +1,7 @@
 import type { Page } from '../../core/pages/layout.js';
 import { ageOf, type Snapshot, type SourceState } from '../snapshot/snapshot.js';
 import { formatAge } from '../../core/pages/format.js';
-import { MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS } from '../market/source.js';
+import { MAX_TRADING_AGE_MS } from '../market/source.js';
 
 export const MARKETS_SECTION = 'markets';
 export const loadingPage: Page = { view: 'markets/loading', title: 'Markets', section: MARKETS_SECTION };
@@ -17,7 +17,16 @@ export interface Freshness {
   closedBecause: string | null;
 }
 
-export function toFreshness(snapshot: Snapshot, sources: readonly SourceState[], now: Date): Freshness {
+interface FreshnessInput {
+  sources: readonly SourceState[];
+  refreshSeconds: number;
+  now: Date;
+}
+
+/** Prices are stale once two refreshes have brought none. */
+export const isStale = (ageMs: number, refreshSeconds: number): boolean => ageMs > 2_000 * refreshSeconds;
+
+export function toFreshness(snapshot: Snapshot, { sources, refreshSeconds, now }: FreshnessInput): Freshness {
   const ageMs = ageOf(snapshot, now.getTime());
   const isUnexpected = sources.some(({ part, state }) => part === 'markets' && state === 'unexpected');
   const closedBecause = isUnexpected
@@ -28,7 +37,7 @@ export function toFreshness(snapshot: Snapshot, sources: readonly SourceState[],
         ? 'The exchange has paused trading. Orders are accepted again when it resumes.'
         : null;
   return {
-    state: closedBecause !== null ? 'closed' : ageMs > TIME_TO_LIVE_MS ? 'stale' : 'current',
+    state: closedBecause !== null ? 'closed' : isStale(ageMs, refreshSeconds) ? 'stale' : 'current',
     asOf: snapshot.asOf,
     isSimulated: snapshot.marketSource === 'simulated',
     ageText: formatAge(ageMs),

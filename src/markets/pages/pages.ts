@@ -8,6 +8,7 @@ import type { Orm } from '../../core/db/client.js';
 import type { CrossChecks } from '../climate/watch.js';
 import type { Context } from '../../core/http/context.js';
 import { withPurchases, type Holding } from '../ledger/positions.js';
+import type { MarketEvent } from '../market/event.js';
 import { temperatureKinds } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import { readSwitch } from '../risk/switches.js';
@@ -105,13 +106,20 @@ function toHours({ kind, events, event: chosen, missing }: Choice, q: string, no
     .filter((event) => event.date === date)
     .map((event) => ({
       label: formatHour(event.hour ?? 0),
-      href: addressOfEvent(event, q),
+      href: addressOfEvent(event, { q }),
       isCurrent: event === chosen,
       isTradable: isTradable(event, now),
       note: event === next && isTradable(event, now) ? 'next' : undefined,
     }));
   return [...hours.filter((hour) => hour.isTradable), ...hours.filter((hour) => !hour.isTradable)];
 }
+
+const toScales = (event: MarketEvent, { q, scale }: Extract<ChoiceQuery, { station: Place }>) =>
+  (['range', 'full'] as const).map((each) => ({
+    label: each === 'range' ? 'Range' : '0–100¢',
+    href: `${addressOfEvent(event, { q, scale: each })}#prices-title`,
+    isCurrent: each === scale,
+  }));
 
 interface PageFacts<Page extends 'overview' | 'event'> {
   snapshot: Snapshot;
@@ -148,7 +156,9 @@ export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
     const cash = booked && waiting.reduce((left, { reserved }) => left - reserved, booked);
     const signals = await signalsFor(snapshot, { cash, holdings: withPurchases(holdings, waiting) }, now);
     const own = { cash, holdings, isWaiting: waiting.length > 0, signals, mayOpen: marketAccess === 'trade' };
-    const status = { tradingSwitch, freshness: toFreshness(snapshot, deps.snapshots.sources, now) };
+    const { refreshSeconds } = context.config.trading;
+    const freshness = toFreshness(snapshot, { sources: deps.snapshots.sources, refreshSeconds, now });
+    const status = { tradingSwitch, freshness };
     if (asked.station) await showEvent(req, res, { snapshot, asked, own, now, status });
     else {
       const page = { view: 'markets/markets', title: 'Markets', section: MARKETS_SECTION };
@@ -211,9 +221,9 @@ async function readEvent(
           eventTicker: event.eventTicker,
         }),
         event,
-        snapshot,
-        now,
+        { asOf: snapshot.asOf, now, scale: asked.scale },
       ),
+    scales: event && toScales(event, asked),
     event: event && toEventView(snapshot, event, { ...own, crossChecks }, now),
   };
 }

@@ -128,7 +128,11 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
       { view: 'markets/portfolio/portfolio', title: 'Portfolio', section: 'portfolio' },
       {
         modes: toModeTabs(PORTFOLIO_PATH, mode),
-        portfolio: toPortfolioView(portfolio, { snapshot, sources: snapshots.sources, now }, canTrade),
+        portfolio: toPortfolioView(
+          portfolio,
+          { snapshot, sources: snapshots.sources, refreshSeconds: config.trading.refreshSeconds, now },
+          canTrade,
+        ),
         curve: toCurveView(curve, { mode, range }),
         orders: orders.map((order) => toOrderView(order, snapshot)),
         settlements: settlements.map((each) => toSettlementView(each, snapshot)),

@@ -1,17 +1,19 @@
 import { formatAgo, formatCount } from '../../core/pages/format.js';
 import { ageOf, type Snapshot, type SourceState } from '../snapshot/snapshot.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
+import { isStale } from './freshness.js';
 import { ORDERS_PATH, ticketAddress } from './addresses.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
 import { nameMarket } from '../market/market-name.js';
 import type { OpenOrderRow } from '../portfolio/queries.js';
 import { findMarketView, marketStatusLabels, toMarketView } from './labels.js';
 import type { EventOutcomes } from '../ledger/valuation.js';
-import { MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS } from '../market/source.js';
+import { MAX_TRADING_AGE_MS } from '../market/source.js';
 
 interface Marks {
   snapshot: Snapshot | undefined;
   sources: readonly SourceState[];
+  refreshSeconds: number;
   now: Date;
 }
 
@@ -31,7 +33,7 @@ export function toPortfolioView(portfolio: Portfolio, marks: Marks, canTrade: bo
   };
 }
 
-function toFreshness({ snapshot, sources, now }: Marks, isHolding: boolean) {
+function toFreshness({ snapshot, sources, refreshSeconds, now }: Marks, isHolding: boolean) {
   if (!snapshot) {
     const failing = sources.find(({ part, state }) => part === 'markets' && state !== 'waiting');
     const why = failing
@@ -43,7 +45,7 @@ function toFreshness({ snapshot, sources, now }: Marks, isHolding: boolean) {
     };
   }
   const ageMs = ageOf(snapshot, now.getTime());
-  if (ageMs <= TIME_TO_LIVE_MS || !isHolding) return { asOf: snapshot.asOf, warning: undefined };
+  if (!isStale(ageMs, refreshSeconds) || !isHolding) return { asOf: snapshot.asOf, warning: undefined };
   const trading = ageMs > MAX_TRADING_AGE_MS ? '  Trading resumes with newer data.' : '';
   return {
     asOf: snapshot.asOf,

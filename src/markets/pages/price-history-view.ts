@@ -2,22 +2,24 @@ import { toPaths } from '../../core/charts/line-chart.js';
 import { bracketLabel } from '../market/brackets.js';
 import type { MarketEvent } from '../market/event.js';
 import type { Market } from '../market/market.js';
-import { DOLLAR, type Micros } from '../market/money.js';
+import { CENT, DOLLAR, type Micros } from '../market/money.js';
 import { bestPrices, PRICE_STEP_MS, type PriceHistory, type PricePoint } from '../snapshot/price-history.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { BestPrices } from '../snapshot/table.js';
+import type { PriceScale } from './addresses.js';
 import { isTradable } from './choice.js';
 
-/** SVG user units: the drawing stretches with its container, and a dollar always has the same height. */
+/** SVG user units: the drawing stretches with its container. */
 const WIDTH = 300;
 const HEIGHT = 60;
+/** Least range of a chart in cents, so that a step of one cent does not look like a crash. */
+const MIN_CENTS = 4;
 
 /** Prices up to the current ones, with gaps for missing records, bids and asks. Null before anything is recorded. */
 export function toPriceHistoryView(
   { points: recorded, stepMs }: PriceHistory,
   event: MarketEvent,
-  { asOf }: Pick<Snapshot, 'asOf'>,
-  now: Date,
+  { asOf, now, scale }: Pick<Snapshot, 'asOf'> & { now: Date; scale: PriceScale },
 ) {
   const last = recorded.at(-1);
   if (!last) return null;
@@ -33,18 +35,31 @@ export function toPriceHistoryView(
     height: HEIGHT,
     from,
     to,
-    charts: event.markets.map((market) => ({
-      label: bracketLabel(market.bracket),
-      lines: (['ask', 'bid'] as const).map((name) => ({
-        name,
-        paths: toPaths(
-          drawn.map((point) => priceOf(point, market, name)),
-          toX,
-          (price) => HEIGHT * (1 - price / Number(DOLLAR)),
-        ),
-      })),
-      asks: toRange(points.flatMap((point) => priceOf(point, market, 'ask') ?? [])),
-    })),
+    charts: event.markets.map((market) => {
+      const own = drawn.map((point) => ({
+        ask: priceOf(point, market, 'ask'),
+        bid: priceOf(point, market, 'bid'),
+      }));
+      const { low, high } =
+        scale === 'full'
+          ? wholeDollar
+          : centsAround(own.flatMap(({ ask, bid }) => [ask ?? [], bid ?? []].flat()));
+      const toY = (price: number) => HEIGHT * (1 - (price - low) / (high - low));
+      return {
+        label: bracketLabel(market.bracket),
+        low: BigInt(low),
+        high: BigInt(high),
+        lines: (['ask', 'bid'] as const).map((name) => ({
+          name,
+          paths: toPaths(
+            own.map((prices) => prices[name]),
+            toX,
+            toY,
+          ),
+        })),
+        asks: toRange(points.flatMap((point) => priceOf(point, market, 'ask') ?? [])),
+      };
+    }),
     /** Newest first; prices in the order of the charts. */
     rows: points.toReversed().map((point) => ({
       at: point.at,
@@ -54,6 +69,23 @@ export function toPriceHistoryView(
       })),
     })),
   };
+}
+
+const wholeDollar = { low: 0, high: Number(DOLLAR) };
+
+/** Whole cents from below the lowest to above the highest price, within 0 and 100. */
+function centsAround(prices: readonly number[]): { low: number; high: number } {
+  const cent = Number(CENT);
+  if (prices.length === 0) return wholeDollar;
+  const lowest = Math.floor(Math.min(...prices) / cent);
+  const highest = Math.ceil(Math.max(...prices) / cent);
+  const missing = Math.max(0, MIN_CENTS - (highest - lowest));
+  const low = Math.max(
+    0,
+    Math.min(lowest - Math.floor(missing / 2), 100 - Math.max(MIN_CENTS, highest - lowest)),
+  );
+  const high = Math.max(highest, low + MIN_CENTS);
+  return { low: low * cent, high: high * cent };
 }
 
 /** Inserts a point without prices where one is missing. The current prices arrive slightly after the step they belong to. */

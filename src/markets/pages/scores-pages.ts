@@ -23,7 +23,10 @@ import type { ScoreReport, ScoresQuery } from '../scores/report.js';
 import type { ScoresAnswer } from '../scores/schema.js';
 
 /** `/dashboard/scores`: scores of forecasts and market, gates, and order execution, for every role. */
-export function scoresPages(context: Context, trading: Pick<TradingServices, 'scoreReport'>): Router {
+export function scoresPages(
+  context: Context,
+  trading: Pick<TradingServices, 'scoreReport' | 'calibration'>,
+): Router {
   const router = pageRouter();
 
   router.get('/scores', async (req, res) => {
@@ -31,7 +34,8 @@ export function scoresPages(context: Context, trading: Pick<TradingServices, 'sc
     const { form, result } = await tryQuery(res, query, async () => {
       requireOnce(query);
       const asked = readAsked(query);
-      return toScoresPage(await readAnswer(trading.scoreReport, asked), asked);
+      const answer = await readAnswer(trading.scoreReport, asked);
+      return toScoresPage(answer, asked, trading.calibration.current.gates);
     });
     const page = { view: 'markets/scores/scores', title: 'Scores', section: 'scores' };
     const kind = findKind(textField(query, 'kind')) ?? 'daily_maximum';

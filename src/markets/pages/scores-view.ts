@@ -2,18 +2,17 @@ import { toPitChart } from '../charts/histogram.js';
 import { toIntervalChart } from '../charts/intervals.js';
 import { toReliabilityChart } from '../charts/diagonal.js';
 import { toCrpsChart } from '../charts/series.js';
-import { formatFixed, formatPercent, formatSigned } from '../../core/charts/text.js';
+import { formatFixed, formatPercent } from '../../core/charts/text.js';
 import { groupBy } from '../../core/collections.js';
 import { formatCount, formatDecimal, formatDegrees } from '../../core/pages/format.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
-import { formatOdds } from '../scores/gates.js';
 import { SCORES_PATH, scoresAddress } from './addresses.js';
 import { formatDate, formatHour, kindLabels, modelName } from './labels.js';
 import { findPlace, placesOf } from '../market/stations.js';
 import type { ScoresQuery } from '../scores/report.js';
 import type { ScoreSummary, ScoresAnswer } from '../scores/schema.js';
-import { leadsOf } from '../signals/signal.js';
-import { signalsOff } from './signals-view.js';
+import { leadsOf, type GateBook } from '../signals/signal.js';
+import { describeErrorRates, describeGates, toGateRows, toHeatMap } from './gates-view.js';
 
 export const toScoresTabs = (current: TemperatureKind | 'execution') => [
   ...temperatureKinds.map((kind) => ({
@@ -37,16 +36,6 @@ export const filterOptions = (kind: TemperatureKind) => ({
     })),
   ],
 });
-
-function describeErrorRates({ errorRates }: ScoresAnswer['gateRule']): string[] {
-  const { gates, boundary, equal, costs, better, betterBy, betterAfterDays, small, smallBy } = errorRates;
-  return [
-    `If models never have an expected advantage over the available prices: on average, at most ${boundary} of ${gates} gates open within a year.`,
-    `If models are only as good as mid prices and pay ${costs} a day in spread and fees: on average, at most ${equal} of ${gates} within a year. Without these costs, more would open.`,
-    `If models beat mid prices by ${betterBy} in log score and pay the same costs: at least ${better} of ${gates} within a year, half of these within ${betterAfterDays} days.`,
-    `If models are ahead of the available prices by ${smallBy} a day: at least ${small} of ${gates} within two years.`,
-  ];
-}
 
 /** When the first scores are due: days settle the next morning, hours soon after they end. */
 function describeFirstScores({
@@ -73,7 +62,7 @@ function describeFirstScores({
 /** Limit for a city's listed days; `GET /scores` has all records. */
 const SHOWN_RESULTS = 14;
 
-export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery) {
+export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: GateBook) {
   const { overall, uncalibrated, gateRule, gatesJudgedAt, diagnostics, records, windowDays } = answer;
   const isOneOfEachDay = asked.station !== undefined && asked.leadHours !== undefined;
   return {
@@ -82,7 +71,13 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery) {
     isEmpty: records.length === 0 && overall.n === 0,
     hasScores: overall.n > 0 || diagnostics.pit.n > 0,
     firstScores: describeFirstScores(answer),
-    gates: toGates(answer),
+    city: asked.station === undefined ? null : (answer.stations[0]?.city ?? null),
+    allHref: scoresAddress(answer.kind),
+    gates: {
+      summary: describeGates(answer.stations),
+      heatMap: asked.station === undefined ? toHeatMap(book, answer.kind) : null,
+      rows: asked.station === undefined ? [] : toGateRows(answer),
+    },
     gatesJudgedAt: gatesJudgedAt === null ? null : new Date(gatesJudgedAt),
     rule: gateRule.rule,
     errorRates: describeErrorRates(gateRule),
@@ -100,43 +95,6 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery) {
     leads: answer.leads.map(({ leadHours }) => `${leadHours} h`),
     results: toResults(answer),
     asOf: new Date(answer.asOf),
-  };
-}
-
-/** Limit for cities in the sentence; the grid below lists all of them. */
-const NAMED_CITIES = 6;
-
-/** `Signals are on for 7 of 28 gates: New York (36 h, 24 h), Miami (12 h).` */
-function describeGates(stations: ScoresAnswer['stations']): string {
-  const gates = stations.flatMap(({ leads }) => leads.map(({ gate }) => gate));
-  const open = gates.filter(({ isOpen }) => isOpen).length;
-  if (open === 0) return signalsOff(gates.length);
-  const cities = stations.flatMap(({ city, leads }) => {
-    const names = leads.filter(({ gate }) => gate.isOpen).map(({ leadHours }) => `${leadHours} h`);
-    return names.length === 0 ? [] : `${city} (${names.join(', ')})`;
-  });
-  const others = cities.length - NAMED_CITIES;
-  const more = others > 0 ? ` and ${formatCount(others, 'other city', 'other cities')}` : '';
-  return `Signals are on for ${open} of ${formatCount(gates.length, 'gate')}: ${cities.slice(0, NAMED_CITIES).join(', ')}${more}.`;
-}
-
-function toGates({ stations }: ScoresAnswer) {
-  return {
-    summary: describeGates(stations),
-    stations: stations.map(({ station, city, leads: ofStation }) => ({
-      station,
-      city,
-      cells: ofStation.map(({ leadHours, gate }) => ({
-        lead: `${leadHours} h`,
-        isOpen: gate.isOpen,
-        days:
-          formatCount(gate.n, 'day') + (gate.dropped > 0 ? `, ${formatDecimal(gate.dropped)} dropped` : ''),
-        difference: gate.difference && formatSigned(gate.difference.mean, 2),
-        evidence:
-          gate.difference && `evidence ${formatOdds(gate.evidence)} of ${formatOdds(gate.needed)} needed`,
-        reason: gate.reason,
-      })),
-    })),
   };
 }
 

@@ -62,7 +62,7 @@ export const toSignalView = (signal: Signal) => ({
     side: signal.side,
     action: 'buy',
     contracts: signal.contracts,
-    limitPrice: signal.limitPrice,
+    signal: signal.limitPrice,
   }),
   restHref:
     signal.rest &&

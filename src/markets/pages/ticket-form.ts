@@ -25,11 +25,14 @@ const DEFAULT_CONTRACTS = 10;
 const isLocalTime = (text: string): boolean =>
   z.iso.datetime({ local: true, offset: false }).safeParse(text).success;
 
+const priceText = z.string().regex(/^0?\.(?=\d*[1-9])\d{1,6}$/, 'must be between 0 and 1, like 0.42 for 42¢');
+const toPrice = (text: string): Micros => parseDollars(text.replace(/^\./, '0.'));
+
 const schema = z.object({
   side: z.enum(['yes', 'no'], 'must be YES or NO'),
   action: z.enum(['buy', 'sell'], 'must be a purchase or a sale'),
   contracts: contractsText,
-  limitPrice: z.string().regex(/^0?\.(?=\d*[1-9])\d{1,6}$/, 'must be between 0 and 1, like 0.42 for 42¢'),
+  limitPrice: priceText,
   timeInForce: z.enum(timesInForce, 'must be one of the options'),
   /** Browser's local-time format, read as UTC. */
   expiresAt: z.string().refine((text) => text === '' || isLocalTime(text), 'must be a time'),
@@ -48,10 +51,12 @@ export function fillTicket(
   const action = readWord(given, 'action', ['buy', 'sell'], 'buy');
   const toSell = action === 'sell' && held?.side === side ? held.contracts : undefined;
   const contracts = textField(given, 'contracts') ?? String(toSell ?? DEFAULT_CONTRACTS);
-  const price =
-    toSell === undefined
-      ? bestPrice(book, side as Side, action as Action)
-      : priceToSell(bidsOf(book, side as Side), Number(contracts));
+  const signal = action === 'buy' ? readSignal(given) : undefined;
+  const levels =
+    toSell !== undefined
+      ? bidsOf(book, side as Side)
+      : asksOf(book, side as Side).filter(({ price }) => signal !== undefined && price <= signal);
+  const price = priceToFill(levels, Number(contracts)) ?? bestPrice(book, side as Side, action as Action);
   return {
     side,
     action,
@@ -74,16 +79,22 @@ const readWord = (given: FormFields, name: string, words: string[], fallback: st
 export const bestPrice = (book: OrderBook, side: Side, action: Action): Micros | undefined =>
   (action === 'buy' ? asksOf(book, side) : bidsOf(book, side))[0]?.price;
 
-/** The lowest bid needed to sell this many contracts, as far as bids reach. */
-function priceToSell(bids: readonly Level[], contracts: number): Micros | undefined {
-  let sold = 0;
-  let price = bids[0]?.price;
-  for (const level of bids) {
-    if (!(sold < contracts)) break;
-    sold = addCounts(sold, level.contracts);
+/** Price of the last level needed to fill this many contracts, as far as the levels reach. */
+function priceToFill(levels: readonly Level[], contracts: number): Micros | undefined {
+  let filled = 0;
+  let price = levels[0]?.price;
+  for (const level of levels) {
+    if (!(filled < contracts)) break;
+    filled = addCounts(filled, level.contracts);
     price = level.price;
   }
   return price;
+}
+
+/** Limit of the signal that the ticket was opened from. */
+export function readSignal(given: FormFields): Micros | undefined {
+  const { data } = priceText.safeParse(textField(given, 'signal'));
+  return data === undefined ? undefined : toPrice(data);
 }
 
 /** @throws AppError invalid_request, by field */
@@ -97,7 +108,7 @@ export function readTicket(
     expiresAt: given.expiresAt ?? '',
     postOnly: given.postOnly ?? 'no',
   });
-  const price = parseDollars(limitPrice.replace(/^\./, '0.'));
+  const price = toPrice(limitPrice);
   if (!isOnTick(priceRanges, price)) {
     const steps = priceRanges.map(({ step }) => formatPrice(step));
     throw fieldError('limitPrice', `must be a multiple of ${[...new Set(steps)].join(' or ')} here`);

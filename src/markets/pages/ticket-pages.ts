@@ -27,6 +27,8 @@ import type { ClimateWatch } from '../climate/watch.js';
 import type { Orders } from '../orders/order.js';
 import { findTaken } from '../orders/queries.js';
 import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
+import { nameMarket } from '../market/market-name.js';
+import { toMarketView } from './labels.js';
 import { reviewOrder, type Review } from './review.js';
 import { fillTicket, readTicket } from './ticket-form.js';
 import { ticketCodes, toTicketView, type TicketFacts, type TicketInput } from './ticket-view.js';
@@ -44,8 +46,11 @@ type Reviewed = Pick<TicketInput, 'refusal'> & { review: Review };
 /** A GET with an order in the address is the review. Placing sends that order, with an id that makes repeats one order. */
 export function addTicketPages(router: Router, context: Context, deps: MarketsPagesDeps): void {
   const { clock } = context;
+  const { refreshSeconds } = context.config.trading;
 
   router.get('/markets/:ticker', async (req, res) => {
+    const day = findDayOfUnlisted(deps.snapshots.current, req);
+    if (day !== undefined) return res.redirect(303, day);
     const facts = await readFacts(context, deps.snapshots.current, req, res);
     if (!facts) return showLoading(req, res);
     const query = readQuery(req);
@@ -95,6 +100,7 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
     reviewed: Reviewed | null,
   ) {
     const { snapshot } = facts;
+    const { sources } = deps.snapshots;
     const { role, marketAccess } = sessionOf(res);
     const now = new Date(clock.now());
     const page = { view: 'markets/ticket', title: 'Paper order', section: MARKETS_SECTION };
@@ -102,9 +108,10 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
     const view = toTicketView({
       ...facts,
       form: { ...form, values },
+      isFollowing: textField(form.values, 'limitPrice') === undefined,
       review: reviewed?.review ?? null,
       refusal: reviewed?.refusal,
-      freshness: toFreshness(snapshot, deps.snapshots.sources, now),
+      freshness: toFreshness(snapshot, { sources, refreshSeconds, now }),
       mayOrder: isManager(role),
       mayOpen: marketAccess === 'trade',
       role,
@@ -178,6 +185,14 @@ async function readFacts(
     isAccountOpen: cash !== undefined,
     probability: day?.probabilities.get(market.ticker) ?? null,
   };
+}
+
+/** Page of the day or hour of a market that is no longer listed, as far as its ticker says. */
+function findDayOfUnlisted(snapshot: Snapshot | undefined, req: Request): string | undefined {
+  const ticker = String(req.params.ticker);
+  if (!snapshot || snapshot.markets.has(ticker)) return undefined;
+  const name = nameMarket(ticker, undefined);
+  return name.date === null ? undefined : toMarketView(name).href;
 }
 
 /** @throws AppError not_found */

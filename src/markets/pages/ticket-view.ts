@@ -16,7 +16,7 @@ import { kindLabels, kindNames } from './labels.js';
 import { formatClimateDay, formatMoment, sourceNames } from './market-view.js';
 import { unplacedTitle } from './overview-view.js';
 import type { Review } from './review.js';
-import { bestPrice, priceLimits, ticketFields } from './ticket-form.js';
+import { bestPrice, priceLimits, readSignal, ticketFields } from './ticket-form.js';
 import { isCount, perContract } from '../market/contracts.js';
 import type { TradingSwitch } from '../risk/queries.js';
 
@@ -36,6 +36,8 @@ export interface TicketFacts {
 
 export interface TicketInput extends TicketFacts {
   form: FormState;
+  /** Whether the limit is the current price, because nobody has typed one. */
+  isFollowing: boolean;
   review: Review | null;
   refusal: OrderRefusal | undefined;
   freshness: Freshness;
@@ -73,7 +75,8 @@ export function toTicketView(input: TicketInput) {
     form,
     fieldNames: ticketFields,
     isResting: form.values.timeInForce?.includes('good_till') ?? false,
-    priceLimits: priceLimits(market.priceRanges),
+    limit: toLimit(input),
+    signalNote: describeSignal(input, side),
     review: input.review,
     refusal: toRefusal(input),
     tradingSwitch: input.tradingSwitch,
@@ -81,6 +84,34 @@ export function toTicketView(input: TicketInput) {
     blocked: blockedBecause(input),
     problem: input.error && problemOf(input.error),
   };
+}
+
+function toLimit({ market, form, isFollowing, snapshot: { asOf } }: TicketInput) {
+  const { min, max, step } = priceLimits(market.priceRanges);
+  const hint = 'In dollars: 0.42 is 42¢.';
+  const time = asOf.toISOString().slice(11, 19);
+  return {
+    label: form.values.action === 'buy' ? 'Limit price: pay at most' : 'Limit price: take at least',
+    hint: isFollowing ? `Price at ${time} UTC. ${hint}` : hint,
+    attributes: {
+      min,
+      max,
+      step,
+      inputmode: 'decimal',
+      autocomplete: 'off',
+      ...(isFollowing ? { 'data-follows': `Follows the market until you change it. ${hint}` } : {}),
+    },
+  };
+}
+
+/** Set if the price has left the signal that the ticket was opened from. */
+function describeSignal({ form: { values }, book, isFollowing }: TicketInput, side: Side): string | null {
+  const signal = readSignal(values);
+  const ask = bestPrice(book, side, 'buy');
+  if (signal === undefined || !isFollowing || values.action !== 'buy' || (ask !== undefined && ask <= signal))
+    return null;
+  const now = ask === undefined ? 'Nothing is offered now' : `The price is now ${formatPrice(ask)}`;
+  return `The signal was to buy at ${formatPrice(signal)} or less. ${now}.`;
 }
 
 function toSubject(market: ListedMarket) {

@@ -7,7 +7,8 @@ import type { DayForecast } from '../../../src/markets/learning/forecast.js';
 import { sureDegree } from '../../../src/markets/market/distribution.js';
 import type { MarketEvent } from '../../../src/markets/market/event.js';
 import type { ListedMarket, Market, UnplacedMarket } from '../../../src/markets/market/market.js';
-import { formatDollars } from '../../../src/markets/market/money.js';
+import { CENT, formatDollars } from '../../../src/markets/market/money.js';
+import { trimZeros } from '../../../src/markets/pages/addresses.js';
 import { requireTradable } from '../../../src/markets/orders/tradable.js';
 import type { Orders } from '../../../src/markets/orders/order.js';
 import { signalsFor } from '../../../src/markets/pages/pages.js';
@@ -488,7 +489,8 @@ it('pages show that they are waiting before the first prices', async () => {
 it('stale prices are labelled, and close the ticket once too old to trade on', async () => {
   const ticket = `${PATH}/${openMarket().ticker}`;
   service.clock.advance(31_000);
-  expect(textOf(await getPage(owner.browser, PATH))).toContain('These prices are 31 s old');
+  // One refresh of 30 seconds is missing; a second one makes them stale.
+  expect(textOf(await getPage(owner.browser, PATH))).toContain('Current Prices are 31 s old');
   expect(textOf(await getPage(owner.browser, ticket))).toContain('Place paper order');
   service.clock.advance(30_000);
   expect(textOf(await getPage(owner.browser, PATH))).toContain('Closed to orders');
@@ -557,6 +559,32 @@ it.each([
   const page = await getPage(owner.browser, `${PATH}/${openMarket().ticker}?${query}`);
   expect([page.status, textOf(page)]).toEqual([400, expect.stringContaining(says)]);
   expect(page.text).not.toContain('<b>');
+});
+
+it('a ticket from a signal starts with the current price, also after the price has left the signal', async () => {
+  const market = openMarket();
+  const ask = market.yesAsk!;
+  const open = async (signal: string) => {
+    const query = `side=yes&action=buy&contracts=1&signal=${encodeURIComponent(signal)}`;
+    const page = await getPage(owner.browser, `${PATH}/${market.ticker}?${query}`);
+    expect([page.status, fieldOf(page, 'limitPrice')[0]]).toEqual([200, trimZeros(formatDollars(ask))]);
+    expect(textOf(page)).toContain('Place paper order');
+    expect(textOf(page)).toMatch(/Price at \d\d:\d\d:\d\d UTC\./);
+    return textOf(page);
+  };
+  expect(await open(trimZeros(formatDollars(ask)))).not.toContain('The signal was');
+  expect(await open(trimZeros(formatDollars(ask - CENT)))).toContain(
+    `The signal was to buy at ${formatPrice(ask - CENT)} or less. The price is now ${formatPrice(ask)}.`,
+  );
+  for (const hostile of ['<b>', '9', '-1', '0x1'])
+    expect(await open(hostile)).not.toContain('The signal was');
+});
+
+it('a ticket for a market that is no longer listed opens its day', async () => {
+  const gone = await getPage(owner.browser, `${PATH}/KXHIGHNY-20JAN05-B60.5`);
+  expect([gone.status, gone.headers.get('location')]).toEqual([303, `${PATH}?station=KNYC&date=2020-01-05`]);
+  expect((await getPage(owner.browser, `${PATH}/KXHIGHNY`)).status).toBe(404);
+  expect((await getPage(owner.browser, `${PATH}/%3Cb%3E-20JAN05`)).status).toBe(404);
 });
 
 it.each(['member', 'billing'] as const)('%s sees every quote and cannot order', async (role) => {
@@ -912,11 +940,11 @@ describe('with calibrated forecasts and open gates', () => {
       .sort((a, b) => b.edge - a.edge);
     expect(best.length).toBeGreaterThan(0);
     const page = await getPage(browser, PATH);
-    const tickets = linksOf(page).filter((link) => link.includes('limitPrice='));
+    const tickets = linksOf(page).filter((link) => link.includes('signal='));
     expect(tickets).toHaveLength(Math.min(5, best.length));
     for (const [i, { market, side, contracts }] of best.slice(0, 5).entries())
       expect(tickets[i]).toMatch(
-        new RegExp(`/${market.ticker}\\?side=${side}&action=buy&contracts=${contracts}&limitPrice=`),
+        new RegExp(`/${market.ticker}\\?side=${side}&action=buy&contracts=${contracts}&signal=`),
       );
     const text = textOf(page);
     expect(text).toContain(`Stake ${formatMoney(best[0]!.stake)}`);
@@ -925,7 +953,7 @@ describe('with calibrated forecasts and open gates', () => {
     open.clock.advance(31_000);
     const stale = await getPage(browser, PATH);
     open.clock.set(NOON);
-    expect(linksOf(stale).filter((link) => link.includes('limitPrice='))).toEqual([]);
+    expect(linksOf(stale).filter((link) => link.includes('signal='))).toEqual([]);
   });
 
   it('a city’s card, the line above the ladder and the ladder show the same signals', async () => {

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type { MarketEvent } from '../../../src/markets/market/event.js';
+import type { PriceScale } from '../../../src/markets/pages/addresses.js';
 import { toPriceHistoryView } from '../../../src/markets/pages/price-history-view.js';
 import { PRICE_STEP_MS, type PricePoint } from '../../../src/markets/snapshot/price-history.js';
 
@@ -22,8 +23,9 @@ const event = (status: string) =>
       },
     ],
   }) as unknown as MarketEvent;
-const view = (points: PricePoint[], status = 'closed', now = at(50)) =>
-  toPriceHistoryView({ points, stepMs: PRICE_STEP_MS }, event(status), { asOf: now }, now);
+const now = at(50);
+const view = (points: PricePoint[], status = 'closed', scale: PriceScale = 'full') =>
+  toPriceHistoryView({ points, stepMs: PRICE_STEP_MS }, event(status), { asOf: now, now, scale });
 
 it('without records nothing is drawn', () => {
   expect(view([], 'active')).toBe(null);
@@ -63,4 +65,15 @@ it('the current price is the last point, for open markets only', () => {
   expect(view(recorded)!.to).toEqual(at(49));
   // A pause in recording leaves a gap before the current price.
   expect(view([point(0, 400_000, 420_000)], 'active')!.charts[0]!.lines[0]!.paths).toHaveLength(2);
+});
+
+it.each([
+  ['a wide range', [200_000, 400_000], [20, 40]],
+  ['at least four cents', [500_000, 510_000], [49, 53]],
+  ['never below zero', [10_000, 20_000], [0, 4]],
+  ['never above a dollar', [980_000, 990_000], [96, 100]],
+  ['whole cents around finer prices', [205_000, 395_000], [20, 40]],
+])('a chart covers its own range: %s', (_name, [bid, ask], cents) => {
+  const { low, high } = view([point(0, bid!, ask!)], 'closed', 'range')!.charts[0]!;
+  expect([low, high]).toEqual(cents.map((cent) => BigInt(cent) * 10_000n));
 });

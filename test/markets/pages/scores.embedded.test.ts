@@ -95,14 +95,14 @@ describe('the scores page', () => {
   it('leads with the gates where the model was ahead, with n, difference, evidence and the rule', async () => {
     await seedScores(service, { days: 45, model: 1, market: 3.2, stationIds: ['KNYC', 'KMIA'] });
     const { words } = await see();
-    expect(words).toMatch(/Signals are on for \d of 96 gates: New York \([\d h,]+\)/);
-    const gates = words.slice(words.indexOf('Signals are on'), words.indexOf('Why each gate'));
-    const [, newYork] = /New York (Open.*?|Closed.*?) Chicago/.exec(gates)!;
-    const cells = newYork!.match(/(Open|Closed) 45 days [+−]\d\.\d\d evidence [\w, ]+? of [\d,]+ needed/g)!;
-    expect(cells).toHaveLength(4);
-    for (const cell of cells.filter((text) => text.startsWith('Open'))) expect(cell).toMatch(/days −/);
-    expect(cells.join()).toContain('Open');
-    expect(gates).toContain('Chicago Closed 0 days Closed 0 days Closed 0 days Closed 0 days');
+    const gates = words.slice(words.indexOf('Signals are on'), words.indexOf('The last 90 days'));
+    expect(gates).toMatch(/Signals are on for \d of 96 gates\./);
+    const [first] = /City (?:\w+, \d+ h )+(\w+ \w+)/.exec(gates)!.slice(1);
+    expect(['New York', 'Miami Open', 'Miami ✓']).toContain(first);
+    expect(gates).toMatch(
+      /New York (✓ Open|\d+% Closed, \d+% of the evidence needed|– Closed, no settled day)/,
+    );
+    expect(gates).toMatch(/Chicago – Closed, no settled day/);
     expect(gates).toContain('beats the payable prices, including spread and fees');
     expect(gates).toContain(
       'If models never have an expected advantage over the available prices: on average, at most 0.2 of 28',
@@ -111,6 +111,16 @@ describe('the scores page', () => {
       'only as good as mid prices and pay 0.15 a day in spread and fees: on average, at most 0.2 of 28',
     );
     expect(words.indexOf('Signals are on')).toBeLessThan(words.indexOf('CRPS over time'));
+
+    const own = await see('?station=KNYC');
+    expect(own.words).toMatch(/Scores: New York All cities/);
+    const rows = own.words.match(
+      /\d+ h before the end of the day (Open|Closed) 45 [+−]\d\.\d\d [\w, ]+? of [\d,]+ needed/g,
+    )!;
+    expect(rows).toHaveLength(4);
+    for (const row of rows.filter((text) => text.includes('Open'))) expect(row).toMatch(/ −/);
+    expect(rows.join()).toContain('Open');
+    expect(own.words).not.toContain('Chicago');
   });
 
   it('gives every chart a name, a sentence and a table', async () => {
@@ -134,7 +144,7 @@ describe('the scores page', () => {
 
   it('filters by city and lead, and keeps the choice', async () => {
     const { main, words } = await see('?station=KMIA&lead=24');
-    expect(words).toMatch(/Signals are (on for 1 of 1 gate: Miami \(24 h\)\.|off: none of 1 gate is open\.)/);
+    expect(words).toMatch(/Signals are (on for 1 of 1 gate\.|off: none of 1 gate is open\.)/);
     expect(words).toContain('45 calibrated forecasts compared');
     expect(words).not.toContain('New York');
     expect(main).toMatch(/<option value="KMIA" selected>/);
