@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { MAX_SERIES } from '../../core/charts/stacked.js';
+import type { Orm } from '../../core/db/client.js';
 import { addDecimals, compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
 import { parseInput } from '../../core/http/validate.js';
 import { requireOnce } from '../../core/pages/form.js';
@@ -86,7 +87,10 @@ export async function readReport(
     })),
     keyCount: keys[0]?.count ?? 0,
     /** The usage of the largest API keys by index of the step; undefined if the rows contain only one key's usage. */
-    byKey: key === undefined && keys.length > 1 ? await readByKey() : undefined,
+    byKey:
+      key === undefined && keys.length > 1
+        ? await readByKey(orm, scope, period, metric, keys.slice(0, MAX_SERIES))
+        : undefined,
     /** The last hours with usage by mode, if the period has none. */
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
     /** Archived events of the period; the rows still include them. */
@@ -114,24 +118,25 @@ export async function readReport(
     return { period: before, quantities, total: sumDecimals(found.map((sum) => sum.keyQuantity ?? '0')) };
   }
 
-  async function readByKey() {
-    const apiKeyIds = keys.slice(0, MAX_SERIES).map((sum) => sum.apiKeyId!);
-    const found = await readKeySteps(orm, scope, { from, to, stepMs, metric, apiKeyIds });
-    const byStep = new Map(
-      found.map(({ apiKeyId, start, quantity }) => [`${apiKeyId} ${Date.parse(start)}`, quantity]),
-    );
-    return keys.slice(0, MAX_SERIES).map(({ apiKeyId, keyName, keyPrefix }) => ({
-      name: keyName,
-      prefix: keyPrefix,
-      quantities: stepsOf(period).map((start) => byStep.get(`${apiKeyId} ${start.getTime()}`) ?? '0'),
-    }));
-  }
-
   async function project(): Promise<Projection | undefined> {
     if (!includes(period, new Date(clock.now()))) return undefined;
     const used = Number(report.total.quantity);
     return projectMonth(deps, scope, { metric, month: period, used, unitCap: Number(product.unitCap) });
   }
+}
+
+async function readByKey(orm: Orm, scope: UsageScope, period: Period, metric: string, keys: UsageSum[]) {
+  const { from, to, stepMs } = period;
+  const apiKeyIds = keys.map((sum) => sum.apiKeyId!);
+  const found = await readKeySteps(orm, scope, { from, to, stepMs, metric, apiKeyIds });
+  const byStep = new Map(
+    found.map(({ apiKeyId, start, quantity }) => [`${apiKeyId} ${Date.parse(start)}`, quantity]),
+  );
+  return keys.map(({ apiKeyId, keyName, keyPrefix }) => ({
+    name: keyName,
+    prefix: keyPrefix,
+    quantities: stepsOf(period).map((start) => byStep.get(`${apiKeyId} ${start.getTime()}`) ?? '0'),
+  }));
 }
 
 const toDate = (time: string | null): Date | null => (time === null ? null : new Date(time));

@@ -152,7 +152,7 @@ describe('the list', () => {
     const seen: string[] = [];
     let page = await open();
     for (;;) {
-      seen.push(...(keysOn(page.text) as string[]));
+      seen.push(...keysOn(page.text));
       const next = /rel="next" href="([^"]*)"/.exec(page.text)?.[1];
       if (next === undefined) break;
       page = await browser.get(next.replaceAll('&amp;', '&'), html);
@@ -373,7 +373,7 @@ describe('the filters', () => {
     await send(other.secret, 'c', 2);
     await send(other.secret, 'd', 30);
     const shown = async (query: Record<string, string>) =>
-      keysOn((await open(query)).text).toSorted((a, b) => a!.localeCompare(b!));
+      keysOn((await open(query)).text).toSorted((a, b) => a.localeCompare(b));
     expect(await shown({ key: other.id })).toEqual(['c', 'd']);
     expect(await shown({ min: '2' })).toEqual(['b', 'c', 'd']);
     expect(await shown({ max: '2.0' })).toEqual(['a', 'b', 'c']);
