@@ -90,13 +90,18 @@ describe('/docs', () => {
 
   it('serves its files under a name that changes with them, to be kept for ever', async () => {
     const paths = await assetPaths();
-    expect(paths.map((path) => path.split('/').at(-1))).toEqual(['icon.svg', 'docs.css', 'docs.js']);
+    expect(paths.map((path) => path.split('/').at(-1))).toEqual([
+      'icon.svg',
+      'inter.woff2',
+      'docs.css',
+      'docs.js',
+    ]);
     for (const path of paths) {
       const response = await ask(path);
       expect(response.status).toBe(200);
       expect(response.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
       expect(response.headers.get('content-type')).toMatch(
-        /^(text\/(css|javascript); charset=utf-8|image\/svg\+xml)$/,
+        /^(text\/(css|javascript); charset=utf-8|image\/svg\+xml|font\/woff2)$/,
       );
       expect(response.headers.get('vary')).toBe('Accept-Encoding');
       expect((await response.text()).length).toBeGreaterThan(100);
