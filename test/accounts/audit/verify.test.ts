@@ -2,6 +2,8 @@ import { sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { genesisHash, hashRow } from '../../../src/accounts/audit/chain.js';
+import { searchAuditRows } from '../../../src/accounts/audit/queries.js';
+import { verifyRange } from '../../../src/accounts/audit/verify.js';
 import { auditChains, auditLog } from '../../../src/accounts/audit/table.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { at, findProblems, readLog, shiftRows, swapRows, verify, writeRows } from './support.js';
@@ -281,4 +283,29 @@ it('thousands of broken rows are counted, but only the first are returned', asyn
   expect(report.problemCount).toBeGreaterThan(5_000);
   expect(report.problems).toHaveLength(100);
   expect(report.problems[0]).toMatchObject({ seq: 13 });
+});
+
+it('a search by object finds a value of the details and examines a bounded number of rows', async () => {
+  const { id } = await createOrganization(database.db);
+  await writeRows(database.db, id, 1, { target: 'a', details: { after: { name: 'Edge Proxy' } } });
+  await writeRows(database.db, id, 3);
+  const range = { before: undefined, limit: 51 };
+  const search = (object: string, scan: number) =>
+    searchAuditRows(database.db.orm, id, { object }, { ...range, scan });
+  const [all, some] = [await search('edge', 10), await search('edge', 3)];
+  expect(all).toMatchObject({ rows: [{ target: 'a' }], searchedTo: undefined });
+  expect(some).toMatchObject({ rows: [], searchedTo: { target: 'target 1' } });
+});
+
+it('a range of rows is checked from the row before it', async () => {
+  const { id } = await createOrganization(database.db);
+  await writeRows(database.db, id, 5);
+  const check = (upTo?: number) => verifyRange(database.db.orm, id, { upTo, limit: 2 });
+  expect(await check()).toEqual({ first: 4, last: 5, end: 5, brokenAt: undefined });
+  expect(await check(2)).toEqual({ first: 1, last: 2, end: 5, brokenAt: undefined });
+  await database.db.orm.execute(
+    sql`update audit_log set actor = 'operator' where org_id = ${id} and seq = 3`,
+  );
+  expect(await check()).toMatchObject({ brokenAt: undefined });
+  expect(await check(4)).toMatchObject({ first: 3, brokenAt: 3 });
 });
