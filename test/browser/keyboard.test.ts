@@ -67,10 +67,13 @@ it('the keyboard alone is enough to sign in, create a key and revoke it, and the
   await go(page, 'Enter');
   await tabTo(page, /^Name/);
   await page.keyboard.type('made by hand');
-  await tabTo(page, /^Live/);
-  await page.keyboard.press('ArrowDown');
+  await tabTo(page, /^Send usage/);
+  // From the first choice to the last, which shows the scopes.
+  await page.keyboard.press('ArrowUp');
   await tabTo(page, /^entitlements:read/);
   await page.keyboard.press('Space');
+  await tabTo(page, /^Live/);
+  await page.keyboard.press('ArrowDown');
   await tabTo(page, /^Create key$/);
   await go(page, 'Space');
   expect(await readMain(page)).toMatch(/org_test_.* entitlements:read/);
