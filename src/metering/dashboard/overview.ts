@@ -1,6 +1,5 @@
 import { compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
-import { toChart } from '../../core/charts/bars.js';
-import type { ChartTable } from '../../core/charts/text.js';
+import { toStackedChart } from '../../core/charts/stacked.js';
 import { toTrend } from '../../core/charts/trend.js';
 import type { Orm } from '../../core/db/client.js';
 import { sendEventLine } from '../../accounts/api-keys/event-line.js';
@@ -17,13 +16,7 @@ import {
   type Period,
 } from '../reports/period.js';
 import { axisName } from '../reports/report-view.js';
-import {
-  listCurrentUse,
-  readKeyDays,
-  readProgress,
-  type KeyDay,
-  type ProductUse,
-} from './overview-queries.js';
+import { listCurrentUse, readKeyDays, readProgress, type ProductUse } from './overview-queries.js';
 
 const SHOWN_PRODUCTS = 12;
 
@@ -111,47 +104,32 @@ async function readDays(
   const all = stepsOf(period);
   const steps = all.filter((start, i) => start.getTime() >= first || i >= all.length - MIN_DAYS);
   const keys = rows.filter(({ place }, i) => place !== rows[i - 1]?.place);
-  const series = keys.map((key) => ({
-    name: nameOfKey(key),
-    days: rows.filter(({ place }) => place === key.place),
-  }));
-  const quantities = steps.map((start) =>
-    series.map(({ days }) => days.find((day) => day.start === start.getTime())?.quantity ?? '0'),
-  );
-  const title = `${usageMetric} by day and API key, ${formatDay(steps[0]!)} – ${formatDay(steps.at(-1)!)}`;
-  const total = sumDecimals(quantities.flat());
-  const summary = `${title}: ${formatDecimal(total)} in total. The numbers are in the table below.`;
-  const bars = steps.map((start, i) => {
-    const parts = quantities[i]!;
-    const named = series.map(({ name }, place) => `${name} ${formatDecimal(parts[place]!)}`);
-    const sum = sumDecimals(parts);
-    const ofKeys = series.length > 1 && sum !== '0' ? `: ${named.join(', ')}` : '';
+  const series = keys.map(({ place, name, prefix, keyCount }) => {
+    const byStart = new Map(
+      rows.filter((row) => row.place === place).map((row) => [row.start, row.quantity]),
+    );
     return {
-      axis: axisName(start, period),
-      label: `${formatDay(start)}: ${formatDecimal(sum)} ${usageMetric}${ofKeys}`,
-      value: Number(sum),
-      parts: parts.map(Number),
+      place,
+      name: name ?? prefix ?? 'Unknown key',
+      count: keyCount - SHOWN_KEYS,
+      values: steps.map((start) => byStart.get(start.getTime()) ?? '0'),
     };
   });
-  const table: ChartTable = {
-    caption: title,
-    columns: ['Day (UTC)', ...series.map(({ name }) => name)],
-    rows: steps.flatMap((start, i) => {
-      const parts = quantities[i]!;
-      return sumDecimals(parts) === '0' ? [] : [[formatDay(start), ...parts.map(formatDecimal)]];
-    }),
-  };
+  const chart = toStackedChart({
+    title: `${usageMetric} by day and API key, ${formatDay(steps[0]!)} – ${formatDay(steps.at(-1)!)}`,
+    stepName: 'Day (UTC)',
+    steps: steps.map((start) => ({ axis: axisName(start, period), name: formatDay(start) })),
+    series: series.filter(({ place }) => place <= SHOWN_KEYS),
+    others: series.find(({ place }) => place > SHOWN_KEYS),
+    nameOthers: (count) => formatCount(count, 'other key'),
+    format: (decimal) => `${formatDecimal(decimal)} ${usageMetric}`,
+  });
   return {
-    chart: toChart(summary, bars),
-    legend: series.map(({ name }) => name),
-    table,
+    chart,
     /** Days before the first usage, which the chart omits. */
     omitted: all.length - steps.length,
   };
 }
-
-const nameOfKey = ({ place, name, prefix, keyCount }: KeyDay): string =>
-  place > SHOWN_KEYS ? formatCount(keyCount - SHOWN_KEYS, 'other key') : (name ?? prefix ?? 'Unknown key');
 
 function toCap({ unitCap, usedThisMonth: used }: ProductUse) {
   if (unitCap === null) return undefined;
