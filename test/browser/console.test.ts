@@ -161,7 +161,7 @@ it('limits are edited in rows without scripts on a phone, and a wrong row is nam
   const row = page.getByRole('group', { name: 'Limit 4' });
   const quantity = row.getByLabel('Quantity');
   await page.getByRole('button', { name: 'Add a limit' }).click();
-  await expect.poll(() => quantity.evaluate('(field) => field === document.activeElement')).toBe(true);
+  await page.locator('[name=limit4Quantity]:focus').waitFor();
   await quantity.fill('1,5');
   await row.getByLabel('Window').selectOption('hours');
   await row.getByLabel('Beyond it').selectOption('block');

@@ -19,14 +19,14 @@ const groupedNumber = /^[1-9]\d{0,2}([,_'’\s])\d{3}(?:\1\d{3})*(?:\.\d{1,30})?
 const ambiguousNumber = /^[1-9]\d{0,2}\.\d\d0$/;
 
 /** A number typed into a form, as plain digits; every digit counts. */
-export const decimalField = z.string().transform((typed, { addIssue }) => {
+export const decimalField = z.string().transform((typed, context) => {
   const trimmed = typed.trim();
   const number = groupedNumber.test(trimmed) ? trimmed.replaceAll(/[^\d.]/g, '') : trimmed;
   if (ambiguousNumber.test(number)) {
     const [thousands, decimals] = [number.replace('.', ''), number.replace(/\.?0+$/, '')];
-    addIssue(`could mean ${thousands} or ${decimals}: enter one of these`);
+    context.addIssue(`could mean ${thousands} or ${decimals}: enter one of these`);
   } else if (!plainNumber.test(number))
-    addIssue(`must be a number, like 100000${typed.includes(',') ? ' or 1,000.5' : ''}`);
+    context.addIssue(`must be a number, like 100000${typed.includes(',') ? ' or 1,000.5' : ''}`);
   return number;
 });
 

@@ -27,7 +27,7 @@ async function scene(values: Parameters<typeof grant>[3] = {}) {
     open: async () => (await operator.browser.get(path, html)).text,
     post: (form: Record<string, string>, at = path) =>
       operator.browser.send('POST', at, { form, headers: html }),
-    async stored() {
+    stored: async () => {
       const isThis = and(eq(entitlements.orgId, id), eq(entitlements.productId, product.id));
       const [row] = await database.db.orm.select().from(entitlements).where(isThis);
       return row!;
