@@ -153,30 +153,43 @@ it.each([{ javaScript: true }, { javaScript: false }])(
   },
 );
 
-it('limits are set without scripts on a phone, and an invalid entry shows an error', async () => {
+it('limits are edited in rows without scripts on a phone, and a wrong row is named', async () => {
+  const address = `/console/customers/${hostile.slug}/entitlement?product=${hostile.productSlugs[0]}`;
+  const saved = 'It takes effect on the next request';
   const page = await world.visit({ as: operator.browser, javaScript: false, viewport: PHONE });
-  await page.goto(`/console/customers/${hostile.slug}/entitlement?product=${hostile.productSlugs[0]}`);
-  const limits = page.getByLabel('Limits');
-  const before = await limits.inputValue();
-  await limits.fill('1000 PT5H block, 5000 fortnight warn');
+  await page.goto(address);
+  const row = page.getByRole('group', { name: 'Limit 4' });
+  const quantity = row.getByLabel('Quantity');
+  await page.getByRole('button', { name: 'Add a limit' }).click();
+  await page.locator('[name=limit4Quantity]:focus').waitFor();
+  await quantity.fill('1,5');
+  await row.getByLabel('Window').selectOption('hours');
+  await row.getByLabel('Beyond it').selectOption('block');
+  // Enter saves. It does not press the button of a row.
+  await page.keyboard.press('Enter');
+  await page.getByRole('alert').getByRole('link', { name: 'Limit 4, quantity' }).waitFor();
+  expect(await quantity.inputValue()).toBe('1,5');
+  await quantity.fill('1,000.5');
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('alert').getByRole('link', { name: 'Limits' }).waitFor();
-  expect(await readMain(page)).toContain('Entry 2 must be like “1000 PT5H block”');
-  expect(await limits.getAttribute('aria-invalid')).toBe('true');
-  expect(await limits.inputValue()).toBe('1000 PT5H block, 5000 fortnight warn');
-  await limits.fill('1000.5 PT5H block, 5000 calendar_week');
+  await page.getByRole('alert').getByRole('link', { name: 'Limit 4, length' }).waitFor();
+  await row.getByLabel('Length').fill('5');
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('status').getByText('It takes effect on the next request').waitFor();
+  await page.getByRole('status').getByText(saved).waitFor();
   expect(await readMain(page)).toMatch(/Last 5.hours: [\d.,]+ used.* of 1,000\.5 \S+.* Blocks/);
-  await page.goto(`/console/customers/${hostile.slug}/entitlement?product=${hostile.productSlugs[0]}`);
-  expect(await limits.inputValue()).toBe('1000.5 PT5H block, 5000 calendar_week warn');
-  await limits.fill(before);
+  await page.goto(address);
+  expect(await quantity.inputValue()).toBe('1000.5');
+  await page.getByRole('button', { name: 'Remove limit 4' }).click();
+  expect(await row.count()).toBe(0);
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('status').getByText('It takes effect on the next request').waitFor();
+  await page.getByRole('status').getByText(saved).waitFor();
+}, 120_000);
+
+it('wrong rows of limits and thresholds are accessible', async () => {
   const looked = await world.look(operator.browser);
   await looked.goto(`/console/customers/${hostile.slug}/entitlement?product=${hostile.productSlugs[0]}`);
-  await looked.getByLabel('Limits').fill('5000 fortnight warn');
+  await looked.getByRole('button', { name: 'Add a threshold' }).click();
+  await looked.getByRole('button', { name: 'Add a limit' }).click();
   await looked.getByRole('button', { name: 'Save' }).click();
-  await looked.getByRole('alert').getByRole('link', { name: 'Limits' }).waitFor();
+  await looked.getByRole('alert').getByRole('link', { name: 'Threshold 4' }).waitFor();
   expect(await findAllBarriers(looked)).toEqual([]);
 });

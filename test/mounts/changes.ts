@@ -418,12 +418,14 @@ const inConsole: Record<string, Prepare[]> = {
     byOperatorPerson(memberPath('remove'), () => ({}), true),
   ],
   'post /console/customers/{slug}/entitlement': [
-    byOperatorPerson(customerPath('/entitlement'), ({ own }) => ({
-      product: own.productSlugs[0]!,
-      kind: 'live',
-      cap: 'own',
-      unitCap: String(Math.ceil(Math.random() * 1e9)),
-    })),
+    byOperatorPerson(
+      ({ own }) => `${CUSTOMERS}/${own.slug}/entitlement?product=${own.productSlugs[0]!}`,
+      () => ({
+        kind: 'live',
+        cap: 'own',
+        unitCap: String(Math.ceil(Math.random() * 1e9)),
+      }),
+    ),
   ],
   'post /console/customers/{slug}/entitlement/withdraw': [
     byOperatorPerson(

@@ -12,8 +12,23 @@ export const text = (maxLength: number) => {
 
 export const nameField = text(200).refine((name) => !/^\s+$/.test(name), 'must not be blank');
 
-/** A number typed into a form; every digit counts. */
-export const decimalField = z.string().regex(/^\d{1,30}(\.\d{1,30})?$/, 'must be a number, like 100000');
+const plainNumber = /^\d{1,30}(?:\.\d{1,30})?$/;
+/** `1,000`, `1 000`, `1_000.5`: groups of three digits, all with the same separator. */
+const groupedNumber = /^[1-9]\d{0,2}([,_'’\s])\d{3}(?:\1\d{3})*(?:\.\d{1,30})?$/;
+/** `1.000` and `12.500` are thousands in half of the world. */
+const ambiguousNumber = /^[1-9]\d{0,2}\.\d\d0$/;
+
+/** A number typed into a form, as plain digits; every digit counts. */
+export const decimalField = z.string().transform((typed, context) => {
+  const trimmed = typed.trim();
+  const number = groupedNumber.test(trimmed) ? trimmed.replaceAll(/[^\d.]/g, '') : trimmed;
+  if (ambiguousNumber.test(number)) {
+    const [thousands, decimals] = [number.replace('.', ''), number.replace(/\.?0+$/, '')];
+    context.addIssue(`could mean ${thousands} or ${decimals}: enter one of these`);
+  } else if (!plainNumber.test(number))
+    context.addIssue(`must be a number, like 100000${typed.includes(',') ? ' or 1,000.5' : ''}`);
+  return number;
+});
 
 /** Times outside this range cannot be written as RFC 3339 in UTC, or are obvious mistakes. */
 const earliest = Date.parse('1970-01-01T00:00:00Z');

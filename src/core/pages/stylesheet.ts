@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 const sheets = [
   ['tokens', 'base', 'frame'],
   ['cards', 'buttons', 'forms', 'alerts', 'tables', 'charts', 'stacked', 'lists'],
-  ['audit-log', 'account', 'api-keys', 'usage', 'overview', 'search'],
+  ['audit-log', 'account', 'api-keys', 'usage', 'overview', 'console', 'search'],
   ['cities', 'markets', 'ladder', 'event', 'ticket', 'portfolio', 'chart-parts', 'chart-kinds', 'scores'],
   ['utilities'],
 ].flat();

@@ -1,12 +1,13 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { toPlainDecimal } from '../../core/decimal.js';
-import { decimalField, parseInput, text } from '../../core/http/validate.js';
+import { decimalField, parseInput } from '../../core/http/validate.js';
 import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
   fieldError,
+  newForm,
   type FormFields,
   type FormState,
   parseQueryForm,
@@ -14,18 +15,30 @@ import {
   refuseIgnored,
   textField,
 } from '../../core/pages/form.js';
+import type { Tx } from '../../core/db/client.js';
 import { pageRouter } from '../../core/pages/layout.js';
 import { monthOf } from '../../core/time.js';
 import { getGrant, putGrant, withdrawGrant } from '../entitlements/grants.js';
 import { readGrantsView } from '../entitlements/pages.js';
 import { findGrant, listBalances, listProducts, type Grant } from '../entitlements/queries.js';
 import { getProduct } from '../entitlements/products.js';
-import { defaultThresholds, limitsSchema, MAX_LIMITS, thresholdsSchema } from '../entitlements/limits.js';
-import { entitlementKinds, type UsageLimit } from '../entitlements/table.js';
+import { defaultThresholds } from '../entitlements/limits.js';
+import { entitlementKinds } from '../entitlements/table.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../../accounts/identity/operator/http.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
+import { getLockedOrganization } from '../../accounts/identity/organizations/organizations.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
+import {
+  editRows,
+  editSchema,
+  readRows,
+  rollingWindows,
+  rowSchemas,
+  toRowFields,
+  toRowsView,
+  windowOptions,
+} from './entitlement-rows.js';
 import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
 
 const cursorSchema = z.object({ cursor: slugSchema.optional() });
@@ -36,8 +49,7 @@ const withdrawSchema = z.strictObject({ product: slugSchema });
 const timeSchema = z
   .string()
   .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/, 'must be a time, like 2026-01-31T12:00')
-  .transform((value) => new Date(`${value}Z`))
-  .refine((at) => !Number.isNaN(at.getTime()), 'must be a time, like 2026-01-31T12:00');
+  .refine((value) => !Number.isNaN(Date.parse(`${value}Z`)), 'must be a time, like 2026-01-31T12:00');
 
 const grantSchema = z.strictObject({
   product: slugSchema,
@@ -46,8 +58,6 @@ const grantSchema = z.strictObject({
   endsAt: timeSchema.optional(),
   cap: z.enum(['product', 'own', 'none'], 'must be one of the options'),
   unitCap: decimalField.optional(),
-  limits: text(1_000).optional(),
-  thresholds: text(100).optional(),
 });
 
 /** Products offered in the form; the operator API can grant any. */
@@ -91,54 +101,73 @@ export function customerEntitlementPages(deps: ConsoleDeps): Router {
 function addGrant(router: Router, deps: ConsoleDeps): void {
   const { orm } = deps.db;
 
-  const show = async (req: Request, res: Response, form: FormState) => {
+  /** The product of the page's address, and the customer's entitlement to it. */
+  const readSubject = async (req: Request) => {
     const customer = await readCustomer(deps, req);
     const { product: slug } = parseQueryForm(chosenSchema, readQuery(req));
     const product = slug === undefined ? undefined : await getProduct(orm, slug);
-    const grant = product && (await findGrant(orm, customer.id, product.id));
-    const products = product ? [product] : await listProducts(orm, { after: undefined, limit: MAX_PRODUCTS });
+    return { customer, product, grant: product && (await findGrant(orm, customer.id, product.id)) };
+  };
+
+  const show = async (req: Request, res: Response, form: FormState, focus?: string) => {
+    const { customer, product, grant } = await readSubject(req);
+    const products = product ? [] : await listProducts(orm, { after: undefined, limit: MAX_PRODUCTS });
     const page = {
       view: 'metering/console/entitlement',
       tab: 'entitlements',
       title: grant ? `Entitlement to ${grant.productName}` : 'Grant an entitlement',
     };
+    const isNew = Object.keys(form.values).length === 0;
     await renderCustomer(deps, req, res, page, customer, {
-      form: { ...form, values: { ...toFields(grant), product: slug ?? '', ...form.values } },
+      form: { ...form, values: isNew ? toFields(grant) : form.values },
+      focus,
       grant,
       product,
       products: products
-        .filter(({ archivedAt }) => archivedAt === null || product)
+        .filter(({ archivedAt }) => archivedAt === null)
         .map(({ slug: value, name }) => ({ value, label: `${name} (${value})` })),
+      toRowsView,
+      windowOptions,
+      rollingWindows,
     });
   };
 
   addForm(router, '/customers/:slug/entitlement', {
-    async act(req, res, fields) {
-      const { slug } = await readCustomer(deps, req);
-      const {
-        product,
-        cap,
-        unitCap,
-        limits,
-        thresholds,
-        endsAt = null,
-        ...rest
-      } = parseInput(grantSchema, filledIn(fields));
+    async act(req, res, { edit, ...fields }) {
+      if (edit !== undefined) {
+        const { values, focus } = editRows(fields, parseInput(z.object({ edit: editSchema }), { edit }).edit);
+        return show(req, res, newForm(values), focus);
+      }
+      const { customer, product: fixed, grant } = await readSubject(req);
+      const { slug } = customer;
+      const schema = grantSchema.extend(rowSchemas(fields)) as unknown as typeof grantSchema;
+      const values = parseInput(schema, filledIn({ ...(fixed && { product: fixed.slug }), ...fields }));
+      const { product, kind, cap, unitCap } = values;
+      if (fixed && product !== fixed.slug) throw fieldError('product', 'is not the product of this page');
       refuseIgnored(fields, 'unitCap', cap === 'own', 'choose the custom cap');
       if (cap === 'own' && unitCap === undefined) throw fieldError('unitCap', 'is required for a custom cap');
       const terms = {
-        kind: rest.kind,
-        startsAt: rest.startsAt,
-        endsAt,
+        kind,
+        startsAt: readTime(values.startsAt, grant?.startsAt),
+        endsAt: readTime(values.endsAt, grant?.endsAt) ?? null,
         unitCap: toOwnCap(cap, unitCap),
-        limits: parseLimits(limits ?? ''),
-        thresholds: thresholds === undefined ? undefined : parseThresholds(thresholds),
+        ...readRows(values, grant?.limits ?? []),
       };
-      await changeAsOperator(deps, req, res, (tx, source) => putGrant(tx, slug, product, terms, source));
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        if (!fixed) await refuseGranted(tx, slug, product);
+        return putGrant(tx, slug, product, terms, source);
+      });
       res.redirect(303, toAddress(`${addressOf(slug)}/entitlements`, { done: 'granted' }));
     },
     show,
   });
+}
+
+/** A new entitlement must not replace the terms of an existing one. @throws AppError invalid_request */
+async function refuseGranted(tx: Tx, slug: string, productSlug: string): Promise<void> {
+  const { id: orgId } = await getLockedOrganization(tx, slug);
+  if (await findGrant(tx, orgId, (await getProduct(tx, productSlug)).id))
+    throw fieldError('product', 'is already granted: change that entitlement instead');
 }
 
 function addWithdrawal(router: Router, deps: ConsoleDeps): void {
@@ -169,47 +198,8 @@ function toOwnCap(cap: 'product' | 'own' | 'none', unitCap: string | undefined):
   return cap === 'none' ? null : toPlainDecimal(unitCap!, 0);
 }
 
-/** Comma-separated limits: quantity, window, and block or warn. @throws AppError invalid_request */
-function parseLimits(list: string): UsageLimit[] {
-  const parsed = list
-    .split(',')
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== '')
-    .map((entry, i) => {
-      const [quantity = '', window = '', enforcement = 'warn', ...more] = entry.split(/\s+/);
-      const isRead = decimalField.safeParse(quantity).success && more.length === 0;
-      const limit = { quantity: Number(quantity), window, enforcement };
-      const found = limitsSchema.safeParse([limit]);
-      if (!isRead || !found.success)
-        throw fieldError(
-          'limits',
-          `entry ${i + 1} must be like “1000 PT5H block”: a quantity, then calendar_month, calendar_week, calendar_day or a duration from PT1M to P31D, then block or warn`,
-        );
-      return { ...found.data[0]!, quantity: toPlainDecimal(quantity, 0) };
-    });
-  if (parsed.length > MAX_LIMITS) throw fieldError('limits', `must have at most ${MAX_LIMITS} limits`);
-  return parsed;
-}
-
-/** Comma-separated percentages, or `none`. @throws AppError invalid_request */
-function parseThresholds(list: string): number[] {
-  if (list.trim() === 'none') return [];
-  const entries = list.split(',').map((entry) => entry.trim());
-  const found = thresholdsSchema.safeParse(
-    entries.map((entry) => (/^\d+$/.test(entry) ? Number(entry) : NaN)),
-  );
-  if (!found.success)
-    throw fieldError(
-      'thresholds',
-      'must be “none”, or up to 10 different whole percents from 1 to 1000, like “50, 80, 100”',
-    );
-  return found.data;
-}
-
-const toThresholdsField = (thresholds: readonly number[]): string => thresholds.join(', ') || 'none';
-
 function toFields(grant: Grant | undefined): FormFields {
-  if (!grant) return { kind: 'live', cap: 'product', thresholds: toThresholdsField(defaultThresholds) };
+  if (!grant) return { kind: 'live', cap: 'product', ...toRowFields([], defaultThresholds) };
   const { kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds } = grant;
   return {
     kind,
@@ -217,11 +207,15 @@ function toFields(grant: Grant | undefined): FormFields {
     endsAt: endsAt === null ? '' : toField(endsAt),
     cap: hasOwnCap ? (unitCap === null ? 'none' : 'own') : 'product',
     unitCap: unitCap ?? '',
-    limits: (limits ?? [])
-      .map(({ quantity, window, enforcement }) => `${quantity} ${window} ${enforcement}`)
-      .join(', '),
-    thresholds: toThresholdsField(thresholds ?? defaultThresholds),
+    ...toRowFields(limits ?? [], thresholds ?? defaultThresholds),
   };
 }
 
-const toField = (at: Date): string => at.toISOString().slice(0, -1);
+/** To the minute, as browsers show it. */
+const toField = (at: Date): string => at.toISOString().slice(0, 16);
+
+/** An unchanged minute keeps its seconds. */
+function readTime(typed: string | undefined, current: Date | null | undefined): Date | undefined {
+  if (typed === undefined) return undefined;
+  return current && toField(current) === typed ? current : new Date(`${typed}Z`);
+}

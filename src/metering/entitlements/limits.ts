@@ -10,8 +10,8 @@ export const MAX_LIMITS = 8;
 const calendarWindows = new Set(['calendar_month', 'calendar_week', 'calendar_day']);
 
 const duration = /^P(?:(\d{1,3})D)?(?:T(?=\d)(?:(\d{1,4})H)?(?:(\d{1,6})M)?(?:(\d{1,8})S)?)?$/;
-const shortestMs = MINUTE_MS;
-const longestMs = 31 * DAY_MS;
+export const shortestMs = MINUTE_MS;
+export const longestMs = 31 * DAY_MS;
 
 /** Undefined for a calendar window and for an invalid duration. */
 export function durationMs(window: string): number | undefined {
@@ -143,7 +143,7 @@ export function startOfWindow(window: string, nowMs: number): number {
   return end - (window === 'calendar_week' ? 7 : 1) * DAY_MS;
 }
 
-const MAX_THRESHOLDS = 10;
+export const MAX_THRESHOLDS = 10;
 
 /** Default webhook thresholds, in percent of a cap or limit. */
 export const defaultThresholds: readonly number[] = [50, 80, 100];

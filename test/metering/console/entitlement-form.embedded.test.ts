@@ -1,0 +1,195 @@
+import { and, eq } from 'drizzle-orm';
+import { beforeAll, expect, it } from 'vitest';
+import { entitlements } from '../../../src/metering/entitlements/table.js';
+import { createOrganization } from '../../support/fixtures.js';
+import { signedInOperator, type TestOperator } from '../../support/operators.js';
+import { useService } from '../../support/use.js';
+import { createProduct, grant } from '../support/products.js';
+
+const { database, service } = useService();
+let operator: TestOperator;
+beforeAll(async () => {
+  operator = await signedInOperator(service);
+});
+
+const html = { accept: 'text/html' };
+const terms = { kind: 'live', cap: 'product' };
+
+async function scene(values: Parameters<typeof grant>[3] = {}) {
+  const { id, slug } = await createOrganization(database.db);
+  const product = await createProduct(database.db);
+  await grant(database.db, id, product.id, values);
+  const path = `/console/customers/${slug}/entitlement?product=${product.slug}`;
+  return {
+    path,
+    slug,
+    product,
+    open: async () => (await operator.browser.get(path, html)).text,
+    post: (form: Record<string, string>, at = path) =>
+      operator.browser.send('POST', at, { form, headers: html }),
+    stored: async () => {
+      const isThis = and(eq(entitlements.orgId, id), eq(entitlements.productId, product.id));
+      const [row] = await database.db.orm.select().from(entitlements).where(isThis);
+      return row!;
+    },
+  };
+}
+
+const limit = (n: number, quantity: string, window: string, length: string, enforcement: string) => ({
+  [`limit${n}Quantity`]: quantity,
+  [`limit${n}Window`]: window,
+  [`limit${n}Length`]: length,
+  [`limit${n}Enforcement`]: enforcement,
+});
+
+/** The values of the form's fields, as a browser would send them. */
+function fieldsOf(text: string): Record<string, string> {
+  const form = text.split('class="stack terms"')[1]!.split('</form>')[0]!;
+  const inputs = [...form.matchAll(/<input [^>]*?name="([^"]+)"[^>]*>/g)]
+    .filter(([tag]) => !tag.includes('type="radio"') || / checked/.test(tag))
+    .map(([tag, name]) => [name!, /value="([^"]*)"/.exec(tag)?.[1] ?? '']);
+  const selects = [...form.matchAll(/<select [^>]*?name="([^"]+)"[^>]*>(.*?)<\/select>/gs)].map(
+    ([, name, options]) => [name!, /value="([^"]*)" selected/.exec(options!)?.[1] ?? ''],
+  );
+  return Object.fromEntries([...inputs, ...selects]) as Record<string, string>;
+}
+
+it('stores the rows of limits and thresholds', async () => {
+  const { post, stored } = await scene();
+  const { status } = await post({
+    ...terms,
+    ...limit(1, '1,000', 'hours', '5', 'block'),
+    ...limit(2, '0.5', 'calendar_week', '', 'warn'),
+    threshold1: '90',
+    threshold2: ' 75 %',
+  });
+  expect([status, await stored()]).toMatchObject([
+    303,
+    {
+      limits: [
+        { quantity: '1000', window: 'PT5H', enforcement: 'block' },
+        { quantity: '0.5', window: 'calendar_week', enforcement: 'warn' },
+      ],
+      thresholds: [75, 90],
+    },
+  ]);
+  await post(terms);
+  expect(await stored()).toMatchObject({ limits: null, thresholds: [] });
+});
+
+it('saving the form as it was opened changes nothing', async () => {
+  const startsAt = new Date('2026-01-02T03:04:05.678Z');
+  const { open, post, stored } = await scene({
+    startsAt,
+    endsAt: new Date('2999-01-02T03:04:05.678Z'),
+    hasOwnCap: true,
+    unitCap: '1234.5',
+    limits: [
+      { quantity: '10', window: 'P1DT12H', enforcement: 'warn' },
+      { quantity: '3', window: 'PT90S', enforcement: 'block' },
+      { quantity: '7', window: 'P31D', enforcement: 'block' },
+    ],
+    thresholds: [5, 1000],
+  });
+  const before = await stored();
+  const fields = fieldsOf(await open());
+  expect(fields).toMatchObject({ limit1Window: 'hours', limit1Length: '36', limit2Length: '90', cap: 'own' });
+  expect((await post(fields)).status).toBe(303);
+  expect(await stored()).toEqual(before);
+});
+
+it('adding and removing rows keeps everything that was typed, and stores nothing', async () => {
+  const { open, post, stored } = await scene();
+  const before = await stored();
+  const typed = { ...fieldsOf(await open()), startsAt: '2026-02-03T04:05', cap: 'own', unitCap: '1,5' };
+  const added = await post({ ...typed, edit: 'addLimit' });
+  expect([added.status, / name="limit1Quantity"[^>]* autofocus/.test(added.text)]).toEqual([200, true]);
+  const first = fieldsOf(added.text);
+  expect(first).toMatchObject({ ...typed, limit1Quantity: '', limit1Window: 'calendar_month' });
+  const filled = { ...first, limit1Quantity: 'many', limit1Window: 'days' };
+  const second = fieldsOf((await post({ ...filled, edit: 'addLimit' })).text);
+  expect(second).toMatchObject({ ...filled, limit2Quantity: '' });
+  const removed = fieldsOf((await post({ ...second, limit2Quantity: '9', edit: 'remove1Limit' })).text);
+  expect(removed).toMatchObject({ ...typed, limit1Quantity: '9' });
+  expect(removed).not.toHaveProperty('limit2Quantity');
+  const { threshold3: last, ...fewer } = removed;
+  expect(fieldsOf((await post({ ...removed, edit: 'remove3Threshold' })).text)).toEqual(fewer);
+  expect(fieldsOf((await post({ ...fewer, edit: 'addThreshold' })).text)).toEqual({
+    ...fewer,
+    threshold3: '',
+  });
+  expect([last, await stored()]).toEqual(['100', before]);
+});
+
+it('has room for eight limits and ten thresholds', async () => {
+  const { post } = await scene();
+  const eight = Object.assign({}, ...[1, 2, 3, 4, 5, 6, 7, 8].map((n) => limit(n, '1', 'days', '1', 'warn')));
+  const { text } = await post({ ...terms, ...eight, edit: 'addLimit' });
+  expect([text.includes('name="limit8Quantity"'), text.includes('name="limit9')]).toEqual([true, false]);
+  expect(text).not.toContain('Add a limit');
+  const nine = await post({ ...terms, ...eight, ...limit(9, '1', 'days', '1', 'warn') });
+  expect([nine.status, nine.text.includes('Not a known field')]).toEqual([400, true]);
+});
+
+it.each([
+  [limit(1, '', 'calendar_day', '', 'warn'), 'limit1Quantity', 'Limit 1, quantity', 'Required'],
+  [limit(1, '1,5', 'calendar_day', '', 'warn'), 'limit1Quantity', 'Limit 1, quantity', 'Must be a number'],
+  [
+    limit(1, '1.000', 'calendar_day', '', 'warn'),
+    'limit1Quantity',
+    'Limit 1, quantity',
+    'Could mean 1000 or 1',
+  ],
+  [limit(2, '1', 'fortnight', '', 'warn'), 'limit2Window', 'Limit 2, window', 'Must be one of the options'],
+  [limit(2, '1', 'toString', '', 'warn'), 'limit2Window', 'Limit 2, window', 'Must be one of the options'],
+  [
+    limit(1, '1', 'calendar_day', '5', 'warn'),
+    'limit1Length',
+    'Limit 1, length',
+    'Filled in, but a calendar',
+  ],
+  [limit(1, '1', 'hours', '', 'warn'), 'limit1Length', 'Limit 1, length', 'Required for a window'],
+  [limit(1, '1', 'hours', '1.5', 'warn'), 'limit1Length', 'Limit 1, length', 'Must be a whole number'],
+  [
+    limit(1, '1', 'days', '32', 'warn'),
+    'limit1Length',
+    'Limit 1, length',
+    'Must be from 1 minute to 31 days',
+  ],
+  [
+    limit(1, '1', 'seconds', '59', 'warn'),
+    'limit1Length',
+    'Limit 1, length',
+    'Must be from 1 minute to 31 days',
+  ],
+  [limit(1, '1', 'hours', '5', 'stop'), 'limit1Enforcement', 'Limit 1, enforcement', 'Must be one of'],
+  [{ threshold1: '' }, 'threshold1', 'Threshold 1', 'Required'],
+  [{ threshold1: '0' }, 'threshold1', 'Threshold 1', 'Must be a whole number from 1 to 1000'],
+  [{ threshold1: '50', threshold2: '50%' }, 'threshold2', 'Threshold 2', 'Repeats 50%'],
+  [{ edit: 'removeEverything' }, 'edit', 'Edit', 'Not a known button'],
+])('names the row and the field of %j', async (fields, name, label, message) => {
+  const { post, stored } = await scene();
+  const before = await stored();
+  const { status, text } = await post({ ...terms, ...fields });
+  expect([status, text]).toEqual([
+    400,
+    expect.stringContaining(`<a href="#field-${name}">${label}</a>: ${message}`),
+  ]);
+  if (name !== 'edit') expect(text).toMatch(new RegExp(`id="field-${name}"[^>]* aria-invalid="true"`));
+  expect(await stored()).toEqual(before);
+});
+
+it('never replaces the terms of an entitlement that its form does not show', async () => {
+  const { post, stored, slug, product } = await scene({ hasOwnCap: true, unitCap: '7' });
+  const before = await stored();
+  const other = await createProduct(database.db);
+  const form = `/console/customers/${slug}/entitlement`;
+  for (const [at, named, problem] of [
+    [form, product.slug, 'Already granted'],
+    [`${form}?product=${other.slug}`, product.slug, 'Not the product of this page'],
+  ] as const) {
+    const { status, text } = await post({ ...terms, product: named }, at);
+    expect([at, status, text.includes(problem)]).toEqual([at, 400, true]);
+  }
+  expect(await stored()).toEqual(before);
+});
