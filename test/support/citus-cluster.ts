@@ -57,6 +57,9 @@ export async function createCitusDatabase(
   const placeOf = (of: string) => `'${new URL(of).hostname}', ${new URL(of).port}`;
   await withClient(url, async (client) => {
     await client.query(`select citus_set_coordinator_host(${placeOf(coordinator)})`);
+    // Citus names replication slots, which all databases of a server share, by operation.
+    const firstOperation = Math.floor(Math.random() * 1e9);
+    await client.query(`select setval('pg_catalog.pg_dist_operationid_seq', ${firstOperation})`);
     for (const worker of workers)
       await tryAgain(() => client.query(`select citus_add_node(${placeOf(worker)})`));
     if (shards > 0) await distributeTables(drizzle(client), shards);

@@ -4,7 +4,8 @@ import { isCitus } from './database.js';
 
 export interface FaultyDatabase {
   db: Database;
-  hold(name: string): void;
+  /** Holds the statements whose names begin with this. */
+  hold(prefix: string): void;
   release(): void;
   readonly held: number;
   /** Runs before each hot statement; an error from it becomes the database's answer. */
@@ -13,12 +14,13 @@ export interface FaultyDatabase {
 }
 
 export function makeFaulty(real: Database): FaultyDatabase {
-  let heldName: string | undefined;
+  let heldPrefix: string | undefined;
   let waiting: (() => void)[] = [];
   const through =
     (run: Database['run']) =>
     async <Row>(statement: Statement, values: unknown[]): Promise<Row[]> => {
-      if (statement.name === heldName) await new Promise<void>((resolve) => waiting.push(resolve));
+      if (heldPrefix !== undefined && statement.name.startsWith(heldPrefix))
+        await new Promise<void>((resolve) => waiting.push(resolve));
       faulty.before(statement, values);
       const rows = await run<Row>(statement, values);
       faulty.after(statement, values);
@@ -32,9 +34,9 @@ export function makeFaulty(real: Database): FaultyDatabase {
   };
   const faulty: FaultyDatabase = {
     db: { ...real, ...main, shards: isCitus ? throughGroups(real.shards, through) : oneShardGroup(main) },
-    hold: (name) => void (heldName = name),
+    hold: (prefix) => void (heldPrefix = prefix),
     release() {
-      heldName = undefined;
+      heldPrefix = undefined;
       for (const resolve of waiting) resolve();
       waiting = [];
     },

@@ -123,6 +123,8 @@ export function sqlState(error: unknown): string | undefined {
   return undefined;
 }
 
+export const UNIQUE_VIOLATION = '23505';
+
 const connectionCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

@@ -1,6 +1,6 @@
 import { sql, type SQL, getTableColumns } from 'drizzle-orm';
 import { type PgColumn, type PgTable, customType, timestamp } from 'drizzle-orm/pg-core';
-import { type Orm, sqlState } from './client.js';
+import { sqlState, UNIQUE_VIOLATION, type Orm } from './client.js';
 import { AppError } from '../errors.js';
 
 /** Array parameters in Postgres's format. The driver's generic conversion costs 50% more per value in batches of hundreds. */
@@ -91,8 +91,8 @@ export class ConcurrentChangeError extends AppError {
   }
 }
 
-/** A row appeared or disappeared between a read and a write (23505, 23503), or two transactions conflicted. */
-const conflictStates = new Set(['23505', '23503', '40001', '40P01']);
+/** A row appeared or disappeared between a read and a write, or two transactions conflicted. */
+const conflictStates = new Set([UNIQUE_VIOLATION, '23503', '40001', '40P01']);
 const MAX_ATTEMPTS = 10;
 
 const isConflict = (error: unknown): boolean =>

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { eq } from 'drizzle-orm';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { Clock } from '../../core/time.js';
-import { sqlState, type Orm } from '../../core/db/client.js';
+import { sqlState, UNIQUE_VIOLATION, type Orm } from '../../core/db/client.js';
 import { AppError, type ErrorCode } from '../../core/errors.js';
 import { cutPage } from '../../core/http/page.js';
 import type { WorkContext } from '../../core/http/context.js';
@@ -91,8 +91,6 @@ const tooBusy = (): AppError =>
 
 const MAX_WAITING = 5_000;
 const MAX_WAIT_MS = 10_000;
-
-const UNIQUE_VIOLATION = '23505';
 
 /** Refusals that rule out a repeat: the idempotency key is new, or the sender may no longer learn about the order. */
 const refusalsOfNewOrders = new Set<ErrorCode>([

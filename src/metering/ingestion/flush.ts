@@ -1,6 +1,7 @@
 import { isDecimalAbove } from '../../core/decimal.js';
 import { intArray, numericArray, textArray } from '../../core/db/sql.js';
-import type { Run } from '../../core/db/client.js';
+import { sqlState, UNIQUE_VIOLATION, type Run } from '../../core/db/client.js';
+import { MINUTE_MS } from '../../core/time.js';
 import { latestTimes, leaveOut, totalsOf, type Batch } from './batch.js';
 import { createExtendedPairs, type ExtendedPairs } from './extended-pairs.js';
 import { createHeadroom, type Headroom, type LimitedUse } from './headroom.js';
@@ -12,12 +13,18 @@ import type { FlushPlan, BatchOutcome, OverCap, PairVerdict, FlushPair } from '.
 export interface FlushMemory {
   headroom: Headroom;
   extendedPairs: ExtendedPairs;
+  /** Time of the last repeat. Infinity if no statement may fail, because an error would end a transaction. */
+  repeatedAtMs: number;
 }
 
-export const createFlushMemory = (): FlushMemory => ({
+export const createFlushMemory = (repeatedAtMs = -Infinity): FlushMemory => ({
   headroom: createHeadroom(),
   extendedPairs: createExtendedPairs(),
+  repeatedAtMs,
 });
+
+/** For so long after a repeat, others are likely. It also bounds how often Postgres logs the error of `allNew`. */
+const REPEATS_EXPECTED_MS = MINUTE_MS;
 
 /**
  * Records the batches and returns each one's outcome after the commit. One statement decides all batches. A batch with a
@@ -30,7 +37,7 @@ export async function recordBatches(
   run: Run,
   batches: Batch[],
   nowMs: number,
-  memory: FlushMemory = createFlushMemory(),
+  memory: FlushMemory = createFlushMemory(Infinity),
   onNoted: () => void = () => undefined,
   mustExtend = false,
 ): Promise<BatchOutcome[]> {
@@ -67,14 +74,15 @@ async function recordOnce(
   run: Run,
   batches: Batch[],
   nowMs: number,
-  { headroom, extendedPairs }: FlushMemory,
+  memory: FlushMemory,
   onNoted: () => void,
   mustExtend: boolean,
 ): Promise<BatchOutcome[]> {
+  const { headroom, extendedPairs } = memory;
   const plan = planFlush(batches);
   const isExtended = mustExtend || plan.pairs.some((pair) => extendedPairs.has(pair, nowMs));
   const now = new Date(nowMs).toISOString();
-  const [first, ...rows] = await run<IngestRow>(isExtended ? ingest.extended : ingest.plain, [
+  const values = [
     textArray(plan.pairs.map((pair) => pair.hashedSecret)),
     textArray(plan.pairs.map((pair) => pair.slug)),
     textArray(plan.pairs.map((pair) => pair.metric)),
@@ -85,7 +93,16 @@ async function recordOnce(
     textArray(plan.times),
     now,
     numericArray(plan.pairs.map((pair) => pair.largest)),
-  ]);
+  ];
+  const expectsNew = !isExtended && nowMs - memory.repeatedAtMs >= REPEATS_EXPECTED_MS;
+  const [first, ...rows] = await run<IngestRow>(
+    isExtended ? ingest.extended : expectsNew ? ingest.allNew : ingest.plain,
+    values,
+  ).catch((error: unknown) => {
+    if (!expectsNew || sqlState(error) !== UNIQUE_VIOLATION) throw error;
+    memory.repeatedAtMs = nowMs;
+    return run<IngestRow>(ingest.plain, values);
+  });
   if (Number(first!.noted) > 0) onNoted();
   const verdicts: (PairVerdict | undefined)[] = [];
   const overCap = new Map<number, OverCap[]>();
@@ -107,7 +124,10 @@ async function recordOnce(
   const { inserted } = first!;
   if (inserted !== null) {
     const repeats = findRepeats(plan, batches, outcomes, verdicts, inserted);
-    if (repeats.length > 0) await examineRepeats(run, plan, batches, outcomes, verdicts, repeats);
+    if (repeats.length > 0) {
+      memory.repeatedAtMs = Math.max(memory.repeatedAtMs, nowMs);
+      await examineRepeats(run, plan, batches, outcomes, verdicts, repeats);
+    }
   }
   // After the commit, so that concurrent additions count. Costs an extra statement only if an entitlement has limits.
   await headroom.reportExceeded(run, limitedUses(batches, outcomes), nowMs);

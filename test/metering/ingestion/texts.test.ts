@@ -11,6 +11,7 @@ import { readUsage, sendUsage, usageEvent, type SendOptions } from '../support/u
 import { useDatabase, useServiceOn } from '../../support/use.js';
 import { createListener } from '../../support/webhook-messages.js';
 
+const ALL_NEW = 'usage_ingest_new';
 const PLAIN = 'usage_ingest';
 const EXTENDED = 'usage_ingest_extended';
 const MINUTE_MS = 60_000;
@@ -21,7 +22,7 @@ let texts: string[] = [];
 beforeAll(() => {
   faulty = makeFaulty(database.db);
   faulty.before = ({ name }) => {
-    if (name === PLAIN || name === EXTENDED) texts.push(name);
+    if ([ALL_NEW, PLAIN, EXTENDED].includes(name)) texts.push(name);
   };
 });
 beforeEach(() => void (texts = []));
@@ -66,18 +67,18 @@ it('limits that are added and removed between two flushes apply at once, and a m
     expect(status).toBe(202);
     return { warnings, texts };
   };
-  expect(await sendOne()).toEqual({ warnings: [], texts: [PLAIN] });
+  expect(await sendOne()).toEqual({ warnings: [], texts: [ALL_NEW] });
   await setLimits(plain.id, limits);
-  expect(await sendOne()).toEqual({ warnings: ['limit_exceeded'], texts: [PLAIN, EXTENDED] });
+  expect(await sendOne()).toEqual({ warnings: ['limit_exceeded'], texts: [ALL_NEW, EXTENDED] });
   expect(await sendOne()).toEqual({ warnings: ['limit_exceeded'], texts: [EXTENDED] });
   await setLimits(plain.id, null);
   expect(await sendOne()).toEqual({ warnings: [], texts: [EXTENDED] });
   service.clock.advance(MINUTE_MS);
-  expect(await sendOne()).toEqual({ warnings: [], texts: [PLAIN] });
+  expect(await sendOne()).toEqual({ warnings: [], texts: [ALL_NEW] });
   await setLimits(plain.id, limits);
-  expect(await sendOne()).toEqual({ warnings: ['limit_exceeded'], texts: [PLAIN, EXTENDED] });
+  expect(await sendOne()).toEqual({ warnings: ['limit_exceeded'], texts: [ALL_NEW, EXTENDED] });
   service.clock.advance(MINUTE_MS);
-  expect(await sendOne()).toEqual({ warnings: ['limit_exceeded'], texts: [PLAIN, EXTENDED] });
+  expect(await sendOne()).toEqual({ warnings: ['limit_exceeded'], texts: [ALL_NEW, EXTENDED] });
   expect(await readUsage(database.db, organization.id)).toMatchObject({ keys: { length: 7 }, drift: [] });
 });
 
@@ -87,20 +88,20 @@ it('an instance without the memory of another gives the same warnings', async ()
   expect(await send([event(limited)])).toMatchObject({ warnings: ['limit_exceeded'], texts: [EXTENDED] });
   expect(await send([event(limited)], {}, other)).toMatchObject({
     warnings: ['limit_exceeded'],
-    texts: [PLAIN, EXTENDED],
+    texts: [ALL_NEW, EXTENDED],
   });
 });
 
 it('an endpoint that begins to listen is noted from the next flush on', async () => {
   const { organization, plain, event, send } = await createTenant();
   const noted = vi.spyOn(service.services.thresholds, 'noted');
-  expect(await send([event(plain)])).toMatchObject({ texts: [PLAIN] });
+  expect(await send([event(plain)])).toMatchObject({ texts: [ALL_NEW] });
   await createListener(database.db, organization.id, { types: ['entitlement.ending'] });
   await createListener(database.db, organization.id, { livemode: false });
-  expect(await send([event(plain)])).toMatchObject({ texts: [PLAIN] });
+  expect(await send([event(plain)])).toMatchObject({ texts: [ALL_NEW] });
   expect(noted).not.toHaveBeenCalled();
   await createListener(database.db, organization.id, { types: ['usage.threshold_reached'] });
-  expect(await send([event(plain)])).toMatchObject({ texts: [PLAIN, EXTENDED] });
+  expect(await send([event(plain)])).toMatchObject({ texts: [ALL_NEW, EXTENDED] });
   expect(noted).toHaveBeenCalledTimes(1);
   noted.mockRestore();
 });
@@ -118,7 +119,7 @@ it('a batch of plain and limited pairs is recorded as a whole, a dry run records
   expect(await send(events)).toMatchObject({
     body: { accepted: 2, deduped: 0 },
     warnings: ['limit_exceeded'],
-    texts: [PLAIN, EXTENDED],
+    texts: [ALL_NEW, EXTENDED],
   });
   expect(await send(events, {}, other)).toMatchObject({ body: { accepted: 0, deduped: 2 } });
   const lenient = [event(plain), event(limited), event({ slug: 'unknown' })];
@@ -126,12 +127,12 @@ it('a batch of plain and limited pairs is recorded as a whole, a dry run records
   expect(await send(lenient, { lenient: true }, other)).toMatchObject({
     body: { accepted: 2, rejected: [{ index: 2, code: 'entitlement_required' }] },
     warnings: ['limit_exceeded'],
-    texts: [PLAIN, EXTENDED],
+    texts: [ALL_NEW, EXTENDED],
   });
   other.clock.advance(MINUTE_MS);
   const strict = [event(plain), event(limited), event({ slug: 'unknown' })];
   const { body, texts } = await send(strict, {}, other);
-  expect([body.code, body.errors.length, texts]).toEqual(['entitlement_required', 1, [PLAIN, EXTENDED]]);
+  expect([body.code, body.errors.length, texts]).toEqual(['entitlement_required', 1, [ALL_NEW, EXTENDED]]);
   expect(await readUsage(database.db, organization.id)).toMatchObject({ keys: { length: 4 }, drift: [] });
 });
 
@@ -171,7 +172,7 @@ it('only the batches that need it are sent again through the extended text, with
     nowMs,
     memory,
   );
-  expect(texts).toEqual([PLAIN, EXTENDED, EXTENDED]);
+  expect(texts).toEqual([ALL_NEW, EXTENDED, EXTENDED]);
   // The last repeats the batch that the ceiling concerned, without its event.
   expect(rows.slice(0, 2)).toEqual([12, 8]);
   expect(outcomes.map(({ aboveCeiling }) => [...aboveCeiling])).toEqual([
@@ -195,5 +196,28 @@ it('only the batches that need it are sent again through the extended text, with
   texts = [];
   await recordBatches(run, [batch([event(plain)])], nowMs, memory);
   await recordBatches(run, [batch([event(plain)]), batch([event(limited)])], nowMs, memory);
-  expect(texts).toEqual([PLAIN, EXTENDED]);
+  expect(texts).toEqual([ALL_NEW, EXTENDED]);
+});
+
+it('a repeat changes to the text that finds repeats, for a minute after the last one', async () => {
+  const { organization, plain, event, send } = await createTenant();
+  const [a, b] = [event(plain), event(plain)];
+  const sendTexts = async (events: unknown[]) => {
+    const { status, body, texts } = await send(events);
+    expect(status).toBe(202);
+    return [body.accepted, body.deduped, ...texts];
+  };
+  service.clock.advance(MINUTE_MS);
+  expect(await sendTexts([a])).toEqual([1, 0, ALL_NEW]);
+  expect(await sendTexts([a, b])).toEqual([1, 1, ALL_NEW, PLAIN]);
+  expect(await sendTexts([event(plain)])).toEqual([1, 0, PLAIN]);
+  service.clock.advance(MINUTE_MS - 1);
+  expect(await sendTexts([b])).toEqual([0, 1, PLAIN]);
+  service.clock.advance(MINUTE_MS - 1);
+  expect(await sendTexts([event(plain)])).toEqual([1, 0, PLAIN]);
+  service.clock.advance(1);
+  const twice = event(plain);
+  expect(await sendTexts([event(plain)])).toEqual([1, 0, ALL_NEW]);
+  expect(await sendTexts([twice, twice])).toEqual([1, 1, ALL_NEW, PLAIN]);
+  expect(await readUsage(database.db, organization.id)).toMatchObject({ keys: { length: 6 }, drift: [] });
 });
