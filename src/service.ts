@@ -5,6 +5,7 @@ import { accountJobs } from './accounts/jobs.js';
 import { createSetUpLink } from './accounts/identity/operators/operators.js';
 import type { NewLink } from './accounts/identity/links/links.js';
 import { preparePasswordRules } from './accounts/identity/password.js';
+import { createChat } from './accounts/webhooks/chat.js';
 import { createDispatcher } from './accounts/webhooks/dispatcher.js';
 import { createApp } from './app.js';
 import type { Config } from './config.js';
@@ -24,7 +25,7 @@ import { seedDemo } from './demo/seed.js';
 import { watchPools, watchShards } from './health/database.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
 import type { ProductOptions, Services } from './product.js';
-import { createProducts, products, type Running } from './products.js';
+import { createProducts, products, webhookTypes, type Running } from './products.js';
 
 export interface Service {
   context: Context;
@@ -153,7 +154,9 @@ function startWork(context: Context, { products: running, services }: Running, d
       done: Promise.all(running.map(async (product) => product.afterPast?.())),
     };
   });
-  const dispatcher = createDispatcher(context);
+  const { publicUrl, port } = context.config;
+  const chat = createChat(webhookTypes, publicUrl ?? `http://localhost:${port}`);
+  const dispatcher = createDispatcher(context, chat);
   dispatcher.start();
   const stopJobs = startJobs(
     [...accountJobs(context, services.keyUse), ...running.flatMap(({ jobs }) => jobs)],

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { TypeDescription } from '../accounts/webhooks/types.js';
+import { describeType, type TypeDescription } from '../accounts/webhooks/types.js';
 import { idField, timeField } from '../core/http/fields.js';
 
 /** Dollar amounts in the trading API's format. */
@@ -21,6 +21,11 @@ const marketFields = {
 
 const exampleMarket = { mode: 'paper', ticker: 'KXHIGHNY-26JAN31-B40.5', eventTicker: 'KXHIGHNY-26JAN31' };
 
+const nameMode = (mode: 'paper' | 'live') => (mode === 'paper' ? 'Paper' : 'Live');
+
+/** `$10.00`, `-$0.5625`: at least cents. */
+const shortDollars = (dollars: string) => dollars.replace(/^(-?)(\d+\.\d\d\d*?)0*$/, '$1$$$2');
+
 type MarketTypes = typeof marketTypes;
 
 declare module '../accounts/webhooks/types.js' {
@@ -28,7 +33,7 @@ declare module '../accounts/webhooks/types.js' {
 }
 
 export const marketTypes = {
-  'trade.filled': {
+  'trade.filled': describeType({
     summary: 'An order was filled, fully or partially.',
     description: 'Paper trades are sent to test endpoints too; live trades only to live endpoints.',
     schema: z.object({
@@ -63,8 +68,11 @@ export const marketTypes = {
       filledContracts: 10,
       fills: [{ n: 1, price: '0.5600', contracts: 10, fee: '0.1800', filledAt: '2026-01-31T12:00:00.000Z' }],
     },
-  },
-  'market.settled': {
+    sentence: ({ mode, ticker, side, action, contracts, filledContracts, status }) =>
+      `${nameMode(mode)} order ${status.replace('_', ' ')}: ${action} ${filledContracts} of ${contracts} ${side.toUpperCase()} contracts of ${ticker}.`,
+    page: '/dashboard/portfolio/orders',
+  }),
+  'market.settled': describeType({
     summary: 'A market with an open position was settled, or a payout was corrected.',
     description: 'Paper accounts are reported to test endpoints too; live accounts only to live endpoints.',
     schema: z.object({
@@ -87,8 +95,11 @@ export const marketTypes = {
       payout: '10.0000',
       isCorrection: false,
     },
-  },
-  'trading.halted': {
+    sentence: ({ mode, ticker, state, side, contracts, payout, isCorrection }) =>
+      `${ticker} ${isCorrection ? 'was settled again' : state === 'void' ? 'was voided' : 'was settled'}: ${shortDollars(payout)} for ${contracts} ${side.toUpperCase()} contracts (${mode}).`,
+    page: '/dashboard/portfolio/settlements',
+  }),
+  'trading.halted': describeType({
     summary: 'A switch stopped all orders, or all orders except those that reduce a position.',
     schema: z.object({
       owner: z
@@ -106,8 +117,11 @@ export const marketTypes = {
       reason: 'Unexplained fills, under investigation.',
       changedAt: '2026-01-31T12:00:00.000Z',
     },
-  },
-  'signal.gate_changed': {
+    sentence: ({ state, reason }) =>
+      `${state === 'halt' ? 'Trading is halted' : 'Only orders that reduce a position are accepted'}: ${reason}`,
+    page: '/dashboard/portfolio/risk',
+  }),
+  'signal.gate_changed': describeType({
     summary: 'The gate for a station and lead opened or closed.',
     schema: z.object({
       kind: z.enum(['daily_maximum', 'daily_minimum', 'hourly']),
@@ -127,5 +141,8 @@ export const marketTypes = {
       n: 62,
       reason: 'Over 62 settled days the forecast’s log score was better by 0.210 than the market’s.',
     },
-  },
+    sentence: ({ kind, station, leadHours, state, reason }) =>
+      `The gate of ${station} (${kind.replace('_', ' ')}, ${leadHours} hours ahead) is ${state}: ${reason}`,
+    page: '/dashboard/scores',
+  }),
 } as const satisfies Record<string, TypeDescription>;

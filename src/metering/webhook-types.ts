@@ -1,6 +1,8 @@
 import { z } from 'zod';
-import { daysBeforeField, type TypeDescription } from '../accounts/webhooks/types.js';
+import { daysBeforeField, describeType, inDays, type TypeDescription } from '../accounts/webhooks/types.js';
 import { exactField, timeField } from '../core/http/fields.js';
+import { formatDecimal, formatTime, inSentence } from '../core/pages/format.js';
+import { nameWindow } from './entitlements/limit-view.js';
 
 const exampleUse = { productSlug: 'api-calls', metric: 'calls', livemode: true };
 
@@ -24,6 +26,20 @@ const limitField = z
 
 const exampleLimit = { quantity: 1000, window: 'calendar_month', enforcement: 'warn' };
 
+const nameUse = ({
+  productSlug,
+  metric,
+  livemode,
+}: {
+  productSlug: string;
+  metric: string;
+  livemode: boolean;
+}) => `${productSlug} (${metric}${livemode ? '' : ', test'})`;
+
+/** `the limit of 1,000 (this month, UTC)` */
+const describeLimit = ({ quantity, window }: { quantity: string; window: string }) =>
+  `the limit of ${formatDecimal(quantity)} (${inSentence(nameWindow(window)).replace(' (UTC)', ', UTC')})`;
+
 type MeteringTypes = typeof meteringTypes;
 
 declare module '../accounts/webhooks/types.js' {
@@ -31,7 +47,7 @@ declare module '../accounts/webhooks/types.js' {
 }
 
 export const meteringTypes = {
-  'usage.threshold_reached': {
+  'usage.threshold_reached': describeType({
     summary: 'Usage reached a threshold of a cap or limit.',
     description:
       'Sent once for each threshold, limit and window. For a rolling window, it is sent again only after a full window length. Usage is evaluated at the time at which an event was recorded, or at which it occurred if that is later.',
@@ -51,8 +67,11 @@ export const meteringTypes = {
       windowStart: '2026-01-01T00:00:00.000Z',
       windowEnd: '2026-02-01T00:00:00.000Z',
     },
-  },
-  'usage.limit_reached': {
+    sentence: ({ threshold, limit, used, ...use }) =>
+      `Usage of ${nameUse(use)} reached ${threshold}% of ${describeLimit(limit)}: ${formatDecimal(used)} used.`,
+    page: '/dashboard/usage',
+  }),
+  'usage.limit_reached': describeType({
     summary: 'A reservation was refused because a blocking limit left no room for it.',
     description: 'Sent at most once a minute for each limit.',
     schema: z.object({
@@ -71,8 +90,11 @@ export const meteringTypes = {
       remaining: 30,
       requested: 50,
     },
-  },
-  'usage.corrected': {
+    sentence: ({ requested, remaining, limit, ...use }) =>
+      `A reservation of ${formatDecimal(requested)} for ${nameUse(use)} was refused: ${formatDecimal(remaining)} of ${describeLimit(limit)} remained.`,
+    page: '/dashboard/entitlements',
+  }),
+  'usage.corrected': describeType({
     summary: 'Recorded events were corrected.',
     schema: z.object({
       ...useFields,
@@ -90,8 +112,11 @@ export const meteringTypes = {
       quantity: 2,
       reason: 'Counted retries.',
     },
-  },
-  'entitlement.changed': {
+    sentence: ({ idempotencyKey, previousQuantity, quantity, reason, ...use }) =>
+      `The event ${idempotencyKey} of ${nameUse(use)} was corrected from ${formatDecimal(previousQuantity)} to ${formatDecimal(quantity)}: ${reason}`,
+    page: '/dashboard/usage/events',
+  }),
+  'entitlement.changed': describeType({
     summary: 'An entitlement was granted, changed or withdrawn.',
     schema: z.object({
       productSlug: z.string(),
@@ -120,8 +145,10 @@ export const meteringTypes = {
         thresholds: [50, 80, 100],
       },
     },
-  },
-  'entitlement.ending': {
+    sentence: ({ productSlug, change }) => `The entitlement to ${productSlug} was ${change}.`,
+    page: '/dashboard/entitlements',
+  }),
+  'entitlement.ending': describeType({
     summary: 'An entitlement ends soon.',
     schema: z.object({
       productSlug: z.string(),
@@ -130,5 +157,8 @@ export const meteringTypes = {
       daysBefore: daysBeforeField,
     }),
     example: { productSlug: 'api-calls', kind: 'live', endsAt: '2026-02-07T12:00:00.000Z', daysBefore: 7 },
-  },
+    sentence: ({ productSlug, daysBefore, endsAt }) =>
+      `The entitlement to ${productSlug} ends in ${inDays(daysBefore)}, on ${formatTime(new Date(endsAt))}.`,
+    page: '/dashboard/entitlements',
+  }),
 } as const satisfies Record<string, TypeDescription>;

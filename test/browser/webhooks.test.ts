@@ -2,7 +2,7 @@ import { afterEach, expect, it } from 'vitest';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
 import { hostileTexts } from '../support/hostile-texts.js';
-import { startReceiver, verifyBySpecification } from '../support/webhooks.js';
+import { startReceiver, verifyBySpecification, chat } from '../support/webhooks.js';
 import { createDispatcher } from '../../src/accounts/webhooks/dispatcher.js';
 import { countInjected, findAllBarriers } from './barriers.js';
 import { follow, readMain } from './steps.js';
@@ -16,7 +16,7 @@ afterEach(async () => {
 });
 
 async function sweep() {
-  const dispatcher = createDispatcher(world.service.context);
+  const dispatcher = createDispatcher(world.service.context, chat);
   await dispatcher.sweep();
   await dispatcher.stop();
 }

@@ -8,6 +8,7 @@ import type { TestService } from '../support/service.js';
 import { sendUsage } from '../metering/support/usage.js';
 import { createDispatcher } from '../../src/accounts/webhooks/dispatcher.js';
 import { memberAuthority } from '../../src/accounts/identity/session/authority.js';
+import { chat } from '../support/webhooks.js';
 
 /** Names of people and products, which also set their number; at least four people. */
 export interface Names {
@@ -286,7 +287,7 @@ async function createWebhook(owner: Browser, url: string): Promise<string> {
 async function createFailing(service: TestService, owner: Browser): Promise<Populated['webhook']> {
   const id = await createWebhook(owner, 'http://127.0.0.1:9/a-receiver-that-is-down?with=a-long-address');
   const { body } = await owner.send('POST', `/dashboard/webhooks/${id}/test`);
-  const dispatcher = createDispatcher(service.context);
+  const dispatcher = createDispatcher(service.context, chat);
   await dispatcher.sweep();
   await dispatcher.stop();
   return { id, messageId: body.messageId };

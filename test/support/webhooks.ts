@@ -6,7 +6,9 @@ import { byService } from '../../src/accounts/audit/audit.js';
 import type { Context } from '../../src/core/http/context.js';
 import { webhookAttempts, webhookDeliveries } from '../../src/accounts/webhooks/table.js';
 import type { MemberActor } from '../../src/accounts/identity/session/authority.js';
+import { createChat } from '../../src/accounts/webhooks/chat.js';
 import { createEndpoint, type EndpointInput } from '../../src/accounts/webhooks/endpoints.js';
+import { webhookTypes } from '../../src/products.js';
 
 export interface Received {
   headers: IncomingHttpHeaders;
@@ -70,17 +72,23 @@ export function verifyBySpecification(
 /** Acts as the service itself, so no session is needed. */
 export const actorOf = (orgId: string): MemberActor => ({ orgId, userId: 'system', by: byService });
 
-export const listen = (
+export const chat = createChat(webhookTypes, 'https://gauge.example');
+
+/** @returns secret: empty for a chat */
+export async function listen(
   deps: Pick<Context, 'db' | 'clock' | 'config'>,
   orgId: string,
   input: Partial<EndpointInput> & { url: string },
-) =>
-  createEndpoint(deps, actorOf(orgId), {
+) {
+  const { endpoint, secret } = await createEndpoint(deps, actorOf(orgId), {
+    format: 'standard',
     types: ['api_key.created'],
     livemode: true,
     isEnabled: true,
     ...input,
   });
+  return { endpoint, secret: secret ?? '' };
+}
 
 export const deliveriesOf = ({ db }: Pick<Context, 'db'>, orgId: string) =>
   db.orm.select().from(webhookDeliveries).where(eq(webhookDeliveries.orgId, orgId));

@@ -6,12 +6,14 @@ import { ShardGroupGoneError } from '../../core/db/shards.js';
 import type { Context } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { createSecretBox } from '../identity/second-factor/secret-box.js';
+import { isChat, type Chat, type Format } from './chat.js';
 import { disableEndpoint } from './endpoints.js';
-import { createSender, type Answer } from './send.js';
+import { pausePosts } from './queries.js';
+import { bodyOf, createSender, signatureOf, type Answer } from './send.js';
 import { record } from './statements.js';
 
 /** Delays after the first and each further attempt. */
-const retryAfterMs = [
+const retriesMs = [
   5 * SECOND_MS,
   5 * MINUTE_MS,
   30 * MINUTE_MS,
@@ -33,10 +35,12 @@ export interface Delivery {
   messageId: string;
   attempt: number;
   failures: number;
+  format: Format;
   url: string;
-  body: string;
   secrets: string[];
   type: string;
+  /** JSON. */
+  data: string;
   createdAtMs: number;
 }
 
@@ -58,7 +62,7 @@ interface Outcome extends Answer {
 
 export type DispatcherDeps = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
 
-export function createAttempts(deps: DispatcherDeps) {
+export function createAttempts(deps: DispatcherDeps, chat: Chat) {
   const { config, clock, log, metrics } = deps;
   const { production, webhooksAllowPrivate: allowsPrivate } = config;
   const sender = createSender({ production, allowsPrivate });
@@ -66,15 +70,17 @@ export function createAttempts(deps: DispatcherDeps) {
   const recordOutcome = createRecorder(deps);
   let isClosed = false;
 
-  function send(
-    { endpointId, messageId: id, url, body, secrets }: Delivery,
-    at: Date,
-  ): Promise<Answer> | Answer {
+  /** @param deliveries one, or several to one chat */
+  function send(deliveries: readonly Delivery[], at: Date): Promise<Answer> | Answer {
+    const { endpointId, messageId, format, url, type, data, createdAtMs } = deliveries[0]!;
     try {
-      const opened = secrets.map((secret) => box.open(endpointId, secret));
-      return sender.send({ id, url, body, secrets: opened, at });
+      const secrets = deliveries[0]!.secrets.map((secret) => box.open(endpointId, secret));
+      if (isChat(format))
+        return sender.send({ url: secrets[0]!, body: chat.toBody(format, deliveries), headers: {} });
+      const body = bodyOf(type, new Date(createdAtMs), data);
+      return sender.send({ url, body, headers: signatureOf(messageId, secrets, body, at) });
     } catch (error) {
-      log.error({ endpointId, err: error }, 'a webhook could not be signed');
+      log.error({ endpointId, err: error }, 'a webhook could not be written or signed');
       return { statusCode: null, error: 'The message could not be signed.', text: null };
     }
   }
@@ -88,32 +94,41 @@ export function createAttempts(deps: DispatcherDeps) {
   }
 
   return {
-    /** @param onAnswer called before the outcome is recorded */
+    /**
+     * @param deliveries one, or several to one chat
+     * @param onAnswer called before the outcome is recorded
+     */
     async make(
       group: ShardGroup,
-      delivery: Delivery,
+      deliveries: readonly Delivery[],
       onAnswer: (answer: { isOk: boolean; durationMs: number }) => void,
     ): Promise<void> {
-      const { orgId, endpointId, createdAtMs } = delivery;
+      const { orgId, endpointId, format } = deliveries[0]!;
       const at = new Date(clock.now());
       const startedMs = performance.now();
-      if (delivery.attempt === 1)
-        metrics.webhookDelay.observe(Math.max(0, at.getTime() - createdAtMs) / 1000);
-      const answer = await send(delivery, at);
+      for (const { attempt, createdAtMs } of deliveries)
+        if (attempt === 1) metrics.webhookDelay.observe(Math.max(0, at.getTime() - createdAtMs) / 1000);
+      const answer = await send(deliveries, at);
       if (isClosed) return;
       const durationMs = Math.round(performance.now() - startedMs);
       const isOk = answer.error === null && answer.statusCode! >= 200 && answer.statusCode! < 300;
       onAnswer({ isOk, durationMs });
       if (answer.statusCode === 410) await disableEndpoint(deps, { orgId, id: endpointId, reason: 'gone' });
-      const outcome = {
-        ...answer,
-        delivery,
-        at,
-        durationMs,
-        ...nextStep(delivery, answer, isOk, clock.now()),
-      };
-      await recordOutcome(group, outcome);
-      reportOutcome(outcome);
+      if (isChat(format) && answer.statusCode === 429)
+        await pausePosts(
+          deps.db.orm,
+          orgId,
+          endpointId,
+          new Date(clock.now() + (answer.retryAfterMs ?? MINUTE_MS)),
+        );
+      await Promise.all(
+        deliveries.map(async (delivery) => {
+          const step = nextStep(delivery, answer, isOk, clock.now());
+          const outcome = { ...answer, delivery, at, durationMs, ...step };
+          await recordOutcome(group, outcome);
+          reportOutcome(outcome);
+        }),
+      );
     },
     /** Aborts running attempts without recording them. */
     close() {
@@ -123,10 +138,15 @@ export function createAttempts(deps: DispatcherDeps) {
   };
 }
 
-function nextStep({ failures }: Delivery, { statusCode }: Answer, isOk: boolean, nowMs: number) {
-  const waitMs = statusCode === 410 ? undefined : retryAfterMs[failures];
+function nextStep(
+  { failures }: Delivery,
+  { statusCode, retryAfterMs = 0 }: Answer,
+  isOk: boolean,
+  nowMs: number,
+) {
+  const waitMs = statusCode === 410 ? undefined : retriesMs[failures];
   const status = isOk ? 'delivered' : waitMs === undefined ? 'failed' : 'waiting';
-  return { status, nextAttemptAt: new Date(nowMs + (waitMs ?? 0)) } as const;
+  return { status, nextAttemptAt: new Date(nowMs + Math.max(waitMs ?? 0, retryAfterMs)) } as const;
 }
 
 /** Batches outcomes per shard group. An outcome that cannot be recorded is sent again after its lease. */

@@ -1,11 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
+import { groupBy } from '../../core/collections.js';
 import { intArray, textArray } from '../../core/db/sql.js';
 import type { ShardGroup } from '../../core/db/client.js';
 import { describeOutage } from '../../core/db/outage.js';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { createAttempts, logOf, type Delivery, type DispatcherDeps } from './attempts.js';
-import { bodyOf, createReceivers } from './send.js';
+import { CHAT_PAUSE_MS, isChat, type Chat, type Format } from './chat.js';
+import { createReceivers } from './send.js';
 import { claim, giveBack, START } from './statements.js';
 
 /** An instance that has not reported a result by then counts as dead. Must exceed an attempt and its recording. */
@@ -18,12 +20,12 @@ const MAX_CLAIMED = 200;
 const FINISH_MS = 5 * SECOND_MS;
 
 /** Instances share the work; if one dies while sending, the message is sent again with the same `webhook-id`. */
-export function createDispatcher(deps: DispatcherDeps) {
+export function createDispatcher(deps: DispatcherDeps, chat: Chat) {
   const { db, log } = deps;
   const stopping = new AbortController();
   // Every group of a sharded database listens on this signal.
   setMaxListeners(0, stopping.signal);
-  const sweeper = createSweeper(deps, stopping.signal);
+  const sweeper = createSweeper(deps, chat, stopping.signal);
   const loops = new Map<ShardGroup, Promise<void>>();
 
   /** An unreachable group delays only its own deliveries. */
@@ -83,9 +85,9 @@ export function createDispatcher(deps: DispatcherDeps) {
   };
 }
 
-function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
+function createSweeper(deps: DispatcherDeps, chat: Chat, stopping: AbortSignal) {
   const { db, clock, log } = deps;
-  const attempts = createAttempts(deps);
+  const attempts = createAttempts(deps, chat);
   const receivers = createReceivers();
   const underWay = new Map<Delivery, Promise<void>>();
   const waiting: (() => void)[] = [];
@@ -95,22 +97,23 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
   };
   stopping.addEventListener('abort', notifyFinished);
 
-  function begin(group: ShardGroup, delivery: Delivery): void {
-    const { endpointId } = delivery;
+  /** @param deliveries one, or several to one chat */
+  function begin(group: ShardGroup, deliveries: Delivery[]): void {
+    const { endpointId } = deliveries[0]!;
     receivers.begin(endpointId);
     const work = attempts
-      .make(group, delivery, (answer) => receivers.finish(endpointId, answer))
+      .make(group, deliveries, (answer) => receivers.finish(endpointId, answer))
       .catch((error: unknown) =>
         log.error(
-          { ...logOf(delivery), err: error },
+          { ...logOf(deliveries[0]!), err: error },
           'the result of a webhook attempt could not be recorded; the webhook will be resent',
         ),
       )
       .finally(() => {
-        underWay.delete(delivery);
+        for (const delivery of deliveries) underWay.delete(delivery);
         notifyFinished();
       });
-    underWay.set(delivery, work);
+    for (const delivery of deliveries) underWay.set(delivery, work);
   }
 
   async function giveLeaseBack({ orgId, endpointId, messageId, attempt }: Delivery): Promise<void> {
@@ -138,18 +141,22 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
         }
         const { ids, rooms, others } = receivers.rooms();
         const now = clock.now();
-        const times = [now, now + LEASE_MS].map((ms) => new Date(ms).toISOString());
+        const [at, leasedUntil, pausedUntil] = [now, now + LEASE_MS, now + CHAT_PAUSE_MS].map((ms) =>
+          new Date(ms).toISOString(),
+        );
         const values: unknown[] = [
           ...cursor.split(' '),
-          ...times,
+          at,
+          leasedUntil,
           others,
           textArray(ids),
           intArray(rooms),
           free,
+          pausedUntil,
         ];
         const [head, ...rows] = await group.run<ClaimRow>(claim, values);
         const claimed = rows.map(toDelivery);
-        for (const delivery of claimed) begin(group, delivery);
+        for (const deliveries of toPosts(claimed)) begin(group, deliveries);
         begun += claimed.length;
         // A statement cut short by the limit continues after the last endpoint that it reached.
         cursor = claimed.length === free ? lastEndpoint(claimed) : head?.cursor;
@@ -162,6 +169,15 @@ function createSweeper(deps: DispatcherDeps, stopping: AbortSignal) {
       await Promise.all(left.map(giveLeaseBack));
     },
   };
+}
+
+/** What one request sends: one message, or all that were claimed for a chat. */
+function toPosts(claimed: Delivery[]): Delivery[][] {
+  return [
+    ...groupBy(claimed, (one) =>
+      isChat(one.format) ? one.endpointId : one.messageId + one.endpointId,
+    ).values(),
+  ];
 }
 
 const lastEndpoint = (claimed: Delivery[]): string =>
@@ -179,23 +195,24 @@ interface ClaimRow {
   data: string;
   /** In seconds. */
   createdAt: string;
+  format: Format;
   url: string;
   secret: string;
   previousSecret: string | null;
 }
 
-function toDelivery({ orgId, endpointId, messageId, type, url, ...row }: ClaimRow): Delivery {
-  const createdAtMs = Math.floor(Number(row.createdAt) * 1000);
+function toDelivery({ orgId, endpointId, messageId, type, format, url, data, ...row }: ClaimRow): Delivery {
   return {
     orgId,
     endpointId,
     messageId,
     attempt: Number(row.attempt),
     failures: Number(row.failures),
+    format,
     url,
-    body: bodyOf(type, new Date(createdAtMs), row.data),
     secrets: [row.secret, ...(row.previousSecret === null ? [] : [row.previousSecret])],
     type,
-    createdAtMs,
+    data,
+    createdAtMs: Math.floor(Number(row.createdAt) * 1000),
   };
 }

@@ -9,6 +9,7 @@ import { MINUTE_MS } from '../../core/time.js';
 import type { MemberActor } from '../identity/session/authority.js';
 import { lockOrganization } from '../identity/organizations/queries.js';
 import { createSecretBox, type SecretBox } from '../identity/second-factor/secret-box.js';
+import { isChat, maskUrl } from './chat.js';
 import { whyNoReceiver } from './guard.js';
 import { writeMessage } from './outbox.js';
 import {
@@ -48,12 +49,16 @@ export class EndpointExists extends AppError {
   }
 }
 
-/** Repeating a call with the same id creates no second endpoint. @throws AppError invalid_request, EndpointExists */
+/**
+ * Repeating a call with the same id creates no second endpoint.
+ * @returns secret: null for a chat, which cannot verify messages
+ * @throws AppError invalid_request, EndpointExists
+ */
 export async function createEndpoint(
   deps: EndpointDeps,
   actor: MemberActor,
   { id, ...input }: EndpointInput & { id?: string | undefined },
-): Promise<{ endpoint: EndpointRow; secret: string }> {
+): Promise<{ endpoint: EndpointRow; secret: string | null }> {
   const now = new Date(deps.clock.now());
   if (id !== undefined && !isFreshId(id, now.getTime()))
     throw placeError('invalid_request', '/id', 'is not fresh');
@@ -66,10 +71,11 @@ export async function createEndpoint(
     if (existing.length >= MAX_ENDPOINTS)
       throw new AppError('invalid_request', `An Organization can have at most ${MAX_ENDPOINTS} endpoints.`);
     const newEndpointId = id ?? newId(now.getTime());
-    const secret = generateWebhookSecret();
-    const sealed = boxOf(deps).seal(newEndpointId, secret);
-    await insertEndpoint(tx, { ...input, orgId, id: newEndpointId, secret: sealed, createdAt: now });
-    await audit(tx, actor, now, 'webhook.created', newEndpointId, shownOf(input));
+    const secret = isChat(input.format) ? null : generateWebhookSecret();
+    const sealed = boxOf(deps).seal(newEndpointId, secret ?? input.url);
+    const declared = withShownUrl(input);
+    await insertEndpoint(tx, { ...declared, orgId, id: newEndpointId, secret: sealed, createdAt: now });
+    await audit(tx, actor, now, 'webhook.created', newEndpointId, shownOf(declared));
     return { endpoint: await requireEndpoint(tx, orgId, newEndpointId), secret };
   });
 }
@@ -81,22 +87,33 @@ export async function updateEndpoint(
   id: string,
   input: EndpointInput,
 ): Promise<EndpointRow> {
-  refuseUnlessReceiver(deps, input.url);
   return changeEndpoint(deps, actor, id, async (tx, before, now) => {
-    if (isSame(before, input)) return before;
-    const isNew = input.url !== before.url || (input.isEnabled && !before.isEnabled);
-    const record = isNew ? { disabledReason: null, failingSince: null } : {};
-    await updateRow(tx, actor.orgId, id, { ...input, ...record });
+    if (input.format !== before.format)
+      throw placeError('invalid_request', '/format', 'cannot be changed; create another endpoint');
+    const isNewUrl = input.url !== before.url;
+    if (isNewUrl) refuseUnlessReceiver(deps, input.url);
+    const declared = isNewUrl ? withShownUrl(input) : input;
+    if (!isNewUrl && isSame(before, input)) return before;
+    const isNew = isNewUrl || (input.isEnabled && !before.isEnabled);
+    await updateRow(tx, actor.orgId, id, {
+      ...declared,
+      ...(isNew ? { disabledReason: null, failingSince: null } : {}),
+      ...(isNewUrl && isChat(input.format) ? { secret: boxOf(deps).seal(id, input.url) } : {}),
+    });
     await audit(tx, actor, now, 'webhook.updated', id, {
-      ...shownOf(input),
+      ...shownOf(declared),
       before: shownOf(before),
-      after: shownOf(input),
+      after: shownOf(declared),
     });
     return requireEndpoint(tx, actor.orgId, id);
   });
 }
 
 type Declared = Pick<EndpointRow, keyof EndpointInput>;
+
+/** The URL of a chat contains its credential, so the page, the answers and the audit log mask it. */
+const withShownUrl = (input: EndpointInput): EndpointInput =>
+  isChat(input.format) ? { ...input, url: maskUrl(input.url) } : input;
 
 const isSame = (a: Declared, b: Declared): boolean =>
   a.url === b.url &&
@@ -120,7 +137,9 @@ export function rotateSecret(
   id: string,
   graceMinutes: number,
 ): Promise<{ endpoint: EndpointRow; secret: string }> {
-  return changeEndpoint(deps, actor, id, async (tx, { url }, now) => {
+  return changeEndpoint(deps, actor, id, async (tx, { url, format }, now) => {
+    if (isChat(format))
+      throw new AppError('invalid_request', 'This endpoint has no secret. Change its URL instead.');
     const secret = generateWebhookSecret();
     await updateRow(tx, actor.orgId, id, {
       secret: boxOf(deps).seal(id, secret),
@@ -270,7 +289,13 @@ function refuseUnlessReceiver({ config }: EndpointDeps, url: string): void {
   if (problem !== undefined) throw placeError('invalid_request', '/url', problem);
 }
 
-const shownOf = ({ url, types, livemode, isEnabled }: Declared) => ({ url, types, livemode, isEnabled });
+const shownOf = ({ format, url, types, livemode, isEnabled }: Declared) => ({
+  ...(isChat(format) ? { format } : {}),
+  url,
+  types,
+  livemode,
+  isEnabled,
+});
 
 const audit = (
   tx: Tx,

@@ -42,6 +42,7 @@ import { serviceTypes, type WebhookTypes } from './types.js';
 import {
   deliveryStates,
   endpointAddress,
+  formatChoices,
   graceChoices,
   sinceChoices,
   toDeliveryView,
@@ -82,7 +83,11 @@ function addListPages(router: Router, deps: PagesDeps): void {
   });
 
   router.get('/webhooks/new', onlyPages, mayManage, (req, res) =>
-    showForm(req, res, newForm({ id: newFormId(deps.clock.now()), url: '', livemode: 'true', types: [] })),
+    showForm(
+      req,
+      res,
+      newForm({ id: newFormId(deps.clock.now()), format: 'standard', url: '', livemode: 'true', types: [] }),
+    ),
   );
 
   const create = formRoute({
@@ -93,7 +98,9 @@ function addListPages(router: Router, deps: PagesDeps): void {
           isEnabled: true,
         });
         const id = textField(fields, 'id') ?? '';
-        await showSecret(deps, req, res, await createEndpoint(deps, memberActor(req, res), { ...input, id }));
+        const made = await createEndpoint(deps, memberActor(req, res), { ...input, id });
+        if (made.secret === null) res.redirect(303, `${endpointAddress(made.endpoint.id)}?done=created`);
+        else await showSecret(deps, req, res, { ...made, secret: made.secret });
       } catch (error) {
         if (!(error instanceof EndpointExists)) throw error;
         res.redirect(303, `${endpointAddress(error.endpointId)}?done=exists`);
@@ -106,7 +113,11 @@ function addListPages(router: Router, deps: PagesDeps): void {
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const page = { view: 'accounts/webhooks/new', title: 'New endpoint', section };
     const renewed = renewForm(form, newFormId(deps.clock.now()));
-    await renderPage(deps, req, res, page, { form: renewed, types: choicesOf(deps.types) });
+    await renderPage(deps, req, res, page, {
+      form: renewed,
+      types: choicesOf(deps.types),
+      formats: formatChoices,
+    });
   }
 }
 
@@ -117,6 +128,7 @@ const readFields = (fields: FormFields, all: WebhookTypes) => {
   const livemode = textField(fields, 'livemode');
   const types = listField(fields, 'types').filter((type) => type !== '');
   return {
+    format: textField(fields, 'format') ?? 'standard',
     url: textField(fields, 'url')?.trim() ?? '',
     types: textField(fields, 'allTypes') === 'true' ? Object.keys(all) : types,
     livemode: livemode === 'true' ? true : livemode === 'false' ? false : undefined,
@@ -125,8 +137,9 @@ const readFields = (fields: FormFields, all: WebhookTypes) => {
 
 function addEditPages(router: Router, deps: PagesDeps): void {
   router.get('/webhooks/:id/edit', onlyPages, mayManage, async (req, res) => {
-    const { url, types, livemode, isEnabled } = await endpointOf(deps, req, res);
+    const { format, url, types, livemode, isEnabled } = await endpointOf(deps, req, res);
     const values = {
+      format,
       url,
       types,
       allTypes: types.length === Object.keys(deps.types).length ? 'true' : '',
@@ -208,6 +221,7 @@ function addDeletePages(router: Router, deps: EndpointDeps): void {
 }
 
 const endpointNotices = {
+  created: 'The endpoint is created. Send a test message to see it in the chat.',
   saved: 'The endpoint is saved.',
   exists:
     'This form already created this endpoint, and its secret was shown once. If you did not see the secret, rotate it.',

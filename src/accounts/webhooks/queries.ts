@@ -6,6 +6,7 @@ import { webhookAttempts, webhookDeliveries, webhookEndpoints, webhookMessages }
 const {
   secret: _secret,
   previousSecret: _previous,
+  nextPostAt: _nextPostAt,
   orgId: _orgId,
   ...shown
 } = getTableColumns(webhookEndpoints);
@@ -48,6 +49,11 @@ export async function updateEndpoint(
   values: Partial<Omit<typeof webhookEndpoints.$inferInsert, 'orgId' | 'id'>>,
 ): Promise<void> {
   await tx.update(webhookEndpoints).set(values).where(isEndpoint(orgId, id));
+}
+
+/** No post to the chat before this time. */
+export async function pausePosts(orm: Orm, orgId: string, id: string, until: Date): Promise<void> {
+  await orm.update(webhookEndpoints).set({ nextPostAt: until }).where(isEndpoint(orgId, id));
 }
 
 /** The stored, encrypted secret. */

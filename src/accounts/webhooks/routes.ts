@@ -26,6 +26,7 @@ const { webhooks, createdAt, now } = exampleWorld;
 
 const view = (name: 'live' | 'disabled') => ({
   ...webhooks[name],
+  format: 'standard',
   types: ['api_key.created'],
   livemode: true,
   isEnabled: name === 'live',
@@ -37,6 +38,7 @@ const view = (name: 'live' | 'disabled') => ({
 
 const madeSecret = generated('whsec_vQe1XxkMYmgVJkJZq0m3pA9rjJm6g8v5n2wq7b4c1dE=');
 const input = { url: 'https://hooks.acme.example/usage', types: ['api_key.created'], livemode: true };
+const slackUrl = 'https://hooks.slack.example/services/T0ACME/B0USAGE/x4bXyZ';
 export const one = { params: { id: webhooks.live.id } };
 export const disabled = { params: { id: webhooks.disabled.id } };
 
@@ -85,6 +87,22 @@ const create = ({ webhookInputSchema }: WebhookSchemas) =>
             createdAt: now,
           },
           secret: madeSecret,
+        },
+      },
+      {
+        name: 'slack',
+        summary: 'For a channel in Slack',
+        request: { body: { ...input, format: 'slack', url: slackUrl } },
+        answer: {
+          webhook: {
+            ...view('live'),
+            ...input,
+            format: 'slack',
+            url: 'https://hooks.slack.example/…bXyZ',
+            id: generated('019c13c7-9a00-7000-8000-4b1d0a6e2f92'),
+            createdAt: now,
+          },
+          secret: null,
         },
       },
       problemExample('invalid_request', {

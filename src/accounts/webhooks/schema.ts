@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { idField, nextCursorField, timeField } from '../../core/http/fields.js';
 import { text, timeInput } from '../../core/http/validate.js';
+import { formats } from './chat.js';
 import { deliveryStatuses } from './table.js';
 import { serviceTypes, type AnyType, type WebhookType, type WebhookTypes } from './types.js';
 
@@ -12,8 +13,14 @@ export function createWebhookSchemas(types: WebhookTypes) {
   const allTypeNames = [...typeNames, ...Object.keys(serviceTypes)] as [AnyType, ...AnyType[]];
   const webhookInputSchema = z
     .strictObject({
+      format: z
+        .enum(formats)
+        .default('standard')
+        .describe(
+          '`standard`: signed messages of [Standard Webhooks](https://www.standardwebhooks.com). `slack`, `discord` and `teams`: posts with a sentence and a link for each message, at most two posts a second. It cannot be changed later.',
+        ),
       url: text(2_000).describe(
-        'Where messages are sent: `https`, without a user name, password or fragment. Private and reserved addresses are refused, also if a host name resolves to one.',
+        'Where messages are sent: `https`, without a user name, password or fragment. Private and reserved addresses are refused, also if a host name resolves to one. The URL of a chat is a credential: it is stored encrypted, and the masked URL in answers keeps it when sent back.',
       ),
       types: z
         .array(z.enum(typeNames))
@@ -65,7 +72,8 @@ export const resendWebhookSchema = z
 export const webhookSchema = z
   .object({
     id: idField('Unique within the Organization.'),
-    url: z.string().describe('Where messages are sent.'),
+    format: z.enum(formats).describe('`standard`, or the chat that gets posts.'),
+    url: z.string().describe('Where messages are sent. The URL of a chat is masked.'),
     types: z.array(z.string()).describe('The types that it receives.'),
     livemode: z.boolean().describe('True for live mode, false for test mode.'),
     isEnabled: z.boolean().describe('Whether messages are sent to it.'),
@@ -97,7 +105,8 @@ export const newWebhookSchema = z
     secret: z
       .string()
       .regex(/^whsec_[\w+/]{43}=$/)
-      .describe('Verifies messages. It is shown only here: store it now.'),
+      .nullable()
+      .describe('Verifies messages. It is shown only here: store it now. `null` for a chat.'),
   })
   .meta({ id: 'NewWebhook' });
 
@@ -133,7 +142,7 @@ export const deliveryAnswerSchema = z
     delivery: z
       .object({
         ...deliveryFields,
-        body: z.string().describe('The exact body that is sent and signed.'),
+        body: z.string().describe('The message: the exact body that is sent and signed, except to a chat.'),
         attemptLog: z
           .array(
             z.object({

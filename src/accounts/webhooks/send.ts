@@ -6,7 +6,7 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { Webhook } from 'standardwebhooks';
-import { SECOND_MS } from '../../core/time.js';
+import { HOUR_MS, SECOND_MS } from '../../core/time.js';
 import { guardedLookup, whyNoReceiver, type ReceiverRules } from './guard.js';
 
 /** Most concurrent deliveries of one instance. */
@@ -82,18 +82,23 @@ const DEADLINE_MS = 15 * SECOND_MS;
 /** A longer response is cut off. Its status still counts. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const KEPT_ANSWER_BYTES = 1024;
+/** A receiver can ask for no longer pause. */
+const MAX_PAUSE_MS = HOUR_MS;
 /** Idle time after which a connection is closed. */
 const IDLE_MS = 5 * SECOND_MS;
 
-interface SignedMessage {
-  /** The `webhook-id`. */
-  id: string;
+interface Post {
   url: string;
   body: string;
-  /** Each secret adds a signature. */
-  secrets: string[];
-  at: Date;
+  headers: Record<string, string | number>;
 }
+
+/** Headers of Standard Webhooks. @param id the `webhook-id` @param secrets each adds a signature */
+export const signatureOf = (id: string, secrets: readonly string[], body: string, at: Date) => ({
+  'webhook-id': id,
+  'webhook-timestamp': Math.floor(at.getTime() / 1000),
+  'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(id, at, body)).join(' '),
+});
 
 export interface Answer {
   statusCode: number | null;
@@ -101,6 +106,8 @@ export interface Answer {
   error: string | null;
   /** Beginning of the body. */
   text: string | null;
+  /** The receiver asks for this pause. */
+  retryAfterMs?: number | undefined;
 }
 
 /** @param data the database's own text, which keeps every digit of its numbers */
@@ -122,7 +129,7 @@ export function createSender(rules: ReceiverRules) {
       : requestHttps(target, { ...https, method: 'POST', headers });
   }
 
-  function send({ id, url, body, secrets, at }: SignedMessage): Promise<Answer> {
+  function send({ url, body, headers: own }: Post): Promise<Answer> {
     // IP addresses are not looked up. A URL accepted under earlier rules must satisfy the current ones.
     const problem = whyNoReceiver(url, rules);
     if (problem !== undefined)
@@ -131,9 +138,7 @@ export function createSender(rules: ReceiverRules) {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
       'user-agent': 'Gauge-Webhooks',
-      'webhook-id': id,
-      'webhook-timestamp': Math.floor(at.getTime() / 1000),
-      'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(id, at, body)).join(' '),
+      ...own,
     };
     return new Promise((resolve) => {
       let request: ClientRequest | undefined;
@@ -146,7 +151,8 @@ export function createSender(rules: ReceiverRules) {
         isOver = true;
         clearTimeout(deadline);
         const text = response ? toText(Buffer.concat(chunks)) : null;
-        resolve({ statusCode: response?.statusCode ?? null, error, text });
+        const retryAfterMs = toPauseMs(response?.headers['retry-after']);
+        resolve({ statusCode: response?.statusCode ?? null, error, text, retryAfterMs });
         // Only a fully read response leaves a reusable connection.
         if (!response?.complete) request?.destroy();
       };
@@ -187,6 +193,11 @@ export function createSender(rules: ReceiverRules) {
     },
   };
 }
+
+const toPauseMs = (retryAfter = ''): number | undefined =>
+  /^\d{1,6}(\.\d{1,6})?$/.test(retryAfter)
+    ? Math.min(Math.ceil(Number(retryAfter) * SECOND_MS), MAX_PAUSE_MS)
+    : undefined;
 
 /** Drops characters that cannot be stored or that affect the display. */
 const toText = (bytes: Buffer): string =>

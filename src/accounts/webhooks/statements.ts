@@ -1,4 +1,5 @@
 import type { Names, Template } from '../../core/db/client.js';
+import { CHAT_GROUP } from './chat.js';
 
 /** Sorts before every endpoint. */
 export const START = '00000000-0000-0000-0000-000000000000 00000000-0000-0000-0000-000000000000';
@@ -29,18 +30,27 @@ const cursor = `case when (select count(*) from endpoint) = ${ENDPOINTS} then
 
 /**
  * Leases due deliveries to an instance, for each endpoint no more than its room, so that one endpoint's backlog never
- * delays another's deliveries.
+ * delays another's deliveries. A chat gets its next post only after a pause, whichever instance sends it.
  * $1 org, $2 endpoint to continue after · $3 now · $4 end of the lease · $5 default room of an endpoint · $6
- * endpoints with a different room, $7 their room · $8 limit
+ * endpoints with a different room, $7 their room · $8 limit · $9 end of a chat's pause
  */
 export const claim: Template = {
   name: 'webhooks_claim',
   text: (t) => `
-${t.withRecursive} ${waitingOf(t)}, due as materialized (
+${t.withRecursive} ${waitingOf(t)}, chat as materialized (
+  select w.org_id, w.id from endpoint e${t.held}
+  join ${t('webhook_endpoints')} w on w.org_id = e.org_id and w.id = e.endpoint_id
+  where w.format <> 'standard' and (w.next_post_at is null or w.next_post_at <= $3::timestamptz)
+  order by 1, 2
+  for update of w skip locked
+), due as materialized (
   select d.* from (
-    select e.org_id, e.endpoint_id, coalesce(own.room, $5::int) as room from endpoint e${t.held}
+    select e.org_id, e.endpoint_id,
+      case when w.format = 'standard' then coalesce(own.room, $5::int) else ${CHAT_GROUP} * sign(coalesce(own.room, $5::int))::int end as room
+    from endpoint e${t.held}
     left join unnest($6::uuid[], $7::int[]) as own (endpoint_id, room) on own.endpoint_id = e.endpoint_id
     join ${t('webhook_endpoints')} w on w.org_id = e.org_id and w.id = e.endpoint_id and w.is_enabled
+    where w.format = 'standard' or exists (select from chat c where c.org_id = w.org_id and c.id = w.id)
     order by e.place
   ) e
   cross join lateral (
@@ -55,12 +65,16 @@ ${t.withRecursive} ${waitingOf(t)}, due as materialized (
   update ${t('webhook_deliveries')} d set attempts = d.attempts + 1, next_attempt_at = $4::timestamptz
   from due where d.org_id = due.org_id and d.endpoint_id = due.endpoint_id and d.message_id = due.message_id
   returning d.org_id, d.endpoint_id, d.message_id, d.attempts, d.failures
+), paused as (
+  update ${t('webhook_endpoints')} w set next_post_at = $9::timestamptz
+  from chat c where w.org_id = c.org_id and w.id = c.id
+    and exists (select from due where due.org_id = w.org_id and due.endpoint_id = w.id)
 )
 select ${cursor} as cursor, null as "orgId", null as "endpointId", null as "messageId", null as attempt, null as failures, null as type,
-  null as data, null as "createdAt", null as url, null as secret, null as "previousSecret"
+  null as data, null as "createdAt", null as format, null as url, null as secret, null as "previousSecret"
 union all
 select null, c.org_id::text, c.endpoint_id::text, c.message_id::text, c.attempts::text, c.failures::text, m.type, m.data::text,
-  extract(epoch from m.created_at)::text, e.url, e.secret,
+  extract(epoch from m.created_at)::text, e.format, e.url, e.secret,
   case when e.previous_secret_ends_at > $3::timestamptz then e.previous_secret end
 from claimed c
 join ${t('webhook_messages')} m on m.org_id = c.org_id and m.id = c.message_id

@@ -13,6 +13,7 @@ import {
 } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 import { organizations } from '../organizations/table.js';
+import { formats } from './chat.js';
 
 export const webhookEndpoints = pgTable(
   'webhook_endpoints',
@@ -21,6 +22,8 @@ export const webhookEndpoints = pgTable(
       .notNull()
       .references(() => organizations.id),
     id: uuid().notNull(),
+    format: text({ enum: formats }).notNull().default('standard'),
+    /** Of a chat: masked. */
     url: text().notNull(),
     types: text().array().notNull(),
     livemode: boolean().notNull(),
@@ -29,15 +32,18 @@ export const webhookEndpoints = pgTable(
     disabledReason: text('disabled_reason', { enum: ['gone', 'failing'] }),
     /** Time of the first failure since the last success. */
     failingSince: time('failing_since'),
-    /** Signs deliveries. Encrypted with SECRET_KEYS. */
+    /** Signs deliveries; of a chat: its URL. Encrypted with SECRET_KEYS. */
     secret: text().notNull(),
     /** Also signs, until `previousSecretEndsAt`. */
     previousSecret: text('previous_secret'),
     previousSecretEndsAt: time('previous_secret_ends_at'),
+    /** Of a chat: no post before. */
+    nextPostAt: time('next_post_at'),
     createdAt: time('created_at').notNull(),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
+    check('webhook_endpoints_format', sql`${t.format} in ('standard', 'slack', 'discord', 'teams')`),
     check('webhook_endpoints_types', sql`cardinality(${t.types}) > 0`),
   ],
 );

@@ -10,7 +10,29 @@ export interface TypeDescription {
   schema: z.ZodObject;
   /** A sample of `data`. */
   example: Record<string, unknown>;
+  /** Reports a message in a chat. */
+  sentence: (data: never) => string;
+  /** The page about it. */
+  page: string;
 }
+
+/** Numbers as text with all their digits. */
+type AsText<T> = T extends number
+  ? string
+  : T extends readonly (infer Item)[]
+    ? AsText<Item>[]
+    : T extends object
+      ? { [Key in keyof T]: AsText<T[Key]> }
+      : T;
+
+/** Infers the data of `sentence` from the schema. */
+export const describeType = <Schema extends z.ZodObject, const Sample extends Record<string, unknown>>(
+  description: Omit<TypeDescription, 'schema' | 'example' | 'sentence'> & {
+    schema: Schema;
+    example: Sample;
+    sentence: (data: AsText<z.output<Schema>>) => string;
+  },
+) => description;
 
 const exampleKey = {
   id: '01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90',
@@ -34,14 +56,24 @@ export const daysBeforeField = z
   .union([z.literal(7), z.literal(1)])
   .describe('Sent 7 days and 1 day before. A missed notice is sent late, unless the next one is due.');
 
+const keysPage = '/dashboard/api-keys';
+const webhooksPage = '/dashboard/webhooks';
+
+const nameKey = ({ name, prefix }: { name: string; prefix: string }) => `The API key “${name}” (${prefix}…)`;
+
+/** `1 day`, `7 days` */
+export const inDays = (days: string): string => `${days} ${days === '1' ? 'day' : 'days'}`;
+
 /** Message types about API keys. Each product adds its own. */
 export const keyTypes = {
-  'api_key.created': {
+  'api_key.created': describeType({
     summary: 'An API key was created.',
     schema: z.object({ apiKey: apiKeyField }),
     example: { apiKey: exampleKey },
-  },
-  'api_key.rotated': {
+    sentence: ({ apiKey }) => `${nameKey(apiKey)} was created.`,
+    page: keysPage,
+  }),
+  'api_key.rotated': describeType({
     summary: 'An API key was rotated. A new key replaces it.',
     schema: z.object({
       apiKey: apiKeyField.describe('The new key.'),
@@ -51,22 +83,28 @@ export const keyTypes = {
       apiKey: { ...exampleKey, id: '01935a40-1c00-7d4a-8e11-0f9e8d7c6b5a', prefix: 'org_live_x2B' },
       previous: { ...exampleKey, expiresAt: '2026-01-31T13:00:00.000Z' },
     },
-  },
-  'api_key.revoked': {
+    sentence: ({ apiKey, previous }) => `${nameKey(previous)} was rotated. ${apiKey.prefix}… replaces it.`,
+    page: keysPage,
+  }),
+  'api_key.revoked': describeType({
     summary: 'An API key was revoked.',
     schema: z.object({ apiKey: apiKeyField, revokedAt: timeField('When the key stopped working.') }),
     example: { apiKey: exampleKey, revokedAt: '2026-01-31T12:00:00.000Z' },
-  },
-  'api_key.expiring': {
+    sentence: ({ apiKey }) => `${nameKey(apiKey)} was revoked.`,
+    page: keysPage,
+  }),
+  'api_key.expiring': describeType({
     summary: 'An API key expires soon and was not rotated.',
     schema: z.object({ apiKey: apiKeyField, daysBefore: daysBeforeField }),
     example: { apiKey: { ...exampleKey, expiresAt: '2026-02-01T12:00:00.000Z' }, daysBefore: 1 },
-  },
+    sentence: ({ apiKey, daysBefore }) => `${nameKey(apiKey)} expires in ${inDays(daysBefore)}.`,
+    page: keysPage,
+  }),
 } as const satisfies Record<string, TypeDescription>;
 
 /** Message types that every endpoint gets without choosing them. */
 export const serviceTypes = {
-  'webhook.disabled': {
+  'webhook.disabled': describeType({
     summary: 'Another endpoint of the Organization was disabled because its deliveries failed.',
     schema: z.object({
       endpointId: idField('The endpoint.'),
@@ -82,12 +120,17 @@ export const serviceTypes = {
       reason: 'gone',
       disabledAt: '2026-05-04T10:00:00.000Z',
     },
-  },
-  'webhook.test': {
+    sentence: ({ url, reason }) =>
+      `The webhook endpoint ${url} was disabled: ${reason === 'gone' ? 'it responded with 410' : 'every delivery failed for five days'}.`,
+    page: webhooksPage,
+  }),
+  'webhook.test': describeType({
     summary: 'A person requested a test delivery.',
     schema: z.object({ endpointId: idField('The endpoint.') }),
     example: { endpointId: '01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90' },
-  },
+    sentence: () => 'This is a test message from Gauge.',
+    page: webhooksPage,
+  }),
 } as const satisfies Record<string, TypeDescription>;
 
 type KeyTypes = typeof keyTypes;

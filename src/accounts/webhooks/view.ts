@@ -1,3 +1,4 @@
+import { isChat, type Format } from './chat.js';
 import type { readDeliveries } from './request.js';
 import type { EndpointRow, listDisabled } from './queries.js';
 
@@ -23,10 +24,12 @@ export const toDisabledView = ({ id, url, reason }: Awaited<ReturnType<typeof li
 });
 
 export function toEndpointView(endpoint: EndpointRow, nowMs: number) {
-  const { livemode, isEnabled, disabledReason, failingSince, previousSecretEndsAt } = endpoint;
+  const { format, livemode, isEnabled, disabledReason, failingSince, previousSecretEndsAt } = endpoint;
   return {
     ...endpoint,
     href: endpointAddress(endpoint.id),
+    isChat: isChat(format),
+    formatName: formatNames[format],
     mode: livemode ? 'live' : 'test',
     badge: isEnabled
       ? failingSince === null
@@ -50,6 +53,28 @@ export const toDeliveryView = (
   badge: badges[row.status],
   answer: row.error ?? (row.statusCode === null ? undefined : String(row.statusCode)),
 });
+
+const formatNames: Record<Format, string> = {
+  standard: 'Signed JSON',
+  slack: 'Slack',
+  discord: 'Discord',
+  teams: 'Microsoft Teams',
+};
+
+export const formatChoices = [
+  { value: 'standard', label: formatNames.standard, note: 'For your server, as Standard Webhooks.' },
+  {
+    value: 'slack',
+    label: formatNames.slack,
+    note: 'Posts to a channel. Create an “Incoming Webhook” in Slack.',
+  },
+  { value: 'discord', label: formatNames.discord, note: 'Posts to a channel: Integrations, then Webhooks.' },
+  {
+    value: 'teams',
+    label: formatNames.teams,
+    note: 'Posts to a channel: Workflows, then “Send webhook alerts”.',
+  },
+];
 
 export const graceChoices = [
   { value: '1440', label: '1 day', note: 'Enough time to deploy the new secret.' },

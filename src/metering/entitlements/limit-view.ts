@@ -14,7 +14,7 @@ const calendarNames: Record<string, string> = {
 const units: Record<string, string> = { D: 'day', H: 'hour', M: 'minute', S: 'second' };
 
 /** `Last 5 hours`, `Last 1 day 12 hours`. */
-const nameWindow = (window: string): string =>
+export const nameWindow = (window: string): string =>
   calendarNames[window] ??
   `Last ${[...window.matchAll(/(\d+)([DHMS])/g)].map(([, n, unit]) => `${n}\u00a0${units[unit!]}${Number(n) === 1 ? '' : 's'}`).join(' ')}`;
 

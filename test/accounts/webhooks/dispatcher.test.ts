@@ -28,6 +28,7 @@ import {
   listen,
   startReceiver,
   verifyBySpecification,
+  chat,
 } from '../../support/webhooks.js';
 import { useService } from '../../support/use.js';
 
@@ -65,7 +66,7 @@ const tell = (orgId: string) =>
     }),
   );
 const sweep = async () => {
-  const dispatcher = createDispatcher(service.context);
+  const dispatcher = createDispatcher(service.context, chat);
   await dispatcher.sweep();
   await dispatcher.stop();
 };
@@ -321,7 +322,7 @@ describe('a failing receiver', () => {
         away: await organizationWith(away.url, 5),
         good: await organizationWith(good.url, 50),
       };
-      const dispatcher = createDispatcher(service.context);
+      const dispatcher = createDispatcher(service.context, chat);
       dispatcher.start();
       await until(() => good.received.length === 50);
       // No slow delivery has ended yet: each takes 15 seconds.
@@ -362,7 +363,7 @@ describe('concurrent instances', () => {
   it('share the work and send each message once', async () => {
     const { url, received } = await receive();
     await organizationWith(url, 60);
-    const dispatchers = [1, 2, 3].map(() => createDispatcher(service.context));
+    const dispatchers = [1, 2, 3].map(() => createDispatcher(service.context, chat));
     // Deliveries without room wait for the next sweep.
     while (received.length < 60) await Promise.all(dispatchers.map((dispatcher) => dispatcher.sweep()));
     expect(new Set(received.map(({ headers }) => headers['webhook-id'])).size).toBe(60);
@@ -374,7 +375,7 @@ describe('concurrent instances', () => {
     let answers = false;
     const { url, received } = await receive((_req, res) => void (answers && res.writeHead(200).end()));
     const { orgId } = await organizationWith(url);
-    const killed = createDispatcher(service.context);
+    const killed = createDispatcher(service.context, chat);
     void killed.sweep();
     await until(() => received.length === 1);
     answers = true;
@@ -395,7 +396,7 @@ describe('concurrent instances', () => {
     let answers = false;
     const { url, received } = await receive((_req, res) => void (answers && res.writeHead(200).end()));
     const { orgId } = await organizationWith(url);
-    const stopped = createDispatcher(service.context);
+    const stopped = createDispatcher(service.context, chat);
     stopped.start();
     await until(() => received.length === 1);
     await stopped.stop();

@@ -15,7 +15,7 @@ import { disableEndpoint, resealWebhookSecrets } from '../../../src/accounts/web
 import { deleteOldWebhooks, tendWebhooks } from '../../../src/accounts/webhooks/upkeep.js';
 import { addMember, Browser, createUser, signedIn } from '../../support/accounts.js';
 import { hostileTexts } from '../../support/hostile-texts.js';
-import { startReceiver, verifyBySpecification } from '../../support/webhooks.js';
+import { startReceiver, verifyBySpecification, chat } from '../../support/webhooks.js';
 import { useService } from '../../support/use.js';
 
 const DAY_MS = 86_400_000;
@@ -43,7 +43,7 @@ async function owner() {
 }
 
 async function sweep() {
-  const dispatcher = createDispatcher(service.context);
+  const dispatcher = createDispatcher(service.context, chat);
   await dispatcher.sweep();
   await dispatcher.stop();
 }

@@ -174,8 +174,7 @@ describe('a receiver’s name', () => {
     const { port } = server.address() as AddressInfo;
     const send = async (rules: typeof production, url = `https://receiver.example:${port}/`) => {
       const sender = createSender(rules);
-      const secrets = ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'];
-      const { error } = await sender.send({ id: 'msg', url, body: '{}', secrets, at: new Date() });
+      const { error } = await sender.send({ url, body: '{}', headers: {} });
       sender.close();
       return error;
     };

@@ -4,7 +4,7 @@ import { createDispatcher } from '../../../src/accounts/webhooks/dispatcher.js';
 import { signedIn } from '../../support/accounts.js';
 import { until } from '../../support/until.js';
 import { useService } from '../../support/use.js';
-import { startReceiver } from '../../support/webhooks.js';
+import { startReceiver, chat } from '../../support/webhooks.js';
 import { getPage, postForm, textOf } from '../api-keys/html.js';
 
 const { database, service } = useService();
@@ -58,7 +58,7 @@ it('the page after a test message shows its result, and no other message', async
   await create([['types', 'api_key.created']]);
   const [endpoint] = await listed();
   const href = `${PATH}/${endpoint!.id}`;
-  const dispatcher = createDispatcher(service.context);
+  const dispatcher = createDispatcher(service.context, chat);
   stops.push(() => dispatcher.stop());
   dispatcher.start();
   const answer = await postForm(browser, `${href}/test`, []);

@@ -18,13 +18,7 @@ async function receive(listener: RequestListener) {
   const { port } = server.address() as AddressInfo;
   const sender = createSender({ production: false, allowsPrivate: false });
   const send = (scheme = 'http') =>
-    sender.send({
-      id: 'msg',
-      url: `${scheme}://127.0.0.1:${port}/`,
-      body: '{}',
-      secrets: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
-      at: new Date(),
-    });
+    sender.send({ url: `${scheme}://127.0.0.1:${port}/`, body: '{}', headers: {} });
   const connections = () =>
     new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count)));
   return { send, connections };

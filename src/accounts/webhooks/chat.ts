@@ -1,0 +1,114 @@
+import { parseNumbersAsText } from '../../core/http/json.js';
+import { serviceTypes, type TypeDescription, type WebhookTypes } from './types.js';
+
+/** Formats of messages. Chats get sentences, without a signature. */
+export const formats = ['standard', 'slack', 'discord', 'teams'] as const;
+export type Format = (typeof formats)[number];
+export type ChatFormat = Exclude<Format, 'standard'>;
+
+export const isChat = (format: Format): format is ChatFormat => format !== 'standard';
+
+/** Most messages that become one post. */
+export const CHAT_GROUP = 10;
+/** Shortest time between posts to one endpoint. */
+export const CHAT_PAUSE_MS = 500;
+const MAX_SENTENCE = 300;
+/** Below the 2,000 characters of Discord, the shortest limit. */
+const MAX_POST = 1_900;
+
+interface Line {
+  text: string;
+  href: string;
+}
+
+interface ChatMessage {
+  type: string;
+  /** JSON. */
+  data: string;
+}
+
+export type Chat = ReturnType<typeof createChat>;
+
+/** @param origin of the links to the dashboard */
+export function createChat(types: WebhookTypes, origin: string) {
+  const described = new Map<string, TypeDescription>(Object.entries({ ...types, ...serviceTypes }));
+
+  function toLine({ type, data }: ChatMessage): Line {
+    const description = described.get(type);
+    if (!description) return { text: type, href: `${origin}/dashboard/webhooks` };
+    const text = description.sentence(parseNumbersAsText(data) as never).replace(/\s+/g, ' ');
+    const isLong = text.length > MAX_SENTENCE;
+    return { text: isLong ? `${text.slice(0, MAX_SENTENCE - 1)}…` : text, href: origin + description.page };
+  }
+
+  return {
+    /** The body of one post about all messages. Those that do not fit are counted. */
+    toBody(format: ChatFormat, messages: readonly ChatMessage[]): string {
+      const lines = messages.map(toLine);
+      const { toText, toPost } = writers[format];
+      let length = 0;
+      const fitting = lines.filter((line) => (length += toText(line).length + 1) <= MAX_POST);
+      const left = lines.length - fitting.length;
+      if (left > 0) fitting.push({ text: `${left} more messages`, href: `${origin}/dashboard/webhooks` });
+      return JSON.stringify(toPost(fitting));
+    },
+  };
+}
+
+interface Writer {
+  /** Escapes whatever the chat would read as a mention, a link or a style. */
+  toText: (line: Line) => string;
+  toPost: (lines: Line[]) => unknown;
+}
+
+const slackEntities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
+const slackText = ({ text, href }: Line): string =>
+  `${text.replace(/[&<>]/g, (character) => slackEntities[character]!)} <${href}|Open>`;
+
+/** `allowed_mentions` and the flag against previews also hold for what escapes miss. */
+const discordText = ({ text, href }: Line): string =>
+  `${text.replace(/[\\*_~`|<>@#[\]():-]/g, '\\$&')} [Open](<${href}>)`;
+
+const writers: Record<ChatFormat, Writer> = {
+  slack: {
+    toText: slackText,
+    toPost: (lines) => ({ text: lines.map(slackText).join('\n'), unfurl_links: false }),
+  },
+  discord: {
+    toText: discordText,
+    toPost: (lines) => ({
+      content: lines.map(discordText).join('\n'),
+      allowed_mentions: { parse: [] },
+      flags: 4,
+    }),
+  },
+  teams: {
+    toText: ({ text, href }) => text + href,
+    // Text runs have no Markdown, and a mention needs an entity beside the card.
+    toPost: (lines) => ({
+      type: 'message',
+      attachments: [
+        {
+          contentType: 'application/vnd.microsoft.card.adaptive',
+          content: {
+            type: 'AdaptiveCard',
+            version: '1.4',
+            body: lines.map(({ text, href }) => ({
+              type: 'RichTextBlock',
+              inlines: [
+                { type: 'TextRun', text: `${text} ` },
+                { type: 'TextRun', text: 'Open', selectAction: { type: 'Action.OpenUrl', url: href } },
+              ],
+            })),
+          },
+        },
+      ],
+    }),
+  },
+};
+
+/** Shows a chat's URL without the credential in its path. */
+export function maskUrl(url: string): string {
+  const { origin, pathname, search } = new URL(url);
+  return `${origin}/…${(pathname + search).slice(-4)}`;
+}

@@ -1,0 +1,104 @@
+import { expect, it } from 'vitest';
+import { createChat, maskUrl, type ChatFormat } from '../../../src/accounts/webhooks/chat.js';
+import { serviceTypes } from '../../../src/accounts/webhooks/types.js';
+import { webhookTypes } from '../../../src/products.js';
+import { toJson } from '../../../src/core/http/json.js';
+
+const chat = createChat(webhookTypes, 'https://gauge.example');
+
+const post = (format: ChatFormat, ...messages: { type: string; data: unknown }[]) =>
+  JSON.parse(
+    chat.toBody(
+      format,
+      messages.map(({ type, data }) => ({ type, data: toJson(data) })),
+    ),
+  ) as never;
+
+const correctedFor = (reason: string) => ({
+  type: 'usage.corrected',
+  data: { ...webhookTypes['usage.corrected'].example, reason },
+});
+
+it.each(Object.entries({ ...webhookTypes, ...serviceTypes }))(
+  '%s is a sentence with a link',
+  (type, { example }) => {
+    const { text } = post('slack', { type, data: example }) as { text: string };
+    expect(text).toMatch(/^[A-Z“].*[.?] <https:\/\/gauge\.example\/dashboard\/[\w/-]+\|Open>$/);
+    expect(text).not.toMatch(/undefined|null|\[object|NaN/);
+  },
+);
+
+it('names what happened, with every digit', () => {
+  const data = { ...webhookTypes['usage.threshold_reached'].example, used: 1 };
+  const body = chat.toBody('slack', [
+    {
+      type: 'usage.threshold_reached',
+      data: toJson(data).replace('"used":1', '"used":12345678901234567.123456789'),
+    },
+  ]);
+  expect(JSON.parse(body)).toEqual({
+    text: 'Usage of api-calls (calls) reached 80% of the limit of 1,000 (this month, UTC): 12,345,678,901,234,567.123456789 used. <https://gauge.example/dashboard/usage|Open>',
+    unfurl_links: false,
+  });
+});
+
+const hostile =
+  '<!channel> <@U123> @everyone <@&9> **bold** [link](https://evil.example) `code` & \u0000 line\nbreak';
+
+it('Slack gets no mention and no markup of others', () => {
+  const { text } = post('slack', correctedFor(hostile)) as { text: string };
+  expect(text).toContain('&lt;!channel&gt; &lt;@U123&gt; @everyone &lt;@&amp;9&gt;');
+  expect(text.match(/</g)).toHaveLength(1);
+  expect(text).not.toContain('\n');
+});
+
+it('Discord gets no mention, no link and no style of others', () => {
+  const body = post('discord', correctedFor(hostile)) as { content: string; allowed_mentions: unknown };
+  expect(body.allowed_mentions).toEqual({ parse: [] });
+  expect(body.content).toContain(
+    String.raw`\<!channel\> \<\@U123\> \@everyone \<\@&9\> \*\*bold\*\* \[link\]\(https\://evil.example\) \`code\``,
+  );
+});
+
+it('Teams gets text runs, which have no markup', () => {
+  const body = post('teams', correctedFor('<at>all</at>')) as {
+    attachments: {
+      content: {
+        body: { inlines: { type: string; text: string; selectAction?: unknown }[] }[];
+        msteams?: unknown;
+      };
+    }[];
+  };
+  const { content } = body.attachments[0]!;
+  expect(content.msteams).toBeUndefined();
+  expect(content.body[0]!.inlines.map(({ type }) => type)).toEqual(['TextRun', 'TextRun']);
+  expect(content.body[0]!.inlines[0]!.text).toContain('<at>all</at>');
+  expect(content.body[0]!.inlines[1]).toMatchObject({
+    text: 'Open',
+    selectAction: { type: 'Action.OpenUrl', url: 'https://gauge.example/dashboard/usage/events' },
+  });
+});
+
+it('a post stays below the limit of Discord and counts the messages that do not fit', () => {
+  const { content } = post(
+    'discord',
+    ...Array.from({ length: 10 }, () => correctedFor('*'.repeat(2_000))),
+  ) as {
+    content: string;
+  };
+  expect(content.length).toBeLessThanOrEqual(2_000);
+  const lines = content.split('\n');
+  expect(lines.at(-1)).toBe(
+    `${11 - lines.length} more messages [Open](<https://gauge.example/dashboard/webhooks>)`,
+  );
+});
+
+it('a message of a type that no longer exists still has its name', () => {
+  expect(post('slack', { type: 'gone.type', data: {} })).toMatchObject({
+    text: 'gone.type <https://gauge.example/dashboard/webhooks|Open>',
+  });
+});
+
+it('a masked URL shows where posts go, not how to post there', () => {
+  expect(maskUrl('https://hooks.slack.com/services/T0/B0/secretWxYz')).toBe('https://hooks.slack.com/…WxYz');
+});
