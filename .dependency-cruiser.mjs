@@ -30,7 +30,7 @@ const floors = [
   'accounts/webhooks/',
   'accounts/api-keys/',
   'accounts/(?:reference|jobs)[.]ts',
-  'metering/(?:config|errors|metrics|webhook-types)[.]ts',
+  'metering/(?:config|errors|metrics|webhook-types|window-name)[.]ts',
   'metering/entitlements/',
   'metering/thresholds/',
   'metering/ingestion/',

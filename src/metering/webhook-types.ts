@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { daysBeforeField, describeType, inDays, type TypeDescription } from '../accounts/webhooks/types.js';
 import { exactField, timeField } from '../core/http/fields.js';
 import { formatDecimal, formatTime, inSentence } from '../core/pages/format.js';
-import { nameWindow } from './entitlements/limit-view.js';
+import { nameWindow } from './window-name.js';
 
 const exampleUse = { productSlug: 'api-calls', metric: 'calls', livemode: true };
 

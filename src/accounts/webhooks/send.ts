@@ -150,9 +150,7 @@ export function createSender(rules: ReceiverRules) {
         if (isOver) return;
         isOver = true;
         clearTimeout(deadline);
-        const text = response ? toText(Buffer.concat(chunks)) : null;
-        const retryAfterMs = toPauseMs(response?.headers['retry-after']);
-        resolve({ statusCode: response?.statusCode ?? null, error, text, retryAfterMs });
+        resolve({ ...answerOf(response, chunks), error });
         // Only a fully read response leaves a reusable connection.
         if (!response?.complete) request?.destroy();
       };
@@ -192,6 +190,12 @@ export function createSender(rules: ReceiverRules) {
       https.agent.destroy();
     },
   };
+}
+
+function answerOf(response: IncomingMessage | undefined, chunks: Buffer[]): Omit<Answer, 'error'> {
+  if (!response) return { statusCode: null, text: null };
+  const { statusCode = null, headers } = response;
+  return { statusCode, text: toText(Buffer.concat(chunks)), retryAfterMs: toPauseMs(headers['retry-after']) };
 }
 
 const toPauseMs = (retryAfter = ''): number | undefined =>

@@ -2,21 +2,9 @@ import type { Database } from '../../core/db/client.js';
 import { addDecimals, subtractDecimals } from '../../core/decimal.js';
 import { formatShare } from '../../core/pages/format.js';
 import { SECOND_MS } from '../../core/time.js';
+import { calendarNames, nameWindow } from '../window-name.js';
 import { addFreeTimes, readLimits, type Subject } from './limit-queries.js';
 import { remainingOf, takenOf, type LimitState } from './limits.js';
-
-const calendarNames: Record<string, string> = {
-  calendar_month: 'This month (UTC)',
-  calendar_week: 'This week (UTC)',
-  calendar_day: 'Today (UTC)',
-};
-
-const units: Record<string, string> = { D: 'day', H: 'hour', M: 'minute', S: 'second' };
-
-/** `Last 5 hours`, `Last 1 day 12 hours`. */
-export const nameWindow = (window: string): string =>
-  calendarNames[window] ??
-  `Last ${[...window.matchAll(/(\d+)([DHMS])/g)].map(([, n, unit]) => `${n}\u00a0${units[unit!]}${Number(n) === 1 ? '' : 's'}`).join(' ')}`;
 
 function toLimitView(state: LimitState) {
   const taken = takenOf(state);

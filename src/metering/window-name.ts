@@ -1,0 +1,12 @@
+export const calendarNames: Record<string, string> = {
+  calendar_month: 'This month (UTC)',
+  calendar_week: 'This week (UTC)',
+  calendar_day: 'Today (UTC)',
+};
+
+const units: Record<string, string> = { D: 'day', H: 'hour', M: 'minute', S: 'second' };
+
+/** `Last 5 hours`, `Last 1 day 12 hours`. */
+export const nameWindow = (window: string): string =>
+  calendarNames[window] ??
+  `Last ${[...window.matchAll(/(\d+)([DHMS])/g)].map(([, n, unit]) => `${n}\u00a0${units[unit!]}${Number(n) === 1 ? '' : 's'}`).join(' ')}`;
