@@ -140,20 +140,8 @@ function createSweeper(deps: DispatcherDeps, chat: Chat, stopping: AbortSignal) 
           continue;
         }
         const { ids, rooms, others } = receivers.rooms();
-        const now = clock.now();
-        const [at, leasedUntil, pausedUntil] = [now, now + LEASE_MS, now + CHAT_PAUSE_MS].map((ms) =>
-          new Date(ms).toISOString(),
-        );
-        const values: unknown[] = [
-          ...cursor.split(' '),
-          at,
-          leasedUntil,
-          others,
-          textArray(ids),
-          intArray(rooms),
-          free,
-          pausedUntil,
-        ];
+        const range = [...cursor.split(' '), ...timesOf(clock.now())];
+        const values: unknown[] = [...range, others, textArray(ids), intArray(rooms), free];
         const [head, ...rows] = await group.run<ClaimRow>(claim, values);
         const claimed = rows.map(toDelivery);
         for (const deliveries of toPosts(claimed)) begin(group, deliveries);
@@ -179,6 +167,10 @@ function toPosts(claimed: Delivery[]): Delivery[][] {
     ).values(),
   ];
 }
+
+/** Now, the end of a lease, and the end of a chat's pause. */
+const timesOf = (nowMs: number): string[] =>
+  [nowMs, nowMs + LEASE_MS, nowMs + CHAT_PAUSE_MS].map((ms) => new Date(ms).toISOString());
 
 const lastEndpoint = (claimed: Delivery[]): string =>
   claimed.map(({ orgId, endpointId }) => `${orgId} ${endpointId}`).reduce((a, b) => (a > b ? a : b));

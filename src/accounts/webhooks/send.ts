@@ -121,7 +121,13 @@ export function createSender(rules: ReceiverRules) {
 
   let isClosed = false;
 
-  function open({ url, headers }: { url: string; headers: Record<string, string | number> }) {
+  function open({ url, body, headers: own }: Post) {
+    const headers = {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      'user-agent': 'Gauge-Webhooks',
+      ...own,
+    };
     // Uses the parsed URL that was checked, since `HTTP://` is http too. Node does not follow redirects.
     const target = new URL(url);
     return target.protocol === 'http:'
@@ -129,17 +135,11 @@ export function createSender(rules: ReceiverRules) {
       : requestHttps(target, { ...https, method: 'POST', headers });
   }
 
-  function send({ url, body, headers: own }: Post): Promise<Answer> {
+  function send({ url, body, headers }: Post): Promise<Answer> {
     // IP addresses are not looked up. A URL accepted under earlier rules must satisfy the current ones.
     const problem = whyNoReceiver(url, rules);
     if (problem !== undefined)
       return Promise.resolve({ statusCode: null, error: `The URL ${problem}.`, text: null });
-    const headers = {
-      'content-type': 'application/json',
-      'content-length': Buffer.byteLength(body),
-      'user-agent': 'Gauge-Webhooks',
-      ...own,
-    };
     return new Promise((resolve) => {
       let request: ClientRequest | undefined;
       let response: IncomingMessage | undefined;
@@ -155,7 +155,7 @@ export function createSender(rules: ReceiverRules) {
         if (!response?.complete) request?.destroy();
       };
       const start = () => {
-        const own = open({ url, headers });
+        const own = open({ url, body, headers });
         request = own;
         const fail = (error: NodeJS.ErrnoException) => {
           // The receiver closed a kept-alive connection before reading the request. An aborted request fails alike.

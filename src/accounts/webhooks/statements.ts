@@ -31,8 +31,8 @@ const cursor = `case when (select count(*) from endpoint) = ${ENDPOINTS} then
 /**
  * Leases due deliveries to an instance, for each endpoint no more than its room, so that one endpoint's backlog never
  * delays another's deliveries. A chat gets its next post only after a pause, whichever instance sends it.
- * $1 org, $2 endpoint to continue after · $3 now · $4 end of the lease · $5 default room of an endpoint · $6
- * endpoints with a different room, $7 their room · $8 limit · $9 end of a chat's pause
+ * $1 org, $2 endpoint to continue after · $3 now · $4 end of the lease · $5 end of a chat's pause · $6 default room of
+ * an endpoint · $7 endpoints with a different room, $8 their room · $9 limit
  */
 export const claim: Template = {
   name: 'webhooks_claim',
@@ -46,9 +46,9 @@ ${t.withRecursive} ${waitingOf(t)}, chat as materialized (
 ), due as materialized (
   select d.* from (
     select e.org_id, e.endpoint_id,
-      case when w.format = 'standard' then coalesce(own.room, $5::int) else ${CHAT_GROUP} * sign(coalesce(own.room, $5::int))::int end as room
+      case when w.format = 'standard' then coalesce(own.room, $6::int) else ${CHAT_GROUP} * sign(coalesce(own.room, $6::int))::int end as room
     from endpoint e${t.held}
-    left join unnest($6::uuid[], $7::int[]) as own (endpoint_id, room) on own.endpoint_id = e.endpoint_id
+    left join unnest($7::uuid[], $8::int[]) as own (endpoint_id, room) on own.endpoint_id = e.endpoint_id
     join ${t('webhook_endpoints')} w on w.org_id = e.org_id and w.id = e.endpoint_id and w.is_enabled
     where w.format = 'standard' or exists (select from chat c where c.org_id = w.org_id and c.id = w.id)
     order by e.place
@@ -60,13 +60,13 @@ ${t.withRecursive} ${waitingOf(t)}, chat as materialized (
     limit e.room
     for update skip locked
   ) d
-  limit $8::int
+  limit $9::int
 ), claimed as (
   update ${t('webhook_deliveries')} d set attempts = d.attempts + 1, next_attempt_at = $4::timestamptz
   from due where d.org_id = due.org_id and d.endpoint_id = due.endpoint_id and d.message_id = due.message_id
   returning d.org_id, d.endpoint_id, d.message_id, d.attempts, d.failures
 ), paused as (
-  update ${t('webhook_endpoints')} w set next_post_at = $9::timestamptz
+  update ${t('webhook_endpoints')} w set next_post_at = $5::timestamptz
   from chat c where w.org_id = c.org_id and w.id = c.id
     and exists (select from due where due.org_id = w.org_id and due.endpoint_id = w.id)
 )
