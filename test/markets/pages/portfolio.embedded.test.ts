@@ -192,6 +192,69 @@ describe('orders', () => {
     expect((await read(browser, `${PATH}/orders?cursor=x`)).status).toBe(400);
   });
 
+  it('are filtered by status, city and day, and keep the filters in links', async () => {
+    const { organization, browser } = await signedIn(database.db, service.url);
+    const book = (order: { ticker?: string; contracts: number; status?: 'resting'; daysAgo?: number }) =>
+      bookTrade(database.db, {
+        orgId: organization.id,
+        by: { userId: uuid() },
+        status: 'cancelled',
+        ...order,
+        at: new Date(now().getTime() - (order.daysAgo ?? 0) * 86_400_000),
+      });
+    for (let i = 0; i < 26; i++) await book({ contracts: 100 + i });
+    await book({ contracts: 1, status: 'resting' });
+    await book({ contracts: 2, ticker: 'KXLOWTCHI-26NOV19-T30', daysAgo: 2 });
+    await book({ contracts: 3, ticker: 'HIGHNY-26NOV18-T60', daysAgo: 3 });
+    const shown = async (query: string) => {
+      const { text } = await read(browser, `${PATH}/orders?${query}`);
+      return [...text.matchAll(/>Buy (\d+)\s+YES</g)].map(([, contracts]) => Number(contracts));
+    };
+    expect(await shown('status=open')).toEqual([1]);
+    expect(await shown('station=KMDW')).toEqual([2]);
+    const day = (daysAgo: number) =>
+      new Date(now().getTime() - daysAgo * 86_400_000).toISOString().slice(0, 10);
+    expect(await shown(`station=KNYC&to=${day(3)}`)).toEqual([3]);
+    expect(await shown(`station=KNYC&status=cancelled&to=${day(2)}`)).toEqual([3]);
+    expect(await shown(`from=${day(2)}&to=${day(2)}`)).toEqual([2]);
+    expect((await shown('sort=oldest')).slice(0, 2)).toEqual([3, 2]);
+    expect((await shown('sort=market')).at(0)).toBe(3);
+    expect(await shown('station=KDEN')).toEqual([]);
+
+    for (const sort of ['newest', 'oldest', 'market']) {
+      const query = `status=cancelled&station=KNYC&sort=${sort}`;
+      const { text } = await read(browser, `${PATH}/orders?${query}`);
+      const next = /rel="next" href="([^"]+)"/.exec(text)![1]!.replaceAll('&amp;', '&');
+      const second = await shown(next.split('?')[1]!);
+      expect([...(await shown(query)), ...second].sort((a, b) => a - b)).toEqual([
+        3,
+        ...Array.from({ length: 26 }, (_, i) => 100 + i),
+      ]);
+    }
+    expect((await read(browser, `${PATH}/orders?status=rejected`)).words).toContain('No orders match');
+    expect((await read(stranger.browser, `${PATH}/orders?sort=market`)).words).toContain(
+      'No paper orders yet',
+    );
+  });
+
+  it.each([
+    ['status=none', 'must be one of open'],
+    ['station=XXXX', 'Must be one of the cities'],
+    ['from=yesterday', 'Must be a day'],
+    ['from=2026-11-20', 'Must not be after the last day'],
+    ['sort=size', 'Must be one of newest'],
+    ['mode=test', 'ust be paper or live'],
+    ['cursor=x', 'ot a cursor from this list'],
+    ['status=open&status=filled', 'ust appear only once'],
+    ['station=%00', 'Must be one of the cities'],
+    [`cursor=${Buffer.from(`${uuid()} %' or 1=1`).toString('base64url')}`, 'ot a cursor from this list'],
+  ])('refuse %s and keep the other filters', async (query, message) => {
+    const { status, words, text } = await read(trader.browser, `${PATH}/orders?${query}&to=2026-11-19`);
+    expect(status).toBe(400);
+    if (!query.includes('&')) expect(text).toContain('value="2026-11-19"');
+    expect(words.toLowerCase()).toContain(message.toLowerCase());
+  });
+
   it('export as a spreadsheet file with exact values and no formulas', async () => {
     const { text, headers } = await trader.browser.get(`${PATH}/trades.csv`, html);
     const [columns, first] = text.split('\r\n');
