@@ -117,10 +117,10 @@ describe('the portfolio', () => {
   it('shows holdings and their current sale value', async () => {
     const { words, text } = await read(trader.browser, PATH);
     // 120 bought for 72.20 plus 2.01 of fees, now worth 64.9287: 1000 − 74.21 + 64.9287 = 990.7187.
-    expect(words).toContain('Equity $990.7187');
+    expect(words).toContain('Equity $990.72');
     expect(words).toContain('Cash $925.79');
-    expect(words).toContain('Positions $64.9287 cost $72.20');
-    expect(words).toContain('Unrealised −$7.2713');
+    expect(words).toContain('Positions $64.93 cost $72.20');
+    expect(words).toContain('Unrealised −$7.27');
     expect(words).toContain('Fees paid $2.01');
     expect(words).toContain('59° or below');
     expect(words).toContain('New York high, 21 Nov 2026');
@@ -255,6 +255,16 @@ describe('orders', () => {
     expect(words.toLowerCase()).toContain(message.toLowerCase());
   });
 
+  it('give a long reason in one line, with the whole of it behind a disclosure', async () => {
+    const { organization, browser } = await signedIn(database.db, service.url);
+    const reason = 'The book held 3 of 9 contracts at the limit price or better; the rest was cancelled.';
+    const order = { by: { userId: uuid() }, at: now(), contracts: 9, status: 'cancelled' as const, reason };
+    await bookTrade(database.db, { orgId: organization.id, ...order });
+    const { text } = await read(browser, `${PATH}/orders`);
+    expect(text).toContain('<summary><bdi>The book held 3 of 9 contracts at the limit…</bdi></summary>');
+    expect(text).toContain(`<bdi>${reason}</bdi>`);
+  });
+
   it('export as a spreadsheet file with exact values and no formulas', async () => {
     const { text, headers } = await trader.browser.get(`${PATH}/trades.csv`, html);
     const [columns, first] = text.split('\r\n');
@@ -286,7 +296,7 @@ describe('settlements', () => {
     const word = { orgId, ticker: MILD, temperature: 61, cost: '3.00', contracts: 10 };
     await writeWord(database.db, { ...word, at: at(1), n: 1, state: 'determined', value: 1_000_000n });
     expect((await read(browser, `${PATH}/settlements`)).words).toContain(
-      'Determined The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 not yet –',
+      'Determined 61°F: YES pays $1.00 The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 not yet –',
     );
     const final = { orgId, ticker: MILD, temperature: 61, at: at(2), n: 2, value: 1_000_000n };
     await bookSettlement(database.db, { ...final, state: 'finalized' }, (held) =>
@@ -296,10 +306,10 @@ describe('settlements', () => {
     await writeWord(database.db, { ...amended, state: 'amended' });
     const { words } = await read(browser, `${PATH}/settlements`);
     expect(words).toContain(
-      'Amended correction The Weather Company says 62°F: YES of 60° to 61° pays $0.00. 10 YES for $3.00 −$10.00 –',
+      'Amended correction 62°F: YES pays $0.00 The Weather Company says 62°F: YES of 60° to 61° pays $0.00. 10 YES for $3.00 −$10.00 –',
     );
     expect(words).toContain(
-      'Final The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 +$10.00 +$7.00',
+      'Final 61°F: YES pays $1.00 The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 +$10.00 +$7.00',
     );
     // The announced result has become final.
     expect(words).not.toContain('Determined');
@@ -317,7 +327,7 @@ describe('a sale', () => {
     const { words, text } = await read(trader.browser, sellPath(COLD));
     expect(words).toContain('Sell 120 YES at 55¢ or more');
     expect(words).toContain('120 × 55.83¢ on average');
-    expect(words).toContain('You receive $64.9287');
+    expect(words).toContain('You receive $64.93');
     expect(words).toContain('Realised against the average cost, before fees −$5.20');
     expect(words).toContain('Remaining 0 contracts');
     expect(text).toMatch(/name="contracts"[^>]*value="120"/);
@@ -383,8 +393,8 @@ describe('a sale', () => {
     expect(order.words).toContain('Realised −$5.20');
     // 925.79 plus the quoted 64.9287.
     const { words } = await read(trader.browser, PATH);
-    expect(words).toContain('Equity $990.7187');
-    expect(words).toContain('Cash $990.71');
+    expect(words).toContain('Equity $990.72');
+    expect(words).toContain('Cash $990.72');
     expect(words).toContain('No open positions.');
     expect((await read(trader.browser, sellPath(COLD))).words).toContain('You do not hold that many');
   });
