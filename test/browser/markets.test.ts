@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { isPlaced, type Market } from '../../src/markets/market/market.js';
 import { everything } from '../../src/markets/venue/simulation/world.js';
 import { CENT, formatDollars, parseDollars } from '../../src/markets/market/money.js';
-import { formatPrice } from '../../src/core/pages/format.js';
+import { formatMoney, formatPrice } from '../../src/core/pages/format.js';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld, PHONE } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
@@ -64,11 +64,11 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       const { secret } = await createKey(world.db, organization.id, { scopes: ['trading:read'] });
       const headers = { authorization: `Bearer ${secret}` };
       const response = await fetch(`${world.service.url}/portfolio`, { headers });
-      const { portfolio } = (await response.json()) as { portfolio: Record<string, unknown> };
-      const exactly = (dollars: string) => formatDollars(parseDollars(dollars.replace(',', '')));
-      expect(portfolio.cash).toBe(exactly(after.slice(1)));
-      expect(portfolio.fees).toBe(exactly(fee));
-      expect(portfolio.cash).toBe(formatDollars(parseDollars('1000') - parseDollars(cost)));
+      const { portfolio } = (await response.json()) as { portfolio: Record<string, string> };
+      const inCents = (dollars: string) => formatMoney(parseDollars(dollars));
+      expect(inCents(portfolio.cash!)).toBe(after);
+      expect(inCents(portfolio.fees!)).toBe(`$${fee}`);
+      expect(formatMoney(parseDollars('1000') - parseDollars(portfolio.cash!))).toBe(`$${cost}`);
       expect(portfolio.positions).toMatchObject([{ ticker, side: 'yes', contracts: 3 }]);
     });
   },

@@ -46,6 +46,8 @@ const more: [name: string, path: (of: Populated) => string][] = [
   ['cities that are looked for in vain', () => '/dashboard/markets?q=nowhere'],
   ['minima of a city', () => '/dashboard/markets?station=KMIA&kind=daily_minimum'],
   ['hours of a city', () => '/dashboard/markets?station=INDEX-MIAMI&kind=hourly'],
+  ['filtered orders', () => '/dashboard/portfolio/orders?status=filled&station=KNYC&sort=market'],
+  ['orders of impossible days', () => '/dashboard/portfolio/orders?from=2026-02-28&to=2026-02-01'],
   ['scores of hours', () => '/dashboard/scores?kind=hourly'],
 ];
 

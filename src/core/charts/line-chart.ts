@@ -32,7 +32,12 @@ export function toLineChart({ summary, labels, axis, lines, formatTick }: LineCh
     lines: lines.map(({ name, values: lineValues }) => {
       const last = lineValues.findLast((value) => value !== null);
       /** `end`: height of the last value; null for a line without values. */
-      return { name, paths: toPaths(lineValues, toX, toY), end: last === undefined ? null : toY(last) };
+      return {
+        name,
+        paths: toPaths(lineValues, toX, toY),
+        bridges: toBridges(lineValues, toX, toY),
+        end: last === undefined ? null : toY(last),
+      };
     }),
     ticks: ticks.map((value) => ({
       y: toY(value).toFixed(1),
@@ -71,6 +76,21 @@ export function toPaths(
     paths.at(-1)!.push(`${toX(index).toFixed(1)} ${toY(value).toFixed(1)}`);
   }
   return paths.map((points) => `M${points.join('L')}${points.length === 1 ? 'h0' : ''}`);
+}
+
+/** One path across each gap, from the last value before it to the first one after it. */
+function toBridges(
+  values: (number | null)[],
+  toX: (index: number) => number,
+  toY: (value: number) => number,
+): string[] {
+  const known = values.flatMap((value, index) => (value === null ? [] : [{ index, value }]));
+  const pointOf = ({ index, value }: { index: number; value: number }) =>
+    `${toX(index).toFixed(1)} ${toY(value).toFixed(1)}`;
+  return known.flatMap((end, i) => {
+    const start = known[i - 1];
+    return start && end.index - start.index > 1 ? [`M${pointOf(start)}L${pointOf(end)}`] : [];
+  });
 }
 
 /** Evenly spaced round ticks that include zero and cover `min` to `max`, seven at most. */

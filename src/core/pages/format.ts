@@ -94,9 +94,16 @@ export function formatAgo(at: Date, now: Date): string {
 
 /** Amounts are whole millionths of a dollar. */
 const DOLLAR = 1_000_000n;
+const CENT = 10_000n;
 
-/** `$1,234.50`, `−$0.04`; more decimals only where needed. */
+/** `$1,234.50`, `−$0.04`, rounded to cents. */
 export function formatMoney(micros: bigint): string {
+  const cents = ((micros < 0n ? -micros : micros) + CENT / 2n) / CENT;
+  return formatExactMoney(micros < 0n ? -cents * CENT : cents * CENT);
+}
+
+/** `$1,234.50`, `$0.3744`: all digits, at least cents. */
+export function formatExactMoney(micros: bigint): string {
   const [sign, amount] = micros < 0n ? ['−', -micros] : ['', micros];
   const fraction = String(amount % DOLLAR)
     .padStart(6, '0')
@@ -113,7 +120,14 @@ export function formatPrice(micros: bigint): string {
   return `${hundredths / 100n}${fraction === '' ? '' : `.${fraction}`}¢`;
 }
 
-export const formatChange = (micros: bigint): string => `${micros > 0n ? '+' : ''}${formatMoney(micros)}`;
+/** `+$1,234.50`, `−$0.04`; zero cents have no sign. */
+export function formatChange(micros: bigint): string {
+  const text = formatMoney(micros);
+  return micros > 0n && text !== '$0.00' ? `+${text}` : text;
+}
+
+export const formatExactChange = (micros: bigint): string =>
+  `${micros > 0n ? '+' : ''}${formatExactMoney(micros)}`;
 
 /** `43%`, `<1%`: never rounds to certainty. */
 export function formatProbability(probability: number): string {

@@ -4,7 +4,7 @@ import { selectRows, timeText } from '../../core/db/sql.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import type { Side } from '../market/book.js';
 import { perContract, valueOf } from '../market/contracts.js';
-import { DOLLAR, type Micros } from '../market/money.js';
+import { CENT, DOLLAR, type Micros } from '../market/money.js';
 import { executionMarks } from './table.js';
 
 /** Seconds after a fill at which its price is sampled. */
@@ -177,6 +177,21 @@ export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMod
     /** At the price a minute later, then at the market's payout; after fees. */
     pnl: ends.map((_, i) => ({ fills: number(`e${i}`), all: amount(`p${i}`), missed: amount(`q${i}`) })),
   };
+}
+
+/** Fills by their price's move in favour of the order a minute later, in whole cents, clamped to `most`. */
+export async function countMoves(orm: Orm, { orgId, from, until }: ExecutionPeriod, most: number) {
+  const move = sql`round(${gainAt(sql`m.after_60`)} / m.contracts / ${String(CENT)}::bigint)::int`;
+  return selectRows<{ mode: TradeMode; cents: number; fills: number; contracts: number; missed: number }>(
+    orm,
+    sql`
+    select m.mode, greatest(${-most}::int, least(${most}::int, ${move})) as cents, count(*)::int as fills,
+      sum(m.contracts)::float8 as contracts, (count(*) filter (where m.missed))::int as missed
+    from execution_marks m
+    where m.org_id = ${orgId}::uuid and m.mode in ('paper', 'live') and m.at >= ${from.toISOString()}::timestamptz
+      and m.at < ${until.toISOString()}::timestamptz and m.n > 0 and m.after_60 is not null
+    group by 1, 2 order by 1, 2`,
+  );
 }
 
 const toMicros = (text: string | number | null | undefined): Micros | null =>

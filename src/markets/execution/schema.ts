@@ -5,15 +5,15 @@ import { contractsField } from '../market/contracts.js';
 export const MOST_DAYS = 92;
 export const USUAL_DAYS = 7;
 
-const day = z.iso
+export const dayField = z.iso
   .date('must be a day, like 2026-01-31')
   .refine((date) => date >= '2000' && date < '2100', 'must be a day of this century');
 
 export const executionQuerySchema = z.strictObject({
-  from: day
+  from: dayField
     .optional()
     .describe(`The first day in UTC, \`YYYY-MM-DD\`. Default: ${USUAL_DAYS - 1} days before \`to\`.`),
-  to: day.optional().describe('The last day in UTC, inclusive. Default: today.'),
+  to: dayField.optional().describe('The last day in UTC, inclusive. Default: today.'),
   limit: z
     .string()
     .regex(/^([1-9]\d?|100)$/, 'must be a whole number from 1 to 100')

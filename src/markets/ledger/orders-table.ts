@@ -134,6 +134,8 @@ export const tradingOrders = pgTable(
     unique('trading_orders_idempotency').on(t.orgId, t.idempotencyKey),
     unique('trading_orders_client').on(t.orgId, t.clientOrderId),
     index('trading_orders_list').on(t.orgId, t.mode, t.id),
+    index('trading_orders_status').on(t.orgId, t.mode, t.status, t.id),
+    index('trading_orders_series').on(t.orgId, t.mode, t.seriesTicker, t.id),
     index('trading_orders_ticker').on(t.orgId, t.mode, t.ticker, t.id),
     index('trading_orders_open')
       .on(t.orgId, t.mode)

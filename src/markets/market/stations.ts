@@ -221,6 +221,12 @@ export const placesOf = (kind: TemperatureKind): readonly Place[] =>
 export const findAreaOf = ({ city }: Station): IndexArea | undefined =>
   indexAreas.find((each) => each.city === city);
 
+/** Tickers of all series of a city: highs, lows, hours, and highs under their former name. */
+export const seriesOfCity = (city: string): string[] => [
+  ...[...bySeries].flatMap(([ticker, { station }]) => (station.city === city ? [ticker] : [])),
+  ...indexAreas.flatMap((each) => (each.city === city ? [each.series] : [])),
+];
+
 export const findStationOfReport = (report: string): Station | undefined => byReport.get(report);
 
 /** Station for a place in rules from before reports were named; undefined unless exactly one matches. */

@@ -1,9 +1,8 @@
 import type { Request } from 'express';
 import { z } from 'zod';
 import { fromCursor, toCursor } from '../../core/http/page.js';
-import { isUuid } from '../../core/http/request.js';
 import { parseInput } from '../../core/http/validate.js';
-import { toAddress } from '../../core/pages/address.js';
+import { toAddress, type Query } from '../../core/pages/address.js';
 import { fieldError, readQuery, requireOnce } from '../../core/pages/form.js';
 import type { Action } from '../ledger/order-input.js';
 import { tradeModes, type TradeMode } from '../ledger/orders-table.js';
@@ -29,12 +28,6 @@ export function readPageQuery(req: Request) {
   return { mode, range, cursor };
 }
 
-/** The cursor is an order's id. */
-export function readOrderCursor(cursor: string | undefined): string | undefined {
-  if (cursor !== undefined && !isUuid(cursor)) throw unknownCursor();
-  return cursor;
-}
-
 const settlementCursor = /^(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([\w.-]{1,100}) (\d{1,9})$/;
 
 export const encodeSettlementCursor = ({ at, ticker, n }: SettlementEventPosition): string =>
@@ -48,7 +41,7 @@ export function readSettlementCursor(cursor: string | undefined): SettlementEven
   return { at, ticker, n: Number(n) };
 }
 
-const unknownCursor = () => fieldError('cursor', 'is not a cursor from this list');
+export const unknownCursor = () => fieldError('cursor', 'is not a cursor from this list');
 
 export const MARKETS_PATH = '/dashboard/markets';
 export const SCORES_PATH = '/dashboard/scores';
@@ -125,9 +118,9 @@ export const SETTLEMENTS_PATH = `${PORTFOLIO_PATH}/settlements`;
 
 export const modeQuery = (mode: TradeMode) => ({ mode: mode === 'paper' ? undefined : mode });
 
-export const toModeTabs = (path: string, current: TradeMode) =>
+export const toModeTabs = (path: string, current: TradeMode, filters: Query = {}) =>
   (['paper', 'live'] as const).map((mode) => ({
     label: mode === 'paper' ? 'Paper' : 'Live',
-    href: toAddress(path, modeQuery(mode)),
+    href: toAddress(path, { ...filters, ...modeQuery(mode) }),
     isCurrent: mode === current,
   }));

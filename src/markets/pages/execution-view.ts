@@ -1,16 +1,31 @@
 import { formatChange, formatCount, formatDecimal, formatPrice } from '../../core/pages/format.js';
 import { horizons, type FillSums, type ShadowedOrder } from '../execution/queries.js';
 import type { ExecutionReport } from '../execution/report.js';
+import { DAY_MS } from '../../core/time.js';
+import { toMovesChart, type MoveStep } from '../charts/moves.js';
+import type { TradeMode } from '../ledger/orders-table.js';
 import { perContract } from '../market/contracts.js';
-import type { Micros } from '../market/money.js';
+import { CENT, type Micros } from '../market/money.js';
 import { ORDERS_PATH } from './addresses.js';
 import { findMarketView } from './labels.js';
 
-export function toExecutionPage({ paper, live }: ExecutionReport) {
+export function toExecutionPage(
+  { period, paper, live }: ExecutionReport,
+  moves: readonly (MoveStep & { mode: TradeMode })[],
+) {
   const fills = [{ name: 'Paper', sums: paper }, ...(live ? [{ name: 'Live', sums: live.fills }] : [])];
   const shown = fills.filter(({ sums }) => sums.fills > 0);
+  const day = (at: Date) => at.toISOString().slice(0, 10);
   const shadow = live && live.shadow.orders > 0 ? live.shadow : undefined;
   return {
+    days: { from: day(period.from), to: day(new Date(period.until.getTime() - DAY_MS)) },
+    moves: shown.flatMap(({ name, sums }) => {
+      const steps = moves.filter(({ mode }) => mode === name.toLowerCase());
+      const { gain, contracts } = sums.after.at(-1)!;
+      const mean = gain === null ? null : perContract(gain, contracts);
+      const chart = toMovesChart(name, steps, mean === null ? null : Number(mean) / Number(CENT));
+      return chart ? [{ name, mean: mean === null ? null : formatMove(mean), chart }] : [];
+    }),
     isEmpty: shown.length === 0 && !shadow,
     horizons,
     fills: shown.map(({ name, sums }) => toFillsRow(name, sums)),

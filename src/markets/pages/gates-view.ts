@@ -64,13 +64,13 @@ function evidenceShare({ evidence, needed }: Pick<Gate, 'evidence' | 'needed'>):
   return share > 0 ? Math.min(share, 0.99) : 0;
 }
 
-/** `Signals are on for 7 of 28 gates.` */
-export function describeGates(stations: ScoresAnswer['stations']): string {
+/** `Signals are on for 7 of 28 gates of highs.`; for one station without its kind. */
+export function describeGates({ stations, kind }: ScoresAnswer, isOneStation: boolean): string {
   const gates = stations.flatMap(({ leads }) => leads.map(({ gate }) => gate));
   const open = gates.filter(({ isOpen }) => isOpen).length;
   return open === 0
     ? signalsOff(gates.length)
-    : `Signals are on for ${open} of ${formatCount(gates.length, 'gate')}.`;
+    : `Signals are on for ${open} of ${formatCount(gates.length, 'gate')}${isOneStation ? '' : ` of ${kindLabels[kind].plural}`}.`;
 }
 
 /** The gates of one station. */

@@ -8,6 +8,7 @@ import { MARKETS_PATH, ticketAddress } from './addresses.js';
 export const kindLabels = {
   daily_maximum: {
     tab: 'Highs',
+    plural: 'highs',
     value: 'High',
     temperature: 'highest temperature',
     short: 'high',
@@ -19,6 +20,7 @@ export const kindLabels = {
   },
   daily_minimum: {
     tab: 'Lows',
+    plural: 'lows',
     value: 'Low',
     temperature: 'lowest temperature',
     short: 'low',
@@ -30,6 +32,7 @@ export const kindLabels = {
   },
   hourly: {
     tab: 'Hourly',
+    plural: 'hours',
     value: 'Temperature',
     temperature: 'temperature',
     short: 'hour',

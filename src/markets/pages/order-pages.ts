@@ -5,7 +5,15 @@ import { readPathId } from '../../core/http/request.js';
 import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
-import { fieldError, formRoute, newForm, textField, type FormState } from '../../core/pages/form.js';
+import {
+  fieldError,
+  formRoute,
+  newForm,
+  readQuery,
+  textField,
+  tryQuery,
+  type FormState,
+} from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { byMember } from '../../accounts/identity/session/authority.js';
 import { requireRole, sessionOf } from '../../accounts/identity/session/session.js';
@@ -23,12 +31,12 @@ import {
   SETTLEMENTS_PATH,
   encodeSettlementCursor,
   modeQuery,
-  readOrderCursor,
   readPageQuery,
   readSettlementCursor,
   toModeTabs,
 } from './addresses.js';
-import { describePlaced, toOrderPage, toOrderView, toSettlementView } from './order-view.js';
+import { describePlaced, toOrderPage, toSettlementView } from './order-view.js';
+import { ORDERS_PAGE_SIZE, readOrdersRequest, toOrdersView } from './orders-view.js';
 
 const PAGE_SIZE = 25;
 /** Far more fills than a book has levels. */
@@ -51,16 +59,15 @@ export function addOrderPages(router: Router, context: Context, deps: OrderPages
   const { snapshots } = deps;
 
   router.get('/portfolio/orders', async (req, res) => {
-    const { mode, cursor } = readPageQuery(req);
-    const range = { mode, afterId: readOrderCursor(cursor), limit: PAGE_SIZE + 1 };
-    const found = await listOrders(db.orm, sessionOf(res).orgId, range);
-    const { page: orders, nextCursor } = cutPage(found, PAGE_SIZE, ({ id }) => id);
-    const page = { view: 'markets/portfolio/orders', title: 'Orders', section };
-    await renderPage(context, req, res, page, {
-      ...toListView(ORDERS_PATH, mode, { cursor, nextCursor }),
-      orders: orders.map((order) => toOrderView(order, snapshots.current)),
-      csvHref: toAddress(`${PORTFOLIO_PATH}/trades.csv`, modeQuery(mode)),
+    const query = readQuery(req);
+    const { form, result: found } = await tryQuery(res, query, async () => {
+      const { filter, sort, after } = readOrdersRequest(query);
+      const page = { ...filter, sort, after, limit: ORDERS_PAGE_SIZE + 1 };
+      return listOrders(db.orm, sessionOf(res).orgId, page);
     });
+    const page = { view: 'markets/portfolio/orders', title: 'Orders', section };
+    const view = toOrdersView(query, found, snapshots.current);
+    await renderPage(context, req, res, page, { form, ...view });
   });
 
   addOrder(router, context, deps);

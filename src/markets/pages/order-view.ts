@@ -12,7 +12,7 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import { ORDERS_PATH } from './addresses.js';
 import { findMarketView, marketStatusLabels, toMarketView } from './labels.js';
 import type { FormState } from '../../core/pages/form.js';
-import { formatDecimal, formatMoney, formatPrice } from '../../core/pages/format.js';
+import { formatDecimal, formatExactMoney, formatMoney, formatPrice } from '../../core/pages/format.js';
 
 const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   pending: { label: 'Pending', tone: 'warn' },
@@ -30,8 +30,19 @@ export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) 
   verb: order.action === 'buy' ? 'Buy' : 'Sell',
   averagePrice: order.filledContracts === 0 ? null : perContract(order.value, order.filledContracts),
   status: orderStatuses[order.status],
+  why: toWhy(order.reason),
   placedBy: toPlacedBy(order),
 });
+
+/** Longest reason that fits beside a status. */
+const MAX_REASON = 44;
+
+/** A long reason in one line, with the whole of it for a disclosure. */
+function toWhy(reason: string | null) {
+  if (reason === null || reason.length <= MAX_REASON) return { short: reason, full: undefined };
+  const cut = reason.slice(0, MAX_REASON).replace(/\W+\w*$/, '');
+  return { short: `${cut}…`, full: reason };
+}
 
 export function describePlaced(order: ListedOrder): string {
   const { status, action, side, contracts, filledContracts, balanceChange } = order;
@@ -47,8 +58,8 @@ export function describePlaced(order: ListedOrder): string {
         ? '  The remainder is resting in the book.'
         : ' The rest was cancelled.';
   return action === 'buy'
-    ? `Bought ${count} for ${formatMoney(-balanceChange)}, fee included.${rest}`
-    : `Sold ${count} for ${formatMoney(balanceChange)} after the fee.${rest}`;
+    ? `Bought ${count} for ${formatExactMoney(-balanceChange)}, fee included.${rest}`
+    : `Sold ${count} for ${formatExactMoney(balanceChange)} after the fee.${rest}`;
 }
 
 /** Linked while the key's or person's page exists. */
@@ -134,13 +145,22 @@ export function toSettlementView(settlement: SettlementEventRow, snapshot: Snaps
     at: new Date(settlement.at),
     state: states[settlement.state],
     isCorrection: settlement.isCorrection && cashChange !== 0n,
-    why: whyOf(settlement, valueOfYes, name),
+    why: { short: outcomeOf(settlement, valueOfYes), full: whyOf(settlement, valueOfYes, name) },
     held: `${contracts} ${side.toUpperCase()}`,
     cost,
     /** Null while the venue has only announced the payment. */
     moved: cashChange === 0n && !isPaid ? null : cashChange,
     result: isPaid ? cashChange - cost : null,
   };
+}
+
+function outcomeOf({ state, temperature }: SettlementEventRow, valueOfYes: Micros | null): string {
+  if (state === 'void') return 'Void, cost refunded';
+  if (valueOfYes !== null && isFairPrice(valueOfYes)) return `Last fair price, ${formatPrice(valueOfYes)}`;
+  const reported = temperature === null ? 'No temperature' : `${temperature}°F`;
+  return valueOfYes === null
+    ? `${reported}, payout not known`
+    : `${reported}: YES pays ${formatMoney(valueOfYes)}`;
 }
 
 function whyOf(

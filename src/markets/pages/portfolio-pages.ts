@@ -116,7 +116,7 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
     const [tradingSwitch, curve, orders, settlements] = await Promise.all([
       readSwitch(db.orm, orgId),
       readCurve(db.orm, orgId, portfolio, range, now),
-      listOrders(db.orm, orgId, { mode, afterId: undefined, limit: RECENT }),
+      listOrders(db.orm, orgId, { mode, sort: 'newest', after: undefined, limit: RECENT }),
       listSettlementEvents(db.orm, orgId, { mode, after: undefined, limit: RECENT }),
     ]);
     const snapshot = snapshots.current;

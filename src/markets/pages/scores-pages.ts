@@ -14,6 +14,8 @@ import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { findPlace, placesOf } from '../market/stations.js';
 import { leadsOf } from '../signals/signal.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
+import { MAX_MOVE } from '../charts/moves.js';
+import { countMoves } from '../execution/queries.js';
 import { readExecution, toPeriod } from '../execution/report.js';
 import { executionQuerySchema } from '../execution/schema.js';
 import { parseInput } from '../../core/http/validate.js';
@@ -49,10 +51,13 @@ export function scoresPages(
     const { form, result } = await tryQuery(res, query, async () => {
       requireOnce(query);
       const days = toPeriod(parseInput(daysSchema, query), context.clock.now());
-      return readExecution(context.db.orm, { orgId, ...days }, { withLive: true });
+      const period = { orgId, ...days };
+      const report = await readExecution(context.db.orm, period, { withLive: true });
+      return toExecutionPage(report, await countMoves(context.db.orm, period, MAX_MOVE));
     });
     const page = { view: 'markets/scores/execution', title: 'Execution', section: 'scores' };
-    const view = { form, tabs: toScoresTabs('execution'), execution: result && toExecutionPage(result) };
+    const shown = result ? { ...form, values: result.days } : form;
+    const view = { form: shown, tabs: toScoresTabs('execution'), execution: result };
     await renderPage(context, req, res, page, view);
   });
 

@@ -74,7 +74,7 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: Gat
     city: asked.station === undefined ? null : (answer.stations[0]?.city ?? null),
     allHref: scoresAddress(answer.kind),
     gates: {
-      summary: describeGates(answer.stations),
+      summary: describeGates(answer, asked.station !== undefined),
       heatMap: asked.station === undefined ? toHeatMap(book, answer.kind) : null,
       rows: asked.station === undefined ? [] : toGateRows(answer),
     },

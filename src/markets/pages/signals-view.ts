@@ -19,11 +19,19 @@ export function toSignalsView(report: SignalReport, event: MarketEvent, now: Dat
     signals: signalsOf(report, event, now).map(toSignalView),
     stake: found?.stake ?? 0n,
     worstCase: found?.worstCase ?? 0n,
-    withheld: withheld[0] ? { titles: withheld.map(titleOf), reason: sentence(withheld[0].reason) } : null,
+    withheld: withheld[0]
+      ? { titles: withheld.map(titleOf), reason: reasonBeside(found!.gate, withheld[0].reason) }
+      : null,
     suppressed: others
       .filter(({ isWithheld }) => !isWithheld)
       .map((side) => ({ title: titleOf(side), reason: side.reason })),
   };
+}
+
+/** Null if the gate's own reason, which stands above, says the same. */
+function reasonBeside(gate: { reason: string }, clause: string): string | null {
+  const reason = sentence(clause);
+  return reason.toLowerCase().endsWith(gate.reason.toLowerCase()) ? null : reason;
 }
 
 /** By descending edge; without hedges, which are only worth their cost beside other positions. */

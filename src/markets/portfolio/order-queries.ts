@@ -1,8 +1,9 @@
-import { and, asc, desc, eq, getTableColumns, gt, lt, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, lt, sql } from 'drizzle-orm';
+import { v7 as uuid } from 'uuid';
 import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
 import { memberships, users } from '../../accounts/organizations/table.js';
-import { tradingFills, tradingOrders, type TradeMode } from '../ledger/orders-table.js';
+import { tradingFills, tradingOrders, type OrderStatus, type TradeMode } from '../ledger/orders-table.js';
 import { ledgerEntries } from '../ledger/portfolio-table.js';
 import { ofAccount } from '../ledger/queries.js';
 
@@ -49,42 +50,60 @@ export async function findOrder(orm: Orm, orgId: string, id: string) {
   return row;
 }
 
-interface OrderPage {
+export const orderSorts = ['newest', 'oldest', 'market'] as const;
+/** `market`: by ticker, and the orders of a market from the first to the last. */
+export type OrderSort = (typeof orderSorts)[number];
+export type OrderPosition = Pick<ListedOrder, 'id' | 'ticker'>;
+
+export interface OrderFilter {
   mode: TradeMode;
-  afterId: string | undefined;
+  statuses?: readonly OrderStatus[] | undefined;
+  seriesTickers?: readonly string[] | undefined;
+  /** Inclusive. */
+  from?: Date | undefined;
+  /** Exclusive. */
+  until?: Date | undefined;
+}
+
+interface OrderPage extends OrderFilter {
+  sort: OrderSort;
+  after: OrderPosition | undefined;
   limit: number;
 }
+
+const orders = {
+  newest: [desc(tradingOrders.id)],
+  oldest: [asc(tradingOrders.id)],
+  market: [asc(tradingOrders.ticker), asc(tradingOrders.id)],
+};
 
 export const listOrders = (
   orm: Orm,
   orgId: string,
-  { mode, afterId, limit }: OrderPage,
+  { mode, statuses, seriesTickers, from, until, sort, after, limit }: OrderPage,
 ): Promise<ListedOrder[]> =>
   selectOrders(orm)
     .where(
       and(
         ofAccount(tradingOrders, { orgId, mode }),
-        afterId === undefined ? undefined : lt(tradingOrders.id, afterId),
+        statuses && inArray(tradingOrders.status, [...statuses]),
+        seriesTickers && inArray(tradingOrders.seriesTicker, [...seriesTickers]),
+        from && gte(tradingOrders.id, lowestId(from)),
+        until && lt(tradingOrders.id, lowestId(until)),
+        after && isAfter(after, sort),
       ),
     )
-    .orderBy(desc(tradingOrders.id))
+    .orderBy(...orders[sort])
     .limit(limit);
 
-export const listOrdersForward = (
-  orm: Orm,
-  orgId: string,
-  { mode, afterId, beforeId, limit }: OrderPage & { beforeId: string },
-): Promise<ListedOrder[]> =>
-  selectOrders(orm)
-    .where(
-      and(
-        ofAccount(tradingOrders, { orgId, mode }),
-        afterId === undefined ? undefined : gt(tradingOrders.id, afterId),
-        lt(tradingOrders.id, beforeId),
-      ),
-    )
-    .orderBy(asc(tradingOrders.id))
-    .limit(limit);
+function isAfter({ id, ticker }: OrderPosition, sort: OrderSort) {
+  if (sort === 'newest') return lt(tradingOrders.id, id);
+  if (sort === 'oldest') return gt(tradingOrders.id, id);
+  return sql`(${tradingOrders.ticker}, ${tradingOrders.id}) > (${ticker}, ${id}::uuid)`;
+}
+
+/** Ids begin with the millisecond of their creation, so the index on ids serves spans of time. */
+const lowestId = (at: Date): string => uuid({ msecs: at.getTime(), seq: 0, random: new Uint8Array(16) });
 
 export const listFills = (orm: Orm, orgId: string, orderId: string, limit: number) =>
   orm

@@ -1,11 +1,10 @@
-import { v7 as uuid } from 'uuid';
 import type { Orm } from '../../core/db/client.js';
 import { ExactNumber } from '../../core/http/json.js';
 import type { CsvCell } from '../../core/pages/csv.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import { perContract } from '../market/contracts.js';
 import { formatDollars, type Micros } from '../market/money.js';
-import { listOrdersForward, type ListedOrder } from './order-queries.js';
+import { listOrders, type ListedOrder } from './order-queries.js';
 
 export const tradeColumns = [
   'order_id',
@@ -33,21 +32,21 @@ export const tradeColumns = [
 /** Large enough to make round trips negligible, small enough not to hold up other requests. */
 const BATCH_SIZE = 500;
 
-/** All orders, oldest first, one statement per batch. Orders after `until` are left out, or new ones could keep the export from ending. */
+/** All orders, oldest first, one statement per batch. Orders after `now` are left out, or new ones could keep the export from ending. */
 export async function* exportTrades(
   orm: Orm,
   orgId: string,
   mode: TradeMode,
-  until: Date,
+  now: Date,
 ): AsyncGenerator<CsvCell[][]> {
-  // Ids begin with the millisecond of their creation.
-  const beforeId = uuid({ msecs: until.getTime() + 1, seq: 0, random: new Uint8Array(16) });
-  let afterId: string | undefined;
+  const until = new Date(now.getTime() + 1);
+  let after: ListedOrder | undefined;
   do {
-    const orders = await listOrdersForward(orm, orgId, { mode, afterId, beforeId, limit: BATCH_SIZE });
+    const page = { mode, until, sort: 'oldest', after, limit: BATCH_SIZE } as const;
+    const orders = await listOrders(orm, orgId, page);
     yield orders.map(toCells);
-    afterId = orders.length < BATCH_SIZE ? undefined : orders.at(-1)!.id;
-  } while (afterId !== undefined);
+    after = orders.length < BATCH_SIZE ? undefined : orders.at(-1);
+  } while (after);
 }
 
 const dollars = (micros: Micros) => new ExactNumber(formatDollars(micros));

@@ -33,14 +33,20 @@ describe('the execution page', () => {
     await seedExecution(service, orgId);
     const { words } = await see();
     expect(words).toContain('Paper 5 50 $0.87 2 of 4 20 contracts – +1¢ of 5 fills +2¢ of 5 fills');
-    expect(words).toContain('Live 2 14 $0.2436 – – +0.71¢ of 2 fills +1.71¢ of 2 fills');
+    expect(words).toContain('Live 2 14 $0.24 – – +0.71¢ of 2 fills +1.71¢ of 2 fills');
+    expect(words).toContain('Paper slippage +2¢ a contract in the minute after a fill');
+    expect(words).toContain('against the order for 0%, in its favour for 100%.');
+    expect(words).toContain('+2¢ 50 5 2');
+    // Four of fourteen contracts gained 1¢, the others 2¢.
+    expect(words).toContain('Live slippage +1.71¢');
+    expect(words).toMatch(/\+1¢ 4 1 0 \+2¢ 10 1 0/);
     // 50 · 2¢ − $0.87; two of the five would have missed.
-    expect(words).toContain('Paper, for a minute 5 fills +$0.13 +$0.0520 +$0.0780');
+    expect(words).toContain('Paper, for a minute 5 fills +$0.13 +$0.05 +$0.08');
     expect(words).not.toContain('Paper, to the end');
     expect(words).toContain('3 live orders');
     expect(words).toContain('median response time was 210 ms');
-    expect(words).toContain('Live 14 $0.2436');
-    expect(words).toContain('Paper 30 $0.5220');
+    expect(words).toContain('Live 14 $0.24');
+    expect(words).toContain('Paper 30 $0.52');
     expect(words).toMatch(/10 at 45¢ 10 at 45¢ The same 47¢/);
     expect(words).toMatch(/4 at 46¢ 10 at 45¢ 6 contracts fewer live, 1¢ per contract worse 47¢/);
     expect(words).toMatch(/Nothing 10 at 45¢ 10 contracts fewer live 47¢/);
@@ -48,6 +54,7 @@ describe('the execution page', () => {
   });
 
   it('covers the requested days', async () => {
+    expect((await see()).main).toMatch(/name="from"[^>]*value="2026-11-15"/);
     expect((await see(`${PAGE}?from=2026-11-21&to=2026-11-21`)).words).toContain('3 live orders');
     expect((await see(`${PAGE}?from=&to=2026-11-20`)).words).toContain('Nothing to compare on these days');
     for (const [wrong, why] of [

@@ -117,10 +117,10 @@ describe('the portfolio', () => {
   it('shows holdings and their current sale value', async () => {
     const { words, text } = await read(trader.browser, PATH);
     // 120 bought for 72.20 plus 2.01 of fees, now worth 64.9287: 1000 − 74.21 + 64.9287 = 990.7187.
-    expect(words).toContain('Equity $990.7187');
+    expect(words).toContain('Equity $990.72');
     expect(words).toContain('Cash $925.79');
-    expect(words).toContain('Positions $64.9287 cost $72.20');
-    expect(words).toContain('Unrealised −$7.2713');
+    expect(words).toContain('Positions $64.93 cost $72.20');
+    expect(words).toContain('Unrealised −$7.27');
     expect(words).toContain('Fees paid $2.01');
     expect(words).toContain('59° or below');
     expect(words).toContain('New York high, 21 Nov 2026');
@@ -192,6 +192,79 @@ describe('orders', () => {
     expect((await read(browser, `${PATH}/orders?cursor=x`)).status).toBe(400);
   });
 
+  it('are filtered by status, city and day, and keep the filters in links', async () => {
+    const { organization, browser } = await signedIn(database.db, service.url);
+    const book = (order: { ticker?: string; contracts: number; status?: 'resting'; daysAgo?: number }) =>
+      bookTrade(database.db, {
+        orgId: organization.id,
+        by: { userId: uuid() },
+        status: 'cancelled',
+        ...order,
+        at: new Date(now().getTime() - (order.daysAgo ?? 0) * 86_400_000),
+      });
+    for (let i = 0; i < 26; i++) await book({ contracts: 100 + i });
+    await book({ contracts: 1, status: 'resting' });
+    await book({ contracts: 2, ticker: 'KXLOWTCHI-26NOV19-T30', daysAgo: 2 });
+    await book({ contracts: 3, ticker: 'HIGHNY-26NOV18-T60', daysAgo: 3 });
+    const shown = async (query: string) => {
+      const { text } = await read(browser, `${PATH}/orders?${query}`);
+      return [...text.matchAll(/>Buy (\d+)\s+YES</g)].map(([, contracts]) => Number(contracts));
+    };
+    expect(await shown('status=open')).toEqual([1]);
+    expect(await shown('station=KMDW')).toEqual([2]);
+    const day = (daysAgo: number) =>
+      new Date(now().getTime() - daysAgo * 86_400_000).toISOString().slice(0, 10);
+    expect(await shown(`station=KNYC&to=${day(3)}`)).toEqual([3]);
+    expect(await shown(`station=KNYC&status=cancelled&to=${day(2)}`)).toEqual([3]);
+    expect(await shown(`from=${day(2)}&to=${day(2)}`)).toEqual([2]);
+    expect((await shown('sort=oldest')).slice(0, 2)).toEqual([3, 2]);
+    expect((await shown('sort=market')).at(0)).toBe(3);
+    expect(await shown('station=KDEN')).toEqual([]);
+
+    for (const sort of ['newest', 'oldest', 'market']) {
+      const query = `status=cancelled&station=KNYC&sort=${sort}`;
+      const { text } = await read(browser, `${PATH}/orders?${query}`);
+      const next = /rel="next" href="([^"]+)"/.exec(text)![1]!.replaceAll('&amp;', '&');
+      const second = await shown(next.split('?')[1]!);
+      expect([...(await shown(query)), ...second].sort((a, b) => a - b)).toEqual([
+        3,
+        ...Array.from({ length: 26 }, (_, i) => 100 + i),
+      ]);
+    }
+    expect((await read(browser, `${PATH}/orders?status=rejected`)).words).toContain('No orders match');
+    expect((await read(stranger.browser, `${PATH}/orders?sort=market`)).words).toContain(
+      'No paper orders yet',
+    );
+  });
+
+  it.each([
+    ['status=none', 'must be one of open'],
+    ['station=XXXX', 'Must be one of the cities'],
+    ['from=yesterday', 'Must be a day'],
+    ['from=2026-11-20', 'Must not be after the last day'],
+    ['sort=size', 'Must be one of newest'],
+    ['mode=test', 'ust be paper or live'],
+    ['cursor=x', 'ot a cursor from this list'],
+    ['status=open&status=filled', 'ust appear only once'],
+    ['station=%00', 'Must be one of the cities'],
+    [`cursor=${Buffer.from(`${uuid()} %' or 1=1`).toString('base64url')}`, 'ot a cursor from this list'],
+  ])('refuse %s and keep the other filters', async (query, message) => {
+    const { status, words, text } = await read(trader.browser, `${PATH}/orders?${query}&to=2026-11-19`);
+    expect(status).toBe(400);
+    if (!query.includes('&')) expect(text).toContain('value="2026-11-19"');
+    expect(words.toLowerCase()).toContain(message.toLowerCase());
+  });
+
+  it('give a long reason in one line, with the whole of it behind a disclosure', async () => {
+    const { organization, browser } = await signedIn(database.db, service.url);
+    const reason = 'The book held 3 of 9 contracts at the limit price or better; the rest was cancelled.';
+    const order = { by: { userId: uuid() }, at: now(), contracts: 9, status: 'cancelled' as const, reason };
+    await bookTrade(database.db, { orgId: organization.id, ...order });
+    const { text } = await read(browser, `${PATH}/orders`);
+    expect(text).toContain('<summary><bdi>The book held 3 of 9 contracts at the limit…</bdi></summary>');
+    expect(text).toContain(`<bdi>${reason}</bdi>`);
+  });
+
   it('export as a spreadsheet file with exact values and no formulas', async () => {
     const { text, headers } = await trader.browser.get(`${PATH}/trades.csv`, html);
     const [columns, first] = text.split('\r\n');
@@ -223,7 +296,7 @@ describe('settlements', () => {
     const word = { orgId, ticker: MILD, temperature: 61, cost: '3.00', contracts: 10 };
     await writeWord(database.db, { ...word, at: at(1), n: 1, state: 'determined', value: 1_000_000n });
     expect((await read(browser, `${PATH}/settlements`)).words).toContain(
-      'Determined The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 not yet –',
+      'Determined 61°F: YES pays $1.00 The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 not yet –',
     );
     const final = { orgId, ticker: MILD, temperature: 61, at: at(2), n: 2, value: 1_000_000n };
     await bookSettlement(database.db, { ...final, state: 'finalized' }, (held) =>
@@ -233,10 +306,10 @@ describe('settlements', () => {
     await writeWord(database.db, { ...amended, state: 'amended' });
     const { words } = await read(browser, `${PATH}/settlements`);
     expect(words).toContain(
-      'Amended correction The Weather Company says 62°F: YES of 60° to 61° pays $0.00. 10 YES for $3.00 −$10.00 –',
+      'Amended correction 62°F: YES pays $0.00 The Weather Company says 62°F: YES of 60° to 61° pays $0.00. 10 YES for $3.00 −$10.00 –',
     );
     expect(words).toContain(
-      'Final The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 +$10.00 +$7.00',
+      'Final 61°F: YES pays $1.00 The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 +$10.00 +$7.00',
     );
     // The announced result has become final.
     expect(words).not.toContain('Determined');
@@ -254,7 +327,7 @@ describe('a sale', () => {
     const { words, text } = await read(trader.browser, sellPath(COLD));
     expect(words).toContain('Sell 120 YES at 55¢ or more');
     expect(words).toContain('120 × 55.83¢ on average');
-    expect(words).toContain('You receive $64.9287');
+    expect(words).toContain('You receive $64.93');
     expect(words).toContain('Realised against the average cost, before fees −$5.20');
     expect(words).toContain('Remaining 0 contracts');
     expect(text).toMatch(/name="contracts"[^>]*value="120"/);
@@ -320,8 +393,8 @@ describe('a sale', () => {
     expect(order.words).toContain('Realised −$5.20');
     // 925.79 plus the quoted 64.9287.
     const { words } = await read(trader.browser, PATH);
-    expect(words).toContain('Equity $990.7187');
-    expect(words).toContain('Cash $990.71');
+    expect(words).toContain('Equity $990.72');
+    expect(words).toContain('Cash $990.72');
     expect(words).toContain('No open positions.');
     expect((await read(trader.browser, sellPath(COLD))).words).toContain('You do not hold that many');
   });

@@ -6,6 +6,8 @@ import {
   formatAge,
   formatPrice,
   formatChange,
+  formatExactChange,
+  formatExactMoney,
   formatCount,
   formatMoney,
   formatPoints,
@@ -63,9 +65,9 @@ const valuesOf = ({ facts }: ReturnType<typeof review>) =>
     facts.map((fact) => [
       fact.label,
       'money' in fact
-        ? formatMoney(fact.money)
+        ? formatExactMoney(fact.money)
         : 'change' in fact
-          ? formatChange(fact.change)
+          ? formatExactChange(fact.change)
           : formatCount(fact.contracts, 'contract'),
     ]),
   );
@@ -224,9 +226,21 @@ it('prices, money and probabilities use traders’ formats', () => {
     '$1,234.50',
     '−$0.04',
     '$0.00',
-    '$1.234567',
+    '$1.23',
   ]);
-  expect([1_200_000n, -10_000n].map(formatChange)).toEqual(['+$1.20', '−$0.01']);
+  expect([1_234_567n, -374_400n, 1_000_000n].map(formatExactMoney)).toEqual([
+    '$1.234567',
+    '−$0.3744',
+    '$1.00',
+  ]);
+  expect([1_200_000n, -10_000n, 4_900n, -4_900n, 5_000n].map(formatChange)).toEqual([
+    '+$1.20',
+    '−$0.01',
+    '$0.00',
+    '$0.00',
+    '+$0.01',
+  ]);
+  expect([4_900n, -4_900n].map(formatExactChange)).toEqual(['+$0.0049', '−$0.0049']);
   expect([0, 0.001, 0.43, 0.999, 1].map(formatProbability)).toEqual(['0%', '<1%', '43%', '>99%', '100%']);
   expect([0.072, -0.0001, -0.3].map(formatPoints)).toEqual([
     '+7.2\u00a0points',

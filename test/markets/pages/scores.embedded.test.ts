@@ -96,7 +96,7 @@ describe('the scores page', () => {
     await seedScores(service, { days: 45, model: 1, market: 3.2, stationIds: ['KNYC', 'KMIA'] });
     const { words } = await see();
     const gates = words.slice(words.indexOf('Signals are on'), words.indexOf('The last 90 days'));
-    expect(gates).toMatch(/Signals are on for \d of 96 gates\./);
+    expect(gates).toMatch(/Signals are on for \d of 96 gates of highs\./);
     const [first] = /City (?:\w+, \d+ h )+(\w+ \w+)/.exec(gates)!.slice(1);
     expect(['New York', 'Miami Open', 'Miami ✓']).toContain(first);
     expect(gates).toMatch(

@@ -94,6 +94,18 @@ describe('a line chart', () => {
     expect(labelsOf(['9'])).toEqual([['50%', '9']]);
   });
 
+  it('bridges each gap between known values', () => {
+    const bridgesOf = (values: (number | null)[]) => {
+      const text = values.map(String);
+      const lines = [{ name: 'total', values }];
+      return toLineChart({ summary: '', labels: text, axis: text, lines, formatTick: String }).lines[0]!
+        .bridges;
+    };
+    expect(bridgesOf([null, 0, null, null, 4, 4, null])).toEqual(['M166.7 200.0L666.7 0.0']);
+    expect(bridgesOf([1, 2, 3])).toEqual([]);
+    expect(bridgesOf([null, null])).toEqual([]);
+  });
+
   it('keeps every point inside, zero among the ticks, and gaps open', () => {
     const value = fc.option(fc.integer({ min: -1e9, max: 1e9 }).map((cents) => cents / 100));
     fc.assert(

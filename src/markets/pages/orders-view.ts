@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import { cutPage, fromCursor, toCursor } from '../../core/http/page.js';
+import { isUuid } from '../../core/http/request.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
+import { fieldError, parseQueryForm, textField, type FormFields } from '../../core/pages/form.js';
+import { DAY_MS } from '../../core/time.js';
+import { dayField } from '../execution/schema.js';
+import { tradeModes, type OrderStatus } from '../ledger/orders-table.js';
+import { findPlace, seriesOfCity, stations } from '../market/stations.js';
+import {
+  orderSorts,
+  type ListedOrder,
+  type OrderFilter,
+  type OrderPosition,
+  type OrderSort,
+} from '../portfolio/order-queries.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
+import { modeQuery, ORDERS_PATH, PORTFOLIO_PATH, toModeTabs, unknownCursor } from './addresses.js';
+import { toOrderView } from './order-view.js';
+
+export const ORDERS_PAGE_SIZE = 25;
+
+/** Choices of the status filter. */
+const statusChoices = {
+  open: { label: 'Open', statuses: ['pending', 'resting'] },
+  filled: { label: 'Filled', statuses: ['filled'] },
+  partially_filled: { label: 'Partially filled', statuses: ['partially_filled'] },
+  cancelled: { label: 'Cancelled', statuses: ['cancelled'] },
+  rejected: { label: 'Rejected', statuses: ['rejected'] },
+} as const satisfies Record<string, { label: string; statuses: readonly OrderStatus[] }>;
+const statusNames = Object.keys(statusChoices) as (keyof typeof statusChoices)[];
+
+const sortNames: Record<OrderSort, string> = {
+  newest: 'Newest first',
+  oldest: 'Oldest first',
+  market: 'By market',
+};
+
+const stationOptions = [
+  { value: '', label: 'All cities' },
+  ...stations
+    .map(({ id, city }) => ({ value: id, label: city }))
+    .sort((a, b) => a.label.localeCompare(b.label, 'en')),
+];
+const sortOptions = orderSorts.map((value) => ({ value, label: sortNames[value] }));
+
+/** Other parameters are ignored. */
+const ordersQuerySchema = z.object({
+  mode: z.enum(tradeModes, 'must be paper or live').default('paper'),
+  status: z.enum(statusNames, `must be one of ${statusNames.join(', ')}`).optional(),
+  station: z.string().optional(),
+  from: dayField.optional(),
+  to: dayField.optional(),
+  sort: z.enum(orderSorts, `must be one of ${orderSorts.join(', ')}`).default('newest'),
+  cursor: z.string().optional(),
+});
+
+export interface OrdersRequest {
+  filter: OrderFilter;
+  sort: OrderSort;
+  after: OrderPosition | undefined;
+}
+
+/** @throws AppError invalid_request, by field */
+export function readOrdersRequest(query: FormFields): OrdersRequest {
+  const { mode, status, station, from, to, sort, cursor } = parseQueryForm(ordersQuerySchema, query);
+  const city = station === undefined ? undefined : findPlace(station.toUpperCase())?.city;
+  if (station !== undefined && city === undefined) throw fieldError('station', 'must be one of the cities');
+  if (from !== undefined && to !== undefined && from > to)
+    throw fieldError('from', 'must not be after the last day');
+  return {
+    filter: {
+      mode,
+      statuses: status && statusChoices[status].statuses,
+      seriesTickers: city === undefined ? undefined : seriesOfCity(city),
+      from: from === undefined ? undefined : new Date(from),
+      until: to === undefined ? undefined : new Date(Date.parse(to) + DAY_MS),
+    },
+    sort,
+    after: cursor === undefined ? undefined : decodePosition(cursor),
+  };
+}
+
+const encodePosition = ({ id, ticker }: OrderPosition): string => toCursor(`${id} ${ticker}`);
+
+function decodePosition(cursor: string): OrderPosition {
+  const [id, ticker, ...others] = fromCursor(cursor).split(' ');
+  if (!isUuid(id) || !ticker || !/^[\w.-]{1,100}$/.test(ticker) || others.length > 0) throw unknownCursor();
+  return { id, ticker };
+}
+
+/** @param found one more than a page, to find out whether there is a next one; undefined for a refused query */
+export function toOrdersView(
+  query: FormFields,
+  found: readonly ListedOrder[] | undefined,
+  snapshot: Snapshot | undefined,
+) {
+  const [mode, status, station, from, to, sort, cursor] = [
+    ...['mode', 'status', 'station', 'from', 'to', 'sort', 'cursor'].map((name) => textField(query, name)),
+  ];
+  const current = mode === 'live' ? 'live' : 'paper';
+  const account = modeQuery(current);
+  const narrowed = { station, from, to };
+  const filters = { ...account, status, ...narrowed, sort: sort === 'newest' ? undefined : sort };
+  const { page, nextCursor } = cutPage(found ?? [], ORDERS_PAGE_SIZE, encodePosition);
+  const toTab = (value: string | undefined, label: string) => ({
+    label,
+    href: toAddress(ORDERS_PATH, { ...filters, status: value }),
+    isCurrent: status === value,
+  });
+  return {
+    mode: current,
+    modes: toModeTabs(ORDERS_PATH, current, filters),
+    status,
+    statusTabs: [
+      toTab(undefined, 'All'),
+      ...statusNames.map((name) => toTab(name, statusChoices[name].label)),
+    ],
+    stationOptions,
+    sortOptions,
+    isNarrowed: Object.values(narrowed).some((value) => value !== undefined),
+    isFiltered: Object.values({ status, ...narrowed }).some((value) => value !== undefined),
+    allHref: toAddress(ORDERS_PATH, account),
+    isRefused: found === undefined,
+    orders: page.map((order) => toOrderView(order, snapshot)),
+    pager: toPager(ORDERS_PATH, filters, { cursor, nextCursor }),
+    portfolioHref: toAddress(PORTFOLIO_PATH, account),
+    csvHref: toAddress(`${PORTFOLIO_PATH}/trades.csv`, account),
+  };
+}
