@@ -12,7 +12,6 @@ from gauge.types import ReservationInput, UsageEvent
 from .fake import Answer, FakeService, Request, problem, reply
 
 
-
 def event(key: str, **more: Any) -> UsageEvent:
     return cast(UsageEvent, {"productSlug": "calls", "metric": "calls", "idempotencyKey": key, **more})
 

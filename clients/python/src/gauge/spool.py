@@ -82,7 +82,9 @@ class Spool:
             # After an outage the file shrinks step by step; smaller ones keep their pages for the next lines.
             ((free,),) = db.execute("pragma freelist_count").fetchall()
             if free > KEPT_PAGES:
-                db.execute(f"pragma incremental_vacuum({FREED_PAGES})").fetchall()
+                # One page at a time, because older versions of `sqlite3` stop after the first one.
+                for _ in range(FREED_PAGES):
+                    db.execute("pragma incremental_vacuum(1)")
 
     def put_aside(self, lines: Sequence[str]) -> None:
         """Keeps the newest lines: `refused.ndjson`, and before it `refused.1.ndjson`."""
