@@ -13,20 +13,13 @@ import { describeService } from '../reference.js';
 const document = buildDocument(await describeService(products));
 
 // npm run --silent openapi > openapi.json
-// npm run client: generates the clients' types from the current document.
-if (process.argv[2] === '--client') {
-  updatePythonTypes();
-  process.exitCode = generateClient(JSON.stringify(document));
+// npm run client: generates the client's types from the current document.
+// npm run client:python: generates those of the Python client, which are committed.
+if (process.argv[2] === '--client') process.exitCode = generateClient(JSON.stringify(document));
+else if (process.argv[2] === '--python') {
+  const types = new URL('../../clients/python/src/gauge/types.py', import.meta.url);
+  writeFileSync(types, toPythonTypes(document, '/api/'));
 } else process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
-
-/** The committed types stay as they are if they match. The image of the service is built without the Python client. */
-function updatePythonTypes(): void {
-  const target = fileURLToPath(new URL('../../clients/python/src/gauge/types.py', import.meta.url));
-  const types = toPythonTypes(document, '/api/');
-  if (!existsSync(dirname(target)) || (existsSync(target) && readFileSync(target, 'utf8') === types)) return;
-  writeFileSync(`${target}.new`, types);
-  renameSync(`${target}.new`, target);
-}
 
 /** Returns the exit code. Types that already match the document stay as they are. */
 function generateClient(json: string): number {

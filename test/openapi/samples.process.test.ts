@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { beforeAll, expect, it } from 'vitest';
 import { signedIn } from '../support/accounts.js';
 import { createKey } from '../support/fixtures.js';
+import { hasPython, pythonClient } from '../support/python.js';
 import { use, useService } from '../support/use.js';
 import { createProduct, grant } from '../metering/support/products.js';
 
@@ -45,16 +46,9 @@ function readSamples(language: string): string[] {
   return found.map(([, code]) => unescape(code!).replaceAll(`${secret.slice(0, 12)}…`, secret));
 }
 
-const hasPython = (() => {
-  try {
-    execFileSync('python3', ['--version']);
-    return true;
-  } catch {
-    return false;
-  }
-})();
-
-const withKey = () => ({ env: { ...process.env, GAUGE_API_KEY: secret } });
+const withKey = () => ({
+  env: { ...process.env, GAUGE_API_KEY: secret, PYTHONPATH: join(pythonClient, 'src') },
+});
 
 const interpreters: Record<string, (code: string) => Promise<{ stdout: string }>> = {
   curl: (code) => run('sh', ['-c', code], withKey()),

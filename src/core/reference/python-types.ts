@@ -33,7 +33,7 @@ export function toPythonTypes(document: OpenApiDocument, under: string): string 
   for (const [path, item] of Object.entries(paths)) if (path.startsWith(under)) visit(item);
 
   const classes = [...names].flatMap((name) => toClasses(name, components.schemas[name]!));
-  return `"""Types of the requests and answers of \`${under}\`, generated from the OpenAPI document by \`npm run client\`."""
+  return `"""Types of the requests and answers of \`${under}\`, generated from the OpenAPI document by \`npm run client:python\`."""
 
 from __future__ import annotations
 

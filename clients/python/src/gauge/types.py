@@ -1,4 +1,4 @@
-"""Types of the requests and answers of `/api/`, generated from the OpenAPI document by `npm run client`."""
+"""Types of the requests and answers of `/api/`, generated from the OpenAPI document by `npm run client:python`."""
 
 from __future__ import annotations
 
