@@ -149,6 +149,7 @@ class ClientTest(WithService):
             ("https://gauge.example.com", ""),
             ("https://gauge.example.com", "secret\r\nX: y"),
             ("https://gauge.example.com", "secret\n"),
+            ("https://gauge.example.com", "secret…"),
         ]
         for base_url, api_key in bad:
             with self.assertRaises(ValueError) as raised:

@@ -62,7 +62,7 @@ class Transport:
             raise ValueError("base_url must be an address such as https://gauge.example.com.")
         # The message of http.client's own check would contain the key.
         if not (api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key != ""):
-            raise ValueError("api_key must not be empty or contain spaces around it, line breaks or control characters.")
+            raise ValueError("api_key must be the whole secret of a key, without spaces or line breaks around it.")
         self._host, self._port = url.hostname, url.port
         self._prefix = url.path.rstrip("/")
         self._headers = {"Authorization": f"Bearer {api_key}", "Accept": "application/json"}
