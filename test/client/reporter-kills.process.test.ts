@@ -12,7 +12,7 @@ import { hasPython, pythonClient } from '../support/python.js';
 import { createTenant, readUsage } from '../metering/support/usage.js';
 import { useService } from '../support/use.js';
 
-const kills = Number(process.env.REPORTER_KILLS ?? 15);
+const kills = Number(process.env.REPORTER_KILLS ?? 10);
 const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
 const random = createRandom(seed);
 /** `lost`: the request is recorded, but its answer never arrives. */

@@ -100,7 +100,7 @@ const readInPython = {
   nothing: '    print(response.status)',
 };
 
-const toPython = (request: SampleRequest): string =>
+export const toPython = (request: SampleRequest): string =>
   request.typed?.python
     .map((call) => toMethodCall(request, request.typed!, call))
     .find((code) => code !== undefined) ?? toUrllib(request);

@@ -194,7 +194,7 @@ class GaugeClient:
                     raise DeliveryError(f"The service did not respond: {error}") from error
             else:
                 answer = response.json()
-                if 200 <= response.status < 300 and answer is not None:
+                if 200 <= response.status < 300 and isinstance(answer, dict):
                     return answer
                 wait = response.retry_after or 0.0
                 is_final = response.status != 429 and response.status < 500
