@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildDocument } from '../core/reference/document.js';
+import { toPythonTypes } from '../core/reference/python-types.js';
 import { products } from '../products.js';
 import { describeService } from '../reference.js';
 
@@ -13,8 +14,12 @@ const document = buildDocument(await describeService(products));
 
 // npm run --silent openapi > openapi.json
 // npm run client: generates the client's types from the current document.
+// npm run client:python: generates those of the Python client, which are committed.
 if (process.argv[2] === '--client') process.exitCode = generateClient(JSON.stringify(document));
-else process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+else if (process.argv[2] === '--python') {
+  const types = new URL('../../clients/python/src/gauge/types.py', import.meta.url);
+  writeFileSync(types, toPythonTypes(document, '/api/'));
+} else process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
 
 /** Returns the exit code. Types that already match the document stay as they are. */
 function generateClient(json: string): number {

@@ -1,18 +1,18 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createUsageReporter } from '../../src/client/reporter.js';
 import { systemClock } from '../../src/core/time.js';
 import { createRandom } from '../crash/random.js';
 import { ownScript } from '../support/own-build.js';
+import { hasPython, pythonClient } from '../support/python.js';
 import { createTenant, readUsage } from '../metering/support/usage.js';
 import { useService } from '../support/use.js';
 
-const kills = Number(process.env.REPORTER_KILLS ?? 15);
+const kills = Number(process.env.REPORTER_KILLS ?? 10);
 const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
 const random = createRandom(seed);
 /** `lost`: the request is recorded, but its answer never arrives. */
@@ -21,7 +21,7 @@ const modes = ['up', 'up', 'down', 'lost'] as const;
 const { database, service } = useService({ context: { clock: systemClock } });
 let gate: Server;
 let mode: (typeof modes)[number] = 'up';
-const directory = mkdtempSync(join(tmpdir(), 'gauge-reporter-'));
+const folder = mkdtempSync(join(tmpdir(), 'gauge-reporter-'));
 
 beforeAll(async () => {
   gate = createServer(async (req, res) => {
@@ -40,7 +40,7 @@ beforeAll(async () => {
 afterAll(async () => {
   gate.closeAllConnections();
   gate.close();
-  rmSync(directory, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true });
 });
 
 async function forward({ headers, url }: IncomingMessage, body: Buffer) {
@@ -53,10 +53,16 @@ async function forward({ headers, url }: IncomingMessage, body: Buffer) {
   return { status: answer.status, text: await answer.text() };
 }
 
-async function reportUntilKilled(args: string[]): Promise<string[]> {
-  const child = spawn(process.execPath, [...ownScript('test/client/reporting'), ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+const programs = {
+  TypeScript: () => [process.execPath, ...ownScript('test/client/reporting')],
+  Python: () => ['python3', '-B', join(pythonClient, 'tests/reporting.py')],
+};
+type Language = keyof typeof programs;
+
+function startProgram(language: Language, args: string[]) {
+  const [command, ...script] = programs[language]();
+  const env = { ...process.env, PYTHONPATH: join(pythonClient, 'src') };
+  const child = spawn(command!, [...script, ...args], { stdio: ['ignore', 'pipe', 'inherit'], env });
   let output = '';
   const ready = new Promise<void>((resolve) => {
     child.stdout.on('data', (chunk: Buffer) => {
@@ -65,6 +71,12 @@ async function reportUntilKilled(args: string[]): Promise<string[]> {
     });
   });
   const closed = new Promise((resolve) => child.once('close', resolve));
+  return { child, ready, closed, lines: () => output.split('\n').slice(0, -1) };
+}
+
+/** Returns the size of what earlier runs left behind, and the accepted keys. */
+async function reportUntilKilled(language: Language, args: string[]) {
+  const { child, ready, closed, lines } = startProgram(language, args);
   // Sometimes the kill hits the start.
   if (random.chance(0.9)) await ready;
   for (let i = 0; i < 3; i++) {
@@ -73,27 +85,29 @@ async function reportUntilKilled(args: string[]): Promise<string[]> {
   }
   child.kill('SIGKILL');
   await closed;
-  const whole = output.slice(0, output.lastIndexOf('\n') + 1);
-  return whole.split('\n').filter((line) => line !== '' && line !== 'ready');
+  const [first = 'ready 0', ...keys] = lines();
+  return { bytes: Number(first.slice('ready '.length)), keys };
 }
 
-it(
-  `every accepted event is counted once although the reporter is killed ${kills} times while the service goes up and down (seed ${seed})`,
+it.for(hasPython ? (['TypeScript', 'Python'] as const) : (['TypeScript'] as const))(
+  `every accepted event is counted once although the reporter is killed ${kills} times while the service goes up and down, in %s (seed ${seed})`,
   { timeout: 60_000 + kills * 2_000 },
-  async () => {
+  async (language) => {
+    const directory = join(folder, language);
     const { organization, product, key } = await createTenant(database.db);
     const baseUrl = `http://127.0.0.1:${(gate.address() as { port: number }).port}`;
     const accepted = new Set<string>();
     let leftBehind = 0;
     for (let i = 0; i < kills; i++) {
-      const keys = await reportUntilKilled([baseUrl, key.secret, directory, product.slug, `run${i}`]);
+      const args = [baseUrl, key.secret, directory, product.slug, `run${i}`];
+      const { bytes, keys } = await reportUntilKilled(language, args);
       for (const one of keys) accepted.add(one);
-      if (readdirSync(directory).some((name) => name.endsWith('.ndjson'))) leftBehind++;
+      if (bytes > 0) leftBehind++;
     }
     mode = 'up';
-    const reporter = await createUsageReporter({ baseUrl, apiKey: key.secret, directory });
-    expect(await reporter.close({ timeoutMs: 60_000 })).toBe(true);
-    expect(readdirSync(directory)).toEqual([]);
+    const last = startProgram(language, [baseUrl, key.secret, directory, product.slug, '']);
+    await last.closed;
+    expect(last.lines().at(-1)).toBe('true');
 
     const { keys: recorded, drift } = await readUsage(database.db, organization.id);
     const known = new Set(recorded);
@@ -112,6 +126,7 @@ it(
     // Without anything to lose, the test would prove nothing.
     expect(accepted.size).toBeGreaterThan(kills * 20);
     expect(leftBehind).toBeGreaterThan(kills / 4);
-    if (kills > 100) console.log({ kills, leftBehind, accepted: accepted.size, recorded: recorded.length });
+    if (kills > 100)
+      console.log({ language, kills, leftBehind, accepted: accepted.size, recorded: recorded.length });
   },
 );

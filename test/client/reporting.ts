@@ -2,11 +2,12 @@ import { writeSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { createUsageReporter } from '../../src/client/reporter.js';
 
-// Reports usage until it is killed, and prints each key once its event is accepted.
+// Reports usage until it is killed, and prints each key once its event is accepted. Without a prefix, it sends what is left.
 const [baseUrl = '', apiKey = '', directory = '', productSlug = '', prefix = ''] = process.argv.slice(2);
 const reporter = await createUsageReporter({ baseUrl, apiKey, directory, intervalMs: 20 });
-writeSync(1, 'ready\n');
-for (let i = 0; ; await setTimeout(Math.random() * 5)) {
+writeSync(1, `ready ${reporter.bytes}\n`);
+if (prefix === '') writeSync(1, `${await reporter.close({ timeoutMs: 60_000 })}\n`);
+for (let i = 0; prefix !== ''; await setTimeout(Math.random() * 5)) {
   const events = Array.from({ length: 1 + Math.floor(Math.random() * 20) }, () => ({
     productSlug,
     metric: 'calls',

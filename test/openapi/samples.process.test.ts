@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,8 +7,10 @@ import { promisify } from 'node:util';
 import { beforeAll, expect, it } from 'vitest';
 import { signedIn } from '../support/accounts.js';
 import { createKey } from '../support/fixtures.js';
+import { hasPython, pythonClient } from '../support/python.js';
 import { use, useService } from '../support/use.js';
 import { createProduct, grant } from '../metering/support/products.js';
+import { sendUsage, usageEvent } from '../metering/support/usage.js';
 
 const run = promisify(execFile);
 const { database, service } = useService();
@@ -17,18 +19,18 @@ const folder = use(
   ({ path }) => rmSync(path, { recursive: true }),
 );
 let secret: string;
-let html: string;
+let testSecret: string;
+let cookie: string;
 
 beforeAll(async () => {
   const { organization, browser } = await signedIn(database.db, service.url, 'member');
   // As in the demo, whose product the README names.
   const product = await createProduct(database.db, { slug: 'forecast-api', usageMetric: 'requests' });
   await grant(database.db, organization.id, product.id);
-  ({ secret } = await createKey(database.db, organization.id, {
-    scopes: ['usage:write', 'entitlements:read'],
-  }));
-  const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-  html = await (await fetch(`${service.url}/docs/start`, { headers: { cookie } })).text();
+  const scopes = ['usage:write', 'usage:read', 'usage:correct', 'entitlements:read'];
+  ({ secret } = await createKey(database.db, organization.id, { scopes }));
+  ({ secret: testSecret } = await createKey(database.db, organization.id, { scopes, livemode: false }));
+  cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
 });
 
 const unescape = (text: string) =>
@@ -39,22 +41,18 @@ const unescape = (text: string) =>
     .replaceAll('&gt;', '>')
     .replaceAll('&amp;', '&');
 
-/** The page's examples in a language, in order, with the member's key in place of its prefix. */
-function readSamples(language: string): string[] {
+/** A page's examples in a language, in order, with the member's keys in place of their prefixes. */
+async function readSamples(language: string, page: string): Promise<string[]> {
+  const html = await (await fetch(`${service.url}/docs/${page}`, { headers: { cookie } })).text();
   const found = [...html.matchAll(new RegExp(`<code id="[^"]+-${language}">([\\s\\S]*?)</code>`, 'g'))];
-  return found.map(([, code]) => unescape(code!).replaceAll(`${secret.slice(0, 12)}…`, secret));
+  return found.map(([, code]) =>
+    [secret, testSecret].reduce((text, key) => text.replaceAll(`${key.slice(0, 12)}…`, key), unescape(code!)),
+  );
 }
 
-const hasPython = (() => {
-  try {
-    execFileSync('python3', ['--version']);
-    return true;
-  } catch {
-    return false;
-  }
-})();
-
-const withKey = () => ({ env: { ...process.env, GAUGE_API_KEY: secret } });
+const withKey = () => ({
+  env: { ...process.env, GAUGE_API_KEY: secret, PYTHONPATH: join(pythonClient, 'src') },
+});
 
 const interpreters: Record<string, (code: string) => Promise<{ stdout: string }>> = {
   curl: (code) => run('sh', ['-c', code], withKey()),
@@ -71,7 +69,7 @@ it.each(Object.keys(interpreters))(
   'the five-minute start works as shown, in %s',
   async (language) => {
     if (language === 'python' && !hasPython) return;
-    const samples = readSamples(language);
+    const samples = await readSamples(language, 'start');
     expect(samples).toHaveLength(3);
     const printed: string[] = [];
     for (const code of samples) printed.push((await interpreters[language]!(code)).stdout);
@@ -80,6 +78,48 @@ it.each(Object.keys(interpreters))(
     expect(printed[2]).toMatch(/['"]?used['"]?: ?\d/);
   },
   120_000,
+);
+
+/**
+ * Each example on its own. One mixes live and test keys, and a reservation that an earlier example has settled cannot be
+ * settled or released again.
+ */
+const runAll = `
+import json, sys
+from urllib.error import HTTPError
+from gauge import OtherModeError
+for code in json.loads(sys.argv[1]):
+    try:
+        exec(code, {})
+    except OtherModeError:
+        pass
+    except HTTPError as error:
+        if not (error.code == 409 and "/reservations/" in error.url):
+            raise
+`;
+
+it.skipIf(!hasPython).each(['entitlements', 'usage', 'api-keys'])(
+  'the Python examples of the reference work as shown: %s',
+  async (group) => {
+    // The page shows the member's own reservation.
+    const work = { ...usageEvent('forecast-api', group, { metric: 'requests' }), quantity: 5 };
+    const held = await fetch(`${service.url}/api/usage/reservations`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify(work),
+    });
+    expect(held.status).toBe(201);
+    // Requests of a signed-in member are left out.
+    const samples = (await readSamples('python', `reference/${group}`)).filter((code) => !code.includes('…'));
+    const named = /gauge\.(?:event\(|correct\([^"]*"idempotencyKey": )"([^"]+)"/;
+    const events = samples.flatMap((code) => {
+      const key = named.exec(code)?.[1];
+      return key === undefined ? [] : [usageEvent('forecast-api', key, { metric: 'requests' })];
+    });
+    if (events.length > 0) await sendUsage(service.url, secret, events);
+    const { stdout } = await run('python3', ['-c', runAll, JSON.stringify(samples)], withKey());
+    expect(stdout).not.toBe('');
+  },
 );
 
 const readme = /^## The first event.*?(?=^## )/ms.exec(readFileSync('README.md', 'utf8'))![0];

@@ -14,6 +14,7 @@ import {
   type FormState,
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
+import { toPython } from '../../core/reference/samples.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { memberActor } from '../identity/session/authority.js';
 import { requireRole, sessionOf } from '../identity/session/session.js';
@@ -58,8 +59,8 @@ function makeSnippets(
 ) {
   if (key.scopes.includes('usage:write') && product) return firstEvent(baseUrl, key, product);
   if (!key.scopes.includes('usage:write') && key.scopes.includes('entitlements:read'))
-    return read(`${baseUrl}/api/entitlements`, key, 'Read what your Organization is entitled to:');
-  return read(`${baseUrl}/api/key`, key, 'Read what this key may do:');
+    return read(baseUrl, '/api/entitlements', key, 'Read what your Organization is entitled to:');
+  return read(baseUrl, '/api/key', key, 'Read what this key may do:');
 }
 
 function firstEvent(
@@ -93,10 +94,20 @@ async function sendUsage(events: object[]) {
 
 sendUsage([${JSON.stringify(event(`first-event-ts-${id}`), null, 2)}]).then(console.log);
 `,
+    python: toPython({
+      method: 'POST',
+      origin: baseUrl,
+      path: '/api/usage/events',
+      headers: { Authorization: `Bearer ${secret}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ events: [event(`first-event-py-${id}`)] }),
+      answers: 'json',
+    }),
   };
 }
 
-function read(url: string, { secret }: SnippetKey, purpose: string) {
+function read(origin: string, path: string, { secret }: SnippetKey, purpose: string) {
+  const url = origin + path;
+  const headers = { Authorization: `Bearer ${secret}` };
   return {
     purpose,
     curl: readLine(url, secret),
@@ -111,6 +122,7 @@ async function call() {
 
 call().then(console.log);
 `,
+    python: toPython({ method: 'GET', origin, path, headers, body: '', answers: 'json' }),
   };
 }
 

@@ -137,6 +137,7 @@ export const ownKeyRoute = defineRoute({
   method: 'get',
   path: '/api/key',
   operationId: 'getOwnApiKey',
+  python: ['print(gauge.api_key())'],
   tag: 'API keys',
   summary: 'Read the calling key',
   description:

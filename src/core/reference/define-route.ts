@@ -35,6 +35,12 @@ export interface RouteDescription {
   waitingMayHelp?: number;
   /** One or more for each successful status and for each refusal that `describeRoute` does not derive. */
   examples: Example[];
+  /**
+   * Calls of the Python client, with fields of the request, or its `body`, in braces. `{field:text}` shows the text, and
+   * named arguments without their field are omitted. An example shows the first call that takes all of its fields, or
+   * else the standard library.
+   */
+  python?: readonly string[];
   /** Request for examples of general problems. Default: that of the first example, without its query. */
   good?: ExampleRequest;
 }

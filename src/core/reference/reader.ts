@@ -216,6 +216,7 @@ function typedCallOf(
   return {
     template: route.path,
     apiKey: keyOf(request, own),
+    python: route.python ?? [],
     params: {
       path: request.params ?? {},
       query: request.query ?? {},

@@ -19,6 +19,8 @@ export interface TypedCall {
   template: string;
   apiKey: string;
   params: Record<'path' | 'query' | 'header', Record<string, unknown>>;
+  /** See `RouteDescription`. */
+  python: readonly string[];
 }
 
 export const languages = [
@@ -33,7 +35,7 @@ export interface Sample {
   code: string;
 }
 
-/** The same request in each language. The Python code needs only the standard library. */
+/** The same request in each language. */
 export function toSamples(request: SampleRequest): Sample[] {
   const code = { curl: toCurl(request), typescript: toTypeScript(request), python: toPython(request) };
   return languages.map(({ id, label }) => ({ id, label, code: code[id] }));
@@ -98,7 +100,32 @@ const readInPython = {
   nothing: '    print(response.status)',
 };
 
-function toPython({ method, origin, path, headers, body, answers }: SampleRequest): string {
+export const toPython = (request: SampleRequest): string =>
+  request.typed?.python
+    .map((call) => toMethodCall(request, request.typed!, call))
+    .find((code) => code !== undefined) ?? toUrllib(request);
+
+/** Undefined if the request has fields that the call does not take. */
+function toMethodCall(
+  { origin, body }: SampleRequest,
+  { apiKey, params }: TypedCall,
+  call: string,
+): string | undefined {
+  const sent = body === '' ? {} : (JSON.parse(body) as Record<string, unknown>);
+  const fields: Record<string, unknown> = { ...params.path, ...params.query, ...params.header, ...sent };
+  const names = new Set([...call.matchAll(/\{(\w+)/g)].map(([, name]) => name));
+  if (!names.has('body') && Object.keys(fields).some((name) => !names.has(name))) return undefined;
+  const code = call
+    .replace(/(, )?\w+=\{(\w+).*?\}/g, (argument, _, name: string) => (name in fields ? argument : ''))
+    .replace(
+      /\{(\w+):?(.*?)\}/g,
+      (_, name: string, value: string) => value || print(name === 'body' ? sent : fields[name], python),
+    );
+  const client = `GaugeClient(${python.text(origin)}, ${python.text(apiKey)})`;
+  return `from gauge import GaugeClient\n\ngauge = ${client}\n${code}`;
+}
+
+function toUrllib({ method, origin, path, headers, body, answers }: SampleRequest): string {
   const isJson = body !== '' && headers['Content-Type']?.includes('json') === true;
   const data = isJson ? `json.dumps(${print(JSON.parse(body), python, '    ')})` : python.text(body);
   const parts = [

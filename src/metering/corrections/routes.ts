@@ -108,6 +108,7 @@ export const correctionRoutes = [
     method: 'post',
     path: '/api/usage/corrections',
     operationId: 'correctUsage',
+    python: ['print(gauge.correct({corrections}))'],
     tag: 'Usage',
     credential: 'apiKey',
     scope: 'usage:correct',

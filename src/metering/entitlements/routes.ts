@@ -79,6 +79,7 @@ const list = defineRoute({
   method: 'get',
   path: '/api/entitlements',
   operationId: 'listEntitlements',
+  python: ['print(list(gauge.entitlements()))'],
   summary: 'List entitlements',
   description: `
 The entitlements of the key's Organization that are in effect now, ordered by \`productSlug\`, each with the balance of the current
@@ -129,6 +130,7 @@ const one = defineRoute({
   method: 'get',
   path: '/api/entitlements/{productSlug}',
   operationId: 'getEntitlement',
+  python: ['print(gauge.entitlement({productSlug}))'],
   summary: 'Read one entitlement',
   description:
     "The entitlement for a product, if it is in effect now, with the balance of the current month in the key's mode. An unknown product gets the same response as one without an entitlement.",
@@ -193,6 +195,7 @@ const check = defineRoute({
   method: 'post',
   path: '/api/entitlements/check',
   operationId: 'checkEntitlements',
+  python: ['print(gauge.check({productSlugs}))', 'print(gauge.check({items}))'],
   summary: 'Check up to 50 products',
   description: `
 Checks for 1 to ${MAX_SLUGS} product slugs whether the Organization may use them now. The response has one result per slug, in the order of the request. A denial is a

@@ -78,6 +78,7 @@ export const usageRoutes = [
     method: 'post',
     path: '/api/usage/events',
     operationId: 'recordUsageEvents',
+    python: ['print(gauge.send({events}, lenient={Prefer:True}, dry_run={dryRun:True}))'],
     tag: 'Usage',
     summary: 'Send usage events',
     description,

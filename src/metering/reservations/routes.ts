@@ -45,6 +45,7 @@ const reserve = defineRoute({
   method: 'post',
   path: '/api/usage/reservations',
   operationId: 'reserveUsage',
+  python: ['with gauge.reserve({body}) as hold:\n    print(hold.reservation)\n    hold.used = 1'],
   summary: 'Reserve usage',
   description: `
 Holds a quantity for work whose size is known only afterwards, or whose concurrent requests must not exceed a limit together. The held quantity counts against the entitlement's limits
@@ -149,6 +150,7 @@ const find = defineRoute({
   method: 'get',
   path: '/api/usage/reservations/{id}',
   operationId: 'getReservation',
+  python: ['print(gauge.reservation({id}))'],
   summary: 'Read a reservation',
   description: "A reservation of the key's Organization, in the key's mode.",
   params: idParams,
@@ -173,6 +175,7 @@ const list = defineRoute({
   method: 'get',
   path: '/api/usage/reservations',
   operationId: 'listReservations',
+  python: ['print(list(gauge.reservations(status={status})))'],
   summary: 'List reservations',
   description:
     "The reservations of the key's Organization in the key's mode, newest first. At most `limit` per page; `nextCursor` gets the next page.",

@@ -12,6 +12,7 @@ import { type Browser, signedIn } from '../../support/accounts.js';
 import { createKey } from '../../support/fixtures.js';
 import { createProduct, grant } from '../../metering/support/products.js';
 import { startTestService } from '../../support/service.js';
+import { hasPython } from '../../support/python.js';
 import { readUsage, sendUsage, usageEvent } from '../../metering/support/usage.js';
 import { copiedOf, fieldOf, formsOf, getPage, linksOf, postForm, textOf } from './html.js';
 import { useService } from '../../support/use.js';
@@ -255,6 +256,17 @@ describe('the page with a new secret', () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
+  });
+
+  it.skipIf(!hasPython)('contains Python programs that do the same', async () => {
+    const { browser, organization, product } = await entitled();
+    const python = async (values = {}) => {
+      const code = copiedOf(await create(browser, values), 'snippet-python');
+      return (await run('python3', ['-c', code])).stdout;
+    };
+    expect(await python()).toContain("'accepted': 1");
+    expect((await readUsage(database.db, organization.id)).keys).toHaveLength(1);
+    expect(await python({ scopes: ['entitlements:read'] })).toContain(product.slug);
   });
 
   it('uses a product that the Organization may use now', async () => {

@@ -40,6 +40,9 @@ const sums = defineRoute({
   method: 'get',
   path: '/api/usage',
   operationId: 'readUsage',
+  python: [
+    'print(gauge.usage({from}, {to}, product_slug={productSlug}, granularity={granularity}, group_by={groupBy}))',
+  ],
   summary: 'Read usage',
   description: `
 Exact sums of the Organization's events in the key's mode, by the time at which they occurred. One series per product and metric, and with \`groupBy=apiKey\` also per API
@@ -125,6 +128,7 @@ const event = defineRoute({
   method: 'get',
   path: '/api/usage/events/{idempotencyKey}',
   operationId: 'getUsageEvent',
+  python: ['print(gauge.event({idempotencyKey}))'],
   summary: 'Read one event',
   description: `
 The event as recorded, with its corrections. Only events in the key's mode are found. \`.\` and \`..\` cannot be path segments of a URL; use the lookup for such keys.
@@ -164,6 +168,7 @@ const lookup = defineRoute({
   method: 'post',
   path: '/api/usage/events/lookup',
   operationId: 'lookUpUsageEvents',
+  python: ['print(gauge.look_up({idempotencyKeys}))'],
   summary: 'Look up recorded events',
   description: `
 Shows which of 1 to ${MAX_EVENTS} idempotency keys were recorded in the key's mode, for a sender that is unsure. One result per key, in the order of the request. A batch in flight can still be

@@ -1,0 +1,18 @@
+"""A typed client for Gauge's API, and a usage reporter that loses no events."""
+
+from .client import GaugeClient, Hold
+from .errors import DeliveryError, GaugeError, OtherModeError, RefusedError, SpoolFullError
+from .reporter import RefusedEvent, ReportedEvent, Reporter
+
+__all__ = [
+    "DeliveryError",
+    "GaugeClient",
+    "GaugeError",
+    "Hold",
+    "OtherModeError",
+    "RefusedError",
+    "RefusedEvent",
+    "ReportedEvent",
+    "Reporter",
+    "SpoolFullError",
+]

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import json
+import ssl
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import quote, urlencode
+
+from .errors import DeliveryError, GaugeError, OtherModeError, RefusedError, read_problem
+from .transport import NO_ANSWER, Transport, backoff
+from .types import (
+    CorrectionAnswer,
+    CorrectionInput,
+    Entitlement,
+    EntitlementCheckAnswer,
+    EntitlementCheckItem,
+    OwnApiKey,
+    RecordedEvent,
+    Reservation,
+    ReservationInput,
+    SettlementAnswer,
+    UsageAnswer,
+    UsageEvent,
+    UsageLookupAnswer,
+    UsageSums,
+)
+
+# Seconds. Six attempts outlast a restart of the service.
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 10.0
+# A call does not wait longer than this for the service; the error has the time to wait.
+LONGEST_RETRY_AFTER = 60.0
+
+
+@dataclass
+class Hold:
+    """Units held for the work inside a `with` block."""
+
+    reservation: Reservation
+    used: float | None = None
+    """Units used, which the work sets. Without it, the units held count as used."""
+    settlement: SettlementAnswer | None = None
+    """The answer to the settlement, after the block."""
+
+
+class GaugeClient:
+    """A client for Gauge's API. Threads can share it.
+
+    Arguments and answers are the dictionaries of the API reference. Every call is retried without an answer, after 429
+    and after 5xx, at most `attempts` times in total; idempotency keys make that safe. Each can raise `RefusedError` and
+    `DeliveryError`.
+    """
+
+    def __init__(self, base_url: str, api_key: str, *, timeout: float = 60.0, attempts: int = 6) -> None:
+        """`timeout` is in seconds, for each attempt."""
+        if attempts < 1:
+            raise ValueError("attempts must be at least 1.")
+        self._transport = Transport(base_url, api_key, timeout)
+        self._attempts = attempts
+
+    def __enter__(self) -> GaugeClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes idle connections. A later call opens new ones."""
+        self._transport.close()
+
+    def send(self, events: Sequence[UsageEvent], *, lenient: bool = False, dry_run: bool = False) -> UsageAnswer:
+        """Records up to 500 events. Strict: all or none; lenient: the good ones, and `rejected` lists the others.
+
+        Raises `OtherModeError` if live and test events are mixed up.
+        """
+        query = to_query({"dryRun": "true" if dry_run else None})
+        headers = {"Prefer": "handling=lenient"} if lenient else None
+        answer = self._call("POST", f"/api/usage/events{query}", {"events": list(events)}, headers)
+        return read_usage_answer(answer, len(events))
+
+    def check(self, items: Sequence[str | EntitlementCheckItem]) -> EntitlementCheckAnswer:
+        """Whether up to 50 products, given as slugs or with quantities, may be used. Only a reservation promises it."""
+        listed = [{"productSlug": item} if isinstance(item, str) else item for item in items]
+        answer: EntitlementCheckAnswer = self._call("POST", "/api/entitlements/check", {"items": listed})
+        return answer
+
+    @contextmanager
+    def reserve(self, reservation: ReservationInput) -> Iterator[Hold]:
+        """Reserves, runs the block, and settles the units used. An exception in the block releases the hold.
+
+        A settlement that cannot be delivered raises, and the hold expires.
+        """
+        hold = Hold(self._call("POST", "/api/usage/reservations", reservation)["reservation"])
+        path = f"/api/usage/reservations/{hold.reservation['id']}"
+        try:
+            yield hold
+        except BaseException:
+            self._release(path)
+            raise
+        hold.settlement = self._call("POST", f"{path}/settle", {} if hold.used is None else {"quantity": hold.used})
+
+    def correct(self, corrections: Sequence[CorrectionInput]) -> CorrectionAnswer:
+        """Sets the quantities that up to 100 events should have had; 0 voids an event."""
+        answer: CorrectionAnswer = self._call("POST", "/api/usage/corrections", {"corrections": list(corrections)})
+        return answer
+
+    def usage(
+        self,
+        start: str,
+        end: str,
+        *,
+        product_slug: str | None = None,
+        granularity: Literal["hour", "day", "month"] | None = None,
+        group_by: Literal["apiKey"] | None = None,
+    ) -> UsageSums:
+        """Sums from `start` to before `end`, which are dates or times."""
+        query = {"from": start, "to": end, "productSlug": product_slug, "granularity": granularity, "groupBy": group_by}
+        answer: UsageSums = self._call("GET", "/api/usage" + to_query(query))
+        return answer
+
+    def event(self, idempotency_key: str) -> RecordedEvent:
+        answer: RecordedEvent = self._call("GET", f"/api/usage/events/{quote(idempotency_key, safe='')}")
+        return answer
+
+    def look_up(self, idempotency_keys: Sequence[str]) -> UsageLookupAnswer:
+        """Which of up to 500 events are recorded."""
+        answer: UsageLookupAnswer = self._call(
+            "POST", "/api/usage/events/lookup", {"idempotencyKeys": list(idempotency_keys)}
+        )
+        return answer
+
+    def entitlements(self) -> Iterator[Entitlement]:
+        """All entitlements, page by page."""
+        return self._pages("/api/entitlements", "entitlements", {})
+
+    def entitlement(self, product_slug: str) -> Entitlement:
+        answer: Entitlement = self._call("GET", f"/api/entitlements/{quote(product_slug, safe='')}")
+        return answer
+
+    def reservations(
+        self, status: Literal["held", "settled", "released", "expired"] | None = None
+    ) -> Iterator[Reservation]:
+        """All reservations, the newest first, page by page."""
+        return self._pages("/api/usage/reservations", "reservations", {"status": status})
+
+    def reservation(self, id: str) -> Reservation:
+        answer: Reservation = self._call("GET", f"/api/usage/reservations/{quote(id, safe='')}")["reservation"]
+        return answer
+
+    def api_key(self) -> OwnApiKey:
+        """The key of this client and its Organization."""
+        answer: OwnApiKey = self._call("GET", "/api/key")
+        return answer
+
+    def _release(self, path: str) -> None:
+        try:
+            self._call("DELETE", path, attempts=1)
+        except GaugeError:
+            # The hold expires.
+            pass
+
+    def _pages(self, path: str, field: str, query: dict[str, str | None]) -> Iterator[Any]:
+        cursor: str | None = None
+        while True:
+            page = self._call("GET", path + to_query({**query, "cursor": cursor}))
+            yield from page[field]
+            cursor = page["nextCursor"]
+            if cursor is None:
+                return
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        headers: dict[str, str] | None = None,
+        *,
+        attempts: int | None = None,
+    ) -> Any:
+        # Every attempt sends the same bytes.
+        data = None if body is None else json.dumps(body, allow_nan=False).encode()
+        left = attempts or self._attempts
+        failures = 0
+        while True:
+            left -= 1
+            wait = 0.0
+            try:
+                response = self._transport.send(method, path, data, headers)
+            except NO_ANSWER as error:
+                if left == 0 or isinstance(error, ssl.SSLCertVerificationError):
+                    raise DeliveryError(f"The service did not respond: {error}") from error
+            else:
+                answer = response.json()
+                if 200 <= response.status < 300 and isinstance(answer, dict):
+                    return answer
+                wait = response.retry_after or 0.0
+                is_final = response.status != 429 and response.status < 500
+                if is_final or left == 0 or wait > LONGEST_RETRY_AFTER:
+                    problem = read_problem(answer)
+                    if problem is None:
+                        raise response.foreign()
+                    raise RefusedError(problem, response.retry_after)
+            time.sleep(max(wait, backoff(FIRST_PAUSE, failures, LONGEST_PAUSE)))
+            failures += 1
+
+
+def to_query(values: dict[str, str | None]) -> str:
+    given = {name: value for name, value in values.items() if value is not None}
+    return "?" + urlencode(given) if given else ""
+
+
+def read_usage_answer(answer: Any, sent: int) -> UsageAnswer:
+    """Accepts only Gauge's own answer: any other could make unrecorded events count as recorded."""
+    try:
+        counted = answer["accepted"] + answer["deduped"] + len(answer.get("rejected", []))
+        indexes = [warning["index"] for warning in answer["warnings"] if is_of_other_mode(warning)]
+    except (TypeError, KeyError, AttributeError):
+        counted, indexes = None, []
+    if counted != sent:
+        raise DeliveryError("The response does not account for all events sent. Is base_url a Gauge service?")
+    if indexes:
+        raise OtherModeError(indexes, answer)
+    result: UsageAnswer = answer
+    return result
+
+
+def is_of_other_mode(warning: Any) -> bool:
+    return warning["code"] == "duplicate_mismatch" and "livemode" in warning.get("differs", [])

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .client import read_usage_answer
+from .errors import DeliveryError, OtherModeError, read_problem
+from .transport import NO_ANSWER, Response, Transport, backoff
+from .types import Problem, UsageAnswer
+
+FIRST_BACKOFF = 0.25
+LONGEST_BACKOFF = 30.0
+LONGEST_PAUSE = 3600.0
+OTHER_MODE = (
+    "The idempotency key was already used in the other mode (live or test), so this event was not counted. "
+    "Send it with another key."
+)
+
+
+@dataclass(frozen=True)
+class Refused:
+    line: str
+    code: str
+    detail: str
+
+
+class Stopped(Exception):
+    """The reporter closes, so nobody waits for the answer."""
+
+
+class Post:
+    """Posts events, each a line of JSON, and repeats the identical request until the service gives a final answer."""
+
+    def __init__(self, transport: Transport, stop: threading.Event, on_retry: Callable[[str, float], None]) -> None:
+        self._transport = transport
+        self._stop = stop
+        self._on_retry = on_retry
+
+    def __call__(self, lines: Sequence[str]) -> UsageAnswer | Problem:
+        """Raises `DeliveryError` for a failure that no retry will fix, and `Stopped`."""
+        body = f'{{"events":[{",".join(lines)}]}}'.encode()
+        failures = 0
+        while not self._stop.is_set():
+            try:
+                response = self._transport.send("POST", "/api/usage/events", body, {"Prefer": "handling=lenient"})
+            except ssl.SSLCertVerificationError as error:
+                raise DeliveryError(str(error)) from error
+            except NO_ANSWER as error:
+                failures += 1
+                self._pause(str(error) or type(error).__name__, backoff(FIRST_BACKOFF, failures, LONGEST_BACKOFF))
+                continue
+            if response.status != 429 and response.status < 500:
+                return read_final(response, len(lines))
+            # Throttling is not a failure.
+            failures += response.status != 429
+            wait = response.retry_after if response.status in (429, 503) else None
+            if wait is None:
+                wait = backoff(FIRST_BACKOFF, failures, LONGEST_BACKOFF)
+            self._pause(describe(response), min(wait, LONGEST_PAUSE))
+        raise Stopped
+
+    def _pause(self, reason: str, seconds: float) -> None:
+        self._on_retry(reason, seconds)
+        if self._stop.wait(seconds):
+            raise Stopped
+
+
+def read_final(response: Response, sent: int) -> UsageAnswer | Problem:
+    body = response.json()
+    if response.status == 202:
+        try:
+            return read_usage_answer(body, sent)
+        except OtherModeError as error:
+            # Everything that can be recorded is recorded: the delivery reports the other events.
+            return error.answer
+    problem = read_problem(body)
+    if problem is None or "location" in response.headers:
+        raise response.foreign()
+    if not is_about_events(response.status, problem):
+        raise DeliveryError(f"{problem['detail']} ({response.status} {problem['code']})")
+    return problem
+
+
+def is_about_events(status: int, problem: Problem) -> bool:
+    """True for a body too large, a broken schema, or broken rules with their places, where an intermediary drops `Prefer`."""
+    if status in (413, 422):
+        return True
+    if status == 400:
+        return problem["code"] in ("invalid_request", "invalid_json")
+    return status == 403 and "errors" in problem
+
+
+def describe(response: Response) -> str:
+    problem = read_problem(response.json())
+    return f"{response.status} {problem['code']}: {problem['detail']}" if problem else str(response.status)
+
+
+def deliver_events(post: Callable[[Sequence[str]], UsageAnswer | Problem], lines: Sequence[str]) -> list[Refused]:
+    """Delivers events until each is recorded or refused, and returns the refused ones.
+
+    Events that break the schema are removed and the rest is sent again; a batch that is refused as a whole is halved
+    until the offending event is isolated.
+    """
+    if not lines:
+        return []
+    answer: Any = post(lines)
+    if "accepted" in answer:
+        return refused_in(answer, lines)
+    broken = broken_events(answer, lines)
+    if broken:
+        return [*broken.values(), *deliver_events(post, [line for i, line in enumerate(lines) if i not in broken])]
+    if len(lines) == 1:
+        return [Refused(lines[0], answer["code"], answer["detail"])]
+    middle = len(lines) // 2
+    return [*deliver_events(post, lines[:middle]), *deliver_events(post, lines[middle:])]
+
+
+def refused_in(answer: UsageAnswer, lines: Sequence[str]) -> list[Refused]:
+    refused = [Refused(lines[one["index"]], one["code"], one["detail"]) for one in answer.get("rejected", [])]
+    for warning in answer["warnings"]:
+        if warning["code"] == "duplicate_mismatch" and "livemode" in warning.get("differs", []):
+            refused.append(Refused(lines[warning["index"]], warning["code"], OTHER_MODE))
+    return refused
+
+
+def broken_events(problem: Problem, lines: Sequence[str]) -> dict[int, Refused]:
+    """The events that the problem names, each with its first error."""
+    broken: dict[int, Refused] = {}
+    for error in problem.get("errors", []):
+        index = error.get("index", -1)
+        if not 0 <= index < len(lines) or index in broken:
+            continue
+        field = "/".join(error["pointer"].split("/")[3:])
+        detail = f"{field} {error['detail']}" if field else error["detail"]
+        broken[index] = Refused(lines[index], error["code"], detail)
+    return broken

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from typing import Any
+
+from .types import Problem, UsageAnswer
+
+
+class GaugeError(Exception):
+    """Base of all errors of this package."""
+
+
+class RefusedError(GaugeError):
+    """The service refused the call; `code` says why, for example `limit_reached`."""
+
+    def __init__(self, problem: Problem, retry_after: float | None = None) -> None:
+        super().__init__(f"{problem['code']}: {problem['detail']}")
+        self.problem = problem
+        self.code: str = problem["code"]
+        self.detail = problem["detail"]
+        self.retry_after = retry_after
+        """Seconds after which the call may succeed, if the service named them."""
+
+
+class DeliveryError(GaugeError):
+    """No attempt got an answer, or the answer is not Gauge's."""
+
+
+class OtherModeError(GaugeError):
+    """Live events reused keys of test events, or the other way round.
+
+    These events are not counted; the rest of the batch is.
+    """
+
+    def __init__(self, indexes: list[int], answer: UsageAnswer) -> None:
+        places = ", ".join(map(str, indexes))
+        super().__init__(f"Idempotency keys of events {places} were already used in the other mode (live or test).")
+        self.indexes = indexes
+        self.answer = answer
+
+
+class SpoolFullError(GaugeError):
+    """The spool would exceed `max_bytes`; the event was not accepted."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"The spool is full: {max_bytes} bytes of events are waiting for the service.")
+
+
+def read_problem(body: Any) -> Problem | None:
+    if isinstance(body, dict) and isinstance(body.get("code"), str) and isinstance(body.get("detail"), str):
+        return body  # type: ignore[return-value]
+    return None

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import math
+import os
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, TypedDict, cast
+
+from .delivery import Post, Refused, Stopped, deliver_events
+from .errors import SpoolFullError
+from .spool import Spool
+from .transport import Transport
+from .types import UsageEvent
+
+MAX_BATCH = 500
+MAX_EVENT_BYTES = 64 * 1024
+REQUEST_TIMEOUT = 60.0
+# Seconds that a request in progress gets when the reporter closes, and that the end of the program waits for a flush.
+FINISH_WITHIN = 5.0
+# Pauses after an error that retrying cannot fix, until a person has corrected the key or the address.
+FIRST_BLOCKED = 1.0
+LONGEST_BLOCKED = 60.0
+
+log = logging.getLogger("gauge")
+
+
+class _ReportedEventRequired(TypedDict):
+    productSlug: str
+    metric: str
+
+
+class ReportedEvent(_ReportedEventRequired, total=False):
+    """An event without what the reporter fills in: a missing key or time."""
+
+    quantity: float
+    occurredAt: str
+    idempotencyKey: str
+
+
+@dataclass(frozen=True)
+class RefusedEvent:
+    event: UsageEvent | None
+    """None if the disk has damaged it."""
+    code: str
+    detail: str
+
+
+class Reporter:
+    """Reports usage to a service that may be away, from a process that may crash.
+
+    Threads can share a reporter. Processes can share its directory, each with a reporter created after the fork; one of
+    them sends at a time.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        directory: str | os.PathLike[str],
+        *,
+        max_bytes: int = 256 * 1024 * 1024,
+        interval: float = 1.0,
+        on_full: Callable[[int], object] | None = None,
+        on_refused: Callable[[list[RefusedEvent]], object] | None = None,
+        on_retry: Callable[[str, float], object] | None = None,
+    ) -> None:
+        """
+        directory: Folder for events that wait to be sent, kept over restarts, on a local disk.
+        max_bytes: Maximum size of the waiting events.
+        interval: Seconds for which an event waits for others to be sent with.
+        on_full: Called with the waiting bytes when the spool becomes full. `report()` raises until some events could be sent.
+        on_refused: Called with events that the service rejected, which `refused.ndjson` keeps. A crash may repeat a call.
+        on_retry: Called with the reason and the pause in seconds when nothing could be sent. The reporter retries forever.
+        """
+        self._interval = interval
+        self._max_bytes = max_bytes
+        self._on_full, self._on_refused, self._on_retry = on_full, on_refused, on_retry
+        self._is_full = False
+        self._is_closing = False
+        self._closed: bool | None = None
+        self._close_lock = threading.Lock()
+        self._wake = threading.Event()
+        self._sent = threading.Condition()
+        self._stop = threading.Event()
+        self._transport = Transport(base_url, api_key, REQUEST_TIMEOUT)
+        self._post = Post(self._transport, self._stop, self._report_retry)
+        self._spool = Spool(directory, max_bytes)
+        self._thread = threading.Thread(target=self._run, name="gauge-reporter", daemon=True)
+        self._thread.start()
+        _reporters.add(self)
+
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def report(self, event: ReportedEvent) -> UsageEvent:
+        """Returns once the event is on disk: from then on it is counted exactly once, whatever crashes.
+
+        Raises `SpoolFullError`, or an error of the disk or of SQLite; the event was then not accepted.
+        """
+        if self._is_closing:
+            raise RuntimeError("The reporter is closed.")
+        complete = complete_event(event)
+        line = json.dumps(complete, allow_nan=False, separators=(",", ":"))
+        if len(line) > MAX_EVENT_BYTES:
+            raise ValueError(f"An event can have at most {MAX_EVENT_BYTES} bytes.")
+        try:
+            self._spool.append(line)
+            self._is_full = False
+        except SpoolFullError:
+            if not self._is_full:
+                self._is_full = True
+                self._notify(self._on_full, self._spool.bytes)
+            raise
+        return complete
+
+    def flush(self, timeout: float = 30.0) -> bool:
+        """Sends all events accepted so far. True once each has an answer, false after `timeout` seconds."""
+        give_up_at = time.monotonic() + timeout
+        last = self._spool.last
+        while True:
+            first = self._spool.first
+            if first == 0 or first > last:
+                return True
+            left = give_up_at - time.monotonic()
+            if left <= 0:
+                return False
+            self._wake.set()
+            with self._sent:
+                # Another process may be the one that sends.
+                self._sent.wait(min(left, 0.05))
+
+    def close(self, timeout: float = 30.0) -> bool:
+        """Accepts no more events, flushes, and releases the directory. Remaining events wait for the next start."""
+        self._is_closing = True
+        with self._close_lock:
+            if self._closed is None:
+                self._closed = self.flush(timeout)
+                self._stop.set()
+                self._wake.set()
+                self._thread.join(FINISH_WITHIN)
+                _reporters.discard(self)
+                # Without an answer by now, the thread ends with the program.
+                if not self._thread.is_alive():
+                    self._spool.close()
+                    self._transport.close()
+            return self._closed
+
+    @property
+    def bytes(self) -> int:
+        """Size of the waiting events."""
+        return self._spool.bytes
+
+    def _run(self) -> None:
+        blocked = 0.0
+        while True:
+            self._wake.wait(self._interval)
+            self._wake.clear()
+            try:
+                if self._stop.wait(blocked):
+                    return
+                if self._spool.first > 0:
+                    with self._spool.sending() as is_sender:
+                        if is_sender:
+                            self._send_all()
+                blocked = 0.0
+            except Stopped:
+                return
+            except Exception as error:
+                blocked = min(blocked * 2, LONGEST_BLOCKED) or FIRST_BLOCKED
+                log.warning("Usage waits until this is corrected: %s", error)
+                self._notify(self._on_retry, str(error), blocked)
+
+    def _send_all(self) -> None:
+        """Raises the reason why refused events could not be set aside: they stay in the spool, and the others are sent."""
+        last, failure = 0, None
+        while batch := self._spool.read(last, MAX_BATCH):
+            last = batch[-1][0]
+            refused = deliver_events(self._post, [line for _, line in batch])
+            ids = [id for id, _ in batch]
+            try:
+                self._put_aside(refused)
+            except OSError as error:
+                failure = error
+                kept = {one.line for one in refused}
+                ids = [id for id, line in batch if line not in kept]
+                refused = []
+            self._spool.remove(ids)
+            with self._sent:
+                self._sent.notify_all()
+            if refused:
+                log.warning("The service refused %d events, the first with %s.", len(refused), refused[0].code)
+                self._notify(self._on_refused, [to_refused_event(one) for one in refused])
+        if failure is not None:
+            raise failure
+
+    def _put_aside(self, refused: Sequence[Refused]) -> None:
+        if refused:
+            at = now()
+            self._spool.put_aside([json.dumps({"at": at, **vars(to_refused_event(one))}) for one in refused])
+
+    def _report_retry(self, reason: str, seconds: float) -> None:
+        log.info("Usage could not be sent: %s. The next attempt is in %.1f s.", reason, seconds)
+        self._notify(self._on_retry, reason, seconds)
+
+    def _notify(self, callback: Callable[..., object] | None, *values: Any) -> None:
+        """An error in a callback belongs to the callback's owner and must not stop the reporter."""
+        if callback is None:
+            return
+        try:
+            callback(*values)
+        except Exception:
+            log.exception("A callback of the reporter failed.")
+
+
+_reporters: weakref.WeakSet[Reporter] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for reporter in list(_reporters):
+        reporter.close(FINISH_WITHIN)
+
+
+if hasattr(os, "register_at_fork"):
+    # The parent process closes them.
+    os.register_at_fork(after_in_child=_reporters.clear)
+
+
+def complete_event(event: ReportedEvent) -> UsageEvent:
+    """All other errors in an event are found by the service, and the event is set aside."""
+    if not 0 <= event.get("quantity", 1) < math.inf:
+        raise ValueError("A quantity must be a finite number of at least 0.")
+    # Without a time, the service would use the time of receipt, which may be days later.
+    missing = {"occurredAt": now(), "idempotencyKey": str(uuid.uuid4())}
+    return cast(UsageEvent, {**missing, **cast("dict[str, Any]", event)})
+
+
+def now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def to_refused_event(refused: Refused) -> RefusedEvent:
+    try:
+        event = json.loads(refused.line)
+    except ValueError:
+        event = None
+    return RefusedEvent(event, refused.code, refused.detail)

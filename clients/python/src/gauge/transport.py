@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import ssl
+import threading
+import time
+from dataclasses import dataclass
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from .errors import DeliveryError
+
+# All that a request without an answer can raise.
+NO_ANSWER = (OSError, http.client.HTTPException)
+
+
+@dataclass(frozen=True)
+class Response:
+    status: int
+    headers: Message
+    body: bytes
+
+    def json(self) -> Any:
+        """The body, or None if it is not JSON."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return None
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds from `Retry-After`, which is a number or a date (RFC 9110)."""
+        value = (self.headers.get("retry-after") or "").strip()
+        if value.isdecimal():
+            return float(value)
+        try:
+            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+        except (ValueError, TypeError):
+            return None
+
+    def foreign(self) -> DeliveryError:
+        location = self.headers.get("location")
+        if location is None:
+            return DeliveryError(f"The service responded with {self.status}. Is base_url a Gauge service?")
+        return DeliveryError(f"The service has moved. Set base_url to the address of {location}.")
+
+
+class Transport:
+    """Sends requests on kept connections. Threads can share it, and a forked process opens connections of its own.
+
+    It returns redirects instead of following them: following one would send the key elsewhere, or turn a POST into a GET.
+    """
+
+    def __init__(self, base_url: str, api_key: str, timeout: float) -> None:
+        url = urlsplit(base_url)
+        if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username:
+            raise ValueError("base_url must be an address such as https://gauge.example.com.")
+        # The message of http.client's own check would contain the key.
+        if not (api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key != ""):
+            raise ValueError("api_key must be the whole secret of a key, without spaces or line breaks around it.")
+        self._host, self._port = url.hostname, url.port
+        self._prefix = url.path.rstrip("/")
+        self._headers = {"Authorization": f"Bearer {api_key}", "Accept": "application/json"}
+        self._timeout = timeout
+        self._tls = ssl.create_default_context() if url.scheme == "https" else None
+        self._lock = threading.Lock()
+        self._idle: list[http.client.HTTPConnection] = []
+        self._pid = os.getpid()
+
+    def send(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Response:
+        """Raises one of `NO_ANSWER`."""
+        all_headers = {**self._headers, **(headers or {})}
+        if body is not None:
+            all_headers["Content-Type"] = "application/json"
+        kept = self._take()
+        if kept is not None:
+            try:
+                return self._exchange(kept, method, path, body, all_headers)
+            except (ConnectionError, http.client.BadStatusLine):
+                # The service closes idle connections, such as those from before its restart.
+                self.close()
+        return self._exchange(self._connect(), method, path, body, all_headers)
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _connect(self) -> http.client.HTTPConnection:
+        if self._tls is not None:
+            return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._tls)
+        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+
+    def _take(self) -> http.client.HTTPConnection | None:
+        if self._pid != os.getpid():
+            # These connections belong to the parent process, and one of its threads may hold the lock.
+            self._pid, self._lock = os.getpid(), threading.Lock()
+            self.close()
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
+    def _exchange(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None, headers: dict[str, str]
+    ) -> Response:
+        try:
+            connection.request(method, self._prefix + path, body, headers)
+            answer = connection.getresponse()
+            response = Response(answer.status, answer.headers, answer.read())
+        except BaseException:
+            connection.close()
+            raise
+        if answer.will_close:
+            connection.close()
+        else:
+            with self._lock:
+                self._idle.append(connection)
+        return response
+
+
+def backoff(first: float, failures: int, longest: float) -> float:
+    """A random pause between half and all of the doubling pause, so that senders do not retry in step."""
+    return min(first * 2.0 ** min(failures, 20), longest) * (0.5 + random.random() / 2)

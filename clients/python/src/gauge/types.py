@@ -1,0 +1,357 @@
+"""Types of the requests and answers of `/api/`, generated from the OpenAPI document by `npm run client:python`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+
+class UsageBatch(TypedDict):
+    events: list[UsageEvent]
+
+
+class _UsageEventRequired(TypedDict):
+    productSlug: str
+    metric: str
+    idempotencyKey: str
+
+
+class UsageEvent(_UsageEventRequired, total=False):
+    quantity: float
+    occurredAt: str
+
+
+class CloudEventData(TypedDict, total=False):
+    productSlug: str
+    quantity: float
+
+
+class _CloudEventRequired(TypedDict):
+    specversion: Literal["1.0"]
+    id: str
+    source: str
+    type: str
+
+
+class CloudEvent(_CloudEventRequired, total=False):
+    subject: str | None
+    time: str | None
+    datacontenttype: str | None
+    data: CloudEventData | None
+    data_base64: None
+
+
+class _UsageAnswerRequired(TypedDict):
+    accepted: int
+    deduped: int
+    warnings: list[UnitCapExceeded | LimitExceeded | DuplicateMismatch]
+
+
+class UsageAnswer(_UsageAnswerRequired, total=False):
+    rejected: list[RejectedEvent]
+
+
+class UnitCapExceeded(TypedDict):
+    code: Literal["unit_cap_exceeded"]
+    productSlug: str
+    metric: str
+    unitCap: float
+    used: float
+    period: Period
+
+
+class Period(TypedDict):
+    start: str
+    end: str
+
+
+class LimitExceeded(TypedDict):
+    code: Literal["limit_exceeded"]
+    productSlug: str
+    metric: str
+    limit: DeclaredLimit
+    used: float
+
+
+class DeclaredLimit(TypedDict):
+    quantity: float
+    window: str
+    enforcement: Literal["warn", "block"]
+
+
+class _DuplicateMismatchRequired(TypedDict):
+    code: Literal["duplicate_mismatch"]
+    index: int
+
+
+class DuplicateMismatch(_DuplicateMismatchRequired, total=False):
+    differs: list[Literal["livemode"]]
+
+
+class RejectedEvent(TypedDict):
+    index: int
+    code: Literal["entitlement_required", "entitlement_read_only", "unknown_metric", "timestamp_out_of_range", "quantity_out_of_range"]
+    detail: str
+
+
+class _ProblemRequired(TypedDict):
+    type: str
+    title: str
+    status: int
+    code: ErrorCode
+    detail: str
+    requestId: str
+
+
+class Problem(_ProblemRequired, total=False):
+    errors: list[ErrorPlace]
+    limit: dict[str, Any]
+
+ErrorCode = Literal["invalid_json", "invalid_request", "session_cookie_not_allowed", "key_in_query_string", "missing_key", "invalid_key", "key_expired", "key_revoked", "not_signed_in", "insufficient_scope", "forbidden_role", "cross_site_request", "not_found", "method_not_allowed", "request_timeout", "key_not_active", "key_already_rotated", "idempotency_conflict", "body_too_large", "batch_too_large", "unsupported_media_type", "rate_limited", "headers_too_large", "unavailable", "internal", "entitlement_not_found", "event_not_found", "backfill_state", "limit_reached", "unknown_metric", "timestamp_out_of_range", "quantity_out_of_range", "live_trading_disabled", "unknown_station", "unknown_market", "market_closed", "insufficient_funds", "insufficient_position", "risk_limit", "price_moved", "market_data_unavailable", "market_data_stale", "entitlement_required", "entitlement_read_only"]
+
+
+class _ErrorPlaceRequired(TypedDict):
+    pointer: str
+    code: ErrorCode
+    detail: str
+
+
+class ErrorPlace(_ErrorPlaceRequired, total=False):
+    index: int
+
+
+class UsageSums(TypedDict):
+    granularity: Literal["hour", "day", "month"]
+    series: list[UsageSeries]
+
+
+class _UsageSeriesRequired(TypedDict):
+    productSlug: str
+    metric: str
+    points: list[UsagePoint]
+    total: float
+
+
+class UsageSeries(_UsageSeriesRequired, total=False):
+    apiKeyId: str
+
+
+class UsagePoint(TypedDict):
+    start: str
+    quantity: float
+    events: int
+
+
+class RecordedEvent(TypedDict):
+    idempotencyKey: str
+    productSlug: str
+    metric: str
+    quantity: float
+    occurredAt: str
+    receivedAt: str
+    livemode: bool
+    apiKeyId: str
+    corrections: list[EventCorrection]
+
+
+class EventCorrection(TypedDict):
+    correctionKey: str
+    previousQuantity: float
+    quantity: float
+    reason: str
+    correctedAt: str
+    correctedBy: Literal["api_key", "member", "operator"]
+
+
+class UsageLookup(TypedDict):
+    idempotencyKeys: list[str]
+
+
+class UsageLookupAnswer(TypedDict):
+    results: list[LookupResult]
+
+
+class LookupResultEvent(TypedDict):
+    idempotencyKey: str
+    productSlug: str
+    metric: str
+    quantity: float
+    occurredAt: str
+    receivedAt: str
+    livemode: bool
+    apiKeyId: str
+    corrections: list[EventCorrection]
+
+
+class _LookupResultRequired(TypedDict):
+    idempotencyKey: str
+    recorded: bool
+
+
+class LookupResult(_LookupResultRequired, total=False):
+    event: LookupResultEvent
+
+
+class _ReservationInputRequired(TypedDict):
+    productSlug: str
+    metric: str
+    quantity: float
+    idempotencyKey: str
+
+
+class ReservationInput(_ReservationInputRequired, total=False):
+    ttlSeconds: int
+
+
+class ReservationAnswer(TypedDict):
+    reservation: Reservation
+    limits: list[Limit]
+
+
+class Reservation(TypedDict):
+    id: str
+    status: Literal["held", "settled", "released", "expired"]
+    productSlug: str
+    metric: str
+    quantity: float
+    idempotencyKey: str
+    expiresAt: str
+    settledQuantity: float | None
+    createdAt: str
+
+
+class Limit(TypedDict):
+    quantity: float
+    window: str
+    enforcement: Literal["warn", "block"]
+    used: float
+    held: float
+    remaining: float
+    resetsAt: str | None
+
+
+class ReservationList(TypedDict):
+    reservations: list[Reservation]
+    nextCursor: str | None
+
+
+class FoundReservation(TypedDict):
+    reservation: Reservation
+
+
+class SettlementInput(TypedDict, total=False):
+    quantity: float
+    occurredAt: str
+
+
+class SettlementAnswer(TypedDict):
+    reservation: Reservation
+    accepted: int
+    deduped: int
+    warnings: list[UnitCapExceeded | LimitExceeded | DuplicateMismatch | ReservationExpired | ReservationExceeded]
+
+
+class ReservationExpired(TypedDict):
+    code: Literal["reservation_expired"]
+
+
+class ReservationExceeded(TypedDict):
+    code: Literal["reservation_exceeded"]
+    reserved: float
+    used: float
+
+
+class UsageCorrections(TypedDict):
+    corrections: list[CorrectionInput]
+
+
+class CorrectionInput(TypedDict):
+    idempotencyKey: str
+    quantity: float
+    reason: str
+    correctionKey: str
+
+
+class CorrectionAnswer(TypedDict):
+    applied: int
+    deduped: int
+    results: list[CorrectionResult]
+
+
+class CorrectionResult(TypedDict):
+    idempotencyKey: str
+    previousQuantity: float
+    quantity: float
+
+
+class EntitlementList(TypedDict):
+    entitlements: list[Entitlement]
+    nextCursor: str | None
+
+
+class Entitlement(TypedDict):
+    productSlug: str
+    productName: str
+    kind: Literal["live", "read_only"]
+    usageMetric: str
+    unitCap: float | None
+    used: float
+    remaining: float | None
+    period: Period
+    limits: list[Limit]
+    startsAt: str
+    endsAt: str | None
+
+
+class EntitlementCheck(TypedDict, total=False):
+    productSlugs: list[str]
+    items: list[EntitlementCheckItem]
+
+
+class _EntitlementCheckItemRequired(TypedDict):
+    productSlug: str
+
+
+class EntitlementCheckItem(_EntitlementCheckItemRequired, total=False):
+    quantity: float
+
+
+class EntitlementCheckAnswer(TypedDict):
+    results: list[EntitlementCheckResult]
+
+
+class EntitlementCheckResult(TypedDict):
+    productSlug: str
+    allowed: bool
+    reason: Literal["entitlement_required", "entitlement_read_only", "limit_reached"] | None
+    kind: Literal["live", "read_only"] | None
+    unitCap: float | None
+    used: float | None
+    remaining: float | None
+    overCap: bool
+    limits: list[Limit]
+
+
+class OwnApiKeyOrganization(TypedDict):
+    id: str
+    slug: str
+    name: str
+
+
+class OwnApiKey(TypedDict):
+    apiKey: ApiKey
+    organization: OwnApiKeyOrganization
+
+
+class ApiKey(TypedDict):
+    id: str
+    name: str
+    prefix: str
+    scopes: list[Literal["usage:write", "usage:read", "usage:correct", "entitlements:read", "trading:read", "trading:write"]]
+    livemode: bool
+    state: Literal["active", "grace", "expired", "revoked"]
+    lastUsedAt: str | None
+    expiresAt: str | None
+    revokedAt: str | None
+    createdAt: str
+    createdBy: str | None
+    rotatedFromId: str | None

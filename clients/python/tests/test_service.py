@@ -1,0 +1,104 @@
+"""Calls a real service, whose address and keys are in the environment; `test/client/python.process.test.ts` starts one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import unittest
+import uuid
+from datetime import datetime, timedelta, timezone
+from typing import Any, cast
+
+from gauge import GaugeClient, OtherModeError, RefusedError, RefusedEvent, Reporter
+from gauge.types import ReservationInput, UsageEvent
+
+URL = os.environ.get("GAUGE_URL", "")
+KEY = os.environ.get("GAUGE_API_KEY", "")
+# A product with a blocking limit of 10 `calls` per hour, and one without limits.
+LIMITED = os.environ.get("GAUGE_LIMITED_PRODUCT", "")
+PRODUCT = os.environ.get("GAUGE_PRODUCT", "")
+
+
+def event(key: str, **more: Any) -> UsageEvent:
+    return cast(UsageEvent, {"productSlug": PRODUCT, "metric": "calls", "idempotencyKey": key, **more})
+
+
+def reservation(quantity: float, key: str) -> ReservationInput:
+    return {"productSlug": LIMITED, "metric": "calls", "quantity": quantity, "idempotencyKey": key}
+
+
+@unittest.skipUnless(URL, "GAUGE_URL names no service")
+class ServiceTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.gauge = GaugeClient(URL, KEY)
+        self.addCleanup(self.gauge.close)
+        self.key = str(uuid.uuid4())
+
+    def test_events_are_recorded_once_read_and_corrected(self) -> None:
+        today = datetime.now(timezone.utc).date()
+        # Midnight may pass during the test.
+        start, end = str(today), str(today + timedelta(days=2))
+        before = self.total(start, end)
+        self.assertEqual(self.gauge.send([event(self.key, quantity=2.5)])["accepted"], 1)
+        self.assertEqual(self.gauge.send([event(self.key, quantity=2.5)])["deduped"], 1)
+        self.assertEqual(self.total(start, end), before + 2.5)
+        correction = {"idempotencyKey": self.key, "quantity": 1, "reason": "too many", "correctionKey": self.key}
+        self.assertEqual(self.gauge.correct([cast(Any, correction)])["applied"], 1)
+        self.assertEqual(self.total(start, end), before + 1)
+        self.assertEqual(self.gauge.event(self.key)["corrections"][0]["quantity"], 1)
+        found = self.gauge.look_up([self.key, "other"])["results"]
+        self.assertEqual([one["recorded"] for one in found], [True, False])
+
+    def total(self, start: str, end: str) -> float:
+        return sum(series["total"] for series in self.gauge.usage(start, end, product_slug=PRODUCT)["series"])
+
+    def test_strict_lenient_and_dry_run(self) -> None:
+        mixed = [event(self.key), cast(UsageEvent, {**event("other"), "metric": "unknown"})]
+        with self.assertRaises(RefusedError) as raised:
+            self.gauge.send(mixed)
+        self.assertEqual(raised.exception.code, "unknown_metric")
+        answer = self.gauge.send(mixed, lenient=True, dry_run=True)
+        self.assertEqual((answer["accepted"], answer["rejected"][0]["index"]), (1, 1))
+        self.assertFalse(self.gauge.look_up([self.key])["results"][0]["recorded"])
+        self.assertEqual(self.gauge.send(mixed, lenient=True)["accepted"], 1)
+
+    def test_keys_of_the_other_mode_are_found(self) -> None:
+        self.gauge.send([event(self.key)])
+        with GaugeClient(URL, os.environ["GAUGE_TEST_KEY"]) as gauge, self.assertRaises(OtherModeError) as raised:
+            gauge.send([event(self.key), event(f"{self.key} test")])
+        self.assertEqual((raised.exception.indexes, raised.exception.answer["accepted"]), ([0], 1))
+
+    def test_checks_entitlements_and_the_key_can_be_read(self) -> None:
+        results = self.gauge.check([PRODUCT, {"productSlug": LIMITED, "quantity": 11}, "unknown"])["results"]
+        self.assertEqual(
+            [(one["allowed"], one["reason"]) for one in results],
+            [(True, None), (False, "limit_reached"), (False, "entitlement_required")],
+        )
+        self.assertEqual({one["productSlug"] for one in self.gauge.entitlements()}, {PRODUCT, LIMITED})
+        self.assertEqual(self.gauge.entitlement(LIMITED)["limits"][0]["quantity"], 10)
+        self.assertTrue(self.gauge.api_key()["apiKey"]["livemode"])
+
+    def test_a_reservation_settles_what_was_used_and_is_released_by_an_exception(self) -> None:
+        with self.gauge.reserve(reservation(8, self.key)) as hold:
+            with self.assertRaises(RefusedError) as raised:
+                with self.gauge.reserve(reservation(8, f"{self.key} 2")):
+                    self.fail("There is no room for this work.")
+            self.assertEqual(raised.exception.code, "limit_reached")
+            hold.used = 3
+        self.assertEqual(self.gauge.reservation(hold.reservation["id"])["settledQuantity"], 3)
+        with self.assertRaises(ZeroDivisionError):
+            with self.gauge.reserve(reservation(7, f"{self.key} 3")):
+                print(1 / 0)
+        statuses = [one["status"] for one in self.gauge.reservations()]
+        self.assertEqual(statuses, ["released", "settled"])
+
+    def test_the_reporter_delivers_and_sets_refused_events_aside(self) -> None:
+        refused: list[RefusedEvent] = []
+        logging.getLogger("gauge").setLevel(logging.CRITICAL)
+        with tempfile.TemporaryDirectory() as directory:
+            with Reporter(URL, KEY, directory, on_refused=refused.extend) as reporter:
+                key = reporter.report({"productSlug": PRODUCT, "metric": "calls"})["idempotencyKey"]
+                reporter.report({"productSlug": "unknown", "metric": "calls"})
+            self.assertEqual([one.code for one in refused], ["entitlement_required"])
+        self.assertTrue(self.gauge.look_up([key])["results"][0]["recorded"])

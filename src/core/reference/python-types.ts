@@ -1,0 +1,99 @@
+import type { OpenApiDocument } from './document.js';
+
+/** The parts of an OpenAPI document that types need. */
+interface Document {
+  paths: object;
+  components: { schemas: Record<string, Schema> };
+}
+
+interface Schema {
+  $ref?: string;
+  type?: string | string[];
+  enum?: (string | null)[];
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+  items?: Schema;
+  properties?: Record<string, Schema>;
+  required?: string[];
+}
+
+/** Python's typed dictionaries for the schemas of the routes below a path, in the order of their first use. */
+export function toPythonTypes(document: OpenApiDocument, under: string): string {
+  const { paths, components } = JSON.parse(JSON.stringify(document)) as Document;
+  const names = new Set<string>();
+  const visit = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return;
+    const name = '$ref' in value ? schemaName(String(value.$ref)) : undefined;
+    if (name !== undefined && !names.has(name)) {
+      names.add(name);
+      visit(components.schemas[name]);
+    }
+    Object.values(value).forEach(visit);
+  };
+  for (const [path, item] of Object.entries(paths)) if (path.startsWith(under)) visit(item);
+
+  const classes = [...names].flatMap((name) => toClasses(name, components.schemas[name]!));
+  return `"""Types of the requests and answers of \`${under}\`, generated from the OpenAPI document by \`npm run client:python\`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+${classes.join('\n')}`;
+}
+
+const schemaName = (reference: string): string | undefined =>
+  /^#\/components\/schemas\/(\w+)$/.exec(reference)?.[1];
+
+/** Objects within the schema come before it, under names of their own. */
+function toClasses(name: string, schema: Schema): string[] {
+  const { properties, required = [] } = schema;
+  if (!properties) return [`${name} = ${toType(name, schema, [])}\n`];
+  const inner: string[] = [];
+  const fields = Object.entries(properties).map(([field, value]) => ({
+    line: `    ${field}: ${toType(name + field[0]!.toUpperCase() + field.slice(1), value, inner)}\n`,
+    isRequired: required.includes(field),
+  }));
+  const needed = fields.filter(({ isRequired }) => isRequired).map(({ line }) => line);
+  const optional = fields.filter(({ isRequired }) => !isRequired).map(({ line }) => line);
+  // `NotRequired` needs Python 3.11.
+  if (needed.length === 0)
+    return [...inner, `\nclass ${name}(TypedDict, total=False):\n${optional.join('')}`];
+  if (optional.length === 0) return [...inner, `\nclass ${name}(TypedDict):\n${needed.join('')}`];
+  return [
+    ...inner,
+    `\nclass _${name}Required(TypedDict):\n${needed.join('')}`,
+    `\nclass ${name}(_${name}Required, total=False):\n${optional.join('')}`,
+  ];
+}
+
+const simple: Record<string, string> = {
+  string: 'str',
+  number: 'float',
+  integer: 'int',
+  boolean: 'bool',
+};
+
+/** @param inner receives the classes of objects that have no name in the document */
+function toType(name: string, schema: Schema, inner: string[]): string {
+  const { $ref, type, items, properties } = schema;
+  if ($ref !== undefined) return schemaName($ref)!;
+  if (type === 'null') return 'None';
+  if (schema.enum) return toLiteral(schema.enum);
+  const options = schema.anyOf ?? schema.oneOf;
+  if (options) return toUnion(options.map((option) => toType(name, option, inner)));
+  if (Array.isArray(type)) return toUnion(type.map((one) => toType(name, { ...schema, type: one }, inner)));
+  if (items) return `list[${toType(name, items, inner)}]`;
+  if (properties) {
+    inner.push(...toClasses(name, schema));
+    return name;
+  }
+  return (type !== undefined && simple[type]) || (type === 'object' ? 'dict[str, Any]' : 'Any');
+}
+
+const toUnion = (types: string[]): string => [...new Set(types)].join(' | ');
+
+function toLiteral(values: (string | null)[]): string {
+  const texts = values.filter((value) => value !== null).map((value) => JSON.stringify(value));
+  return `Literal[${texts.join(', ')}]${values.includes(null) ? ' | None' : ''}`;
+}
