@@ -142,9 +142,11 @@ const monthOfDays = (nowMs: number) => {
 const thisMonth = (nowMs: number) => ({ ...monthOfDays(nowMs), granularity: 'total', mode: 'live' });
 
 /** The fields that links to other ranges and modes keep. */
-const toLinks = ({ cursor: _, ...fields }: FormFields): Record<string, string> =>
+const toLinks = (fields: FormFields): Record<string, string> =>
   Object.fromEntries(
-    Object.entries(fields).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+    Object.entries(fields).flatMap(([name, value]) =>
+      name !== 'cursor' && typeof value === 'string' ? [[name, value]] : [],
+    ),
   );
 
 /** Links to other ranges; they keep the other fields. */
