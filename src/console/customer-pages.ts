@@ -17,7 +17,7 @@ import { filledIn } from '../accounts/identity/account/schema.js';
 import type { Wording } from '../accounts/audit/wording.js';
 import { countMembers } from '../accounts/identity/members/queries.js';
 import { changeAsOperator } from '../accounts/identity/operator/http.js';
-import { slugSchema } from '../accounts/identity/operator/schema.js';
+import { fillInSlug, slugSchema } from '../accounts/identity/operator/schema.js';
 import { getLockedOrganization, putOrganization } from '../accounts/identity/organizations/organizations.js';
 import { lockOrganization, type Organization } from '../accounts/identity/organizations/queries.js';
 import { marketAccesses, type MarketAccess } from '../accounts/organizations/table.js';
@@ -115,6 +115,7 @@ function addList(router: Router, deps: CustomerDeps): void {
     '/new-customer',
     formRoute({
       async act(req, res, fields) {
+        fillInSlug(fields, 'slug', 'name');
         const { slug, name, marketAccess = first } = parseInput(newSchema, filledIn(fields));
         await changeAsOperator(deps, req, res, async (tx, source) => {
           if (await lockOrganization(tx, { slug })) throw fieldError('slug', 'is taken by another customer');
