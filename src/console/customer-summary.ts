@@ -13,8 +13,7 @@ export interface CustomerSummary {
   column: string;
   /** Template below `views`. */
   view: string;
-  /** Introduces the column and the flags above the list. */
-  columnHint: string;
+  /** Introduces the flags above the list. */
   flagHint: string;
   signals: readonly Signal[];
   read(orm: Orm, nowMs: number, orgIds: readonly string[]): Promise<Map<string, CustomerFacts>>;

@@ -27,9 +27,8 @@ const NEAR = 0.8;
 
 /** Usage of the month, and which customers are near or over a cap. */
 export const customerSummary: CustomerSummary = {
-  column: 'Used this month',
+  column: 'Live usage this month (UTC)',
   view: 'metering/console/use',
-  columnHint: 'this month’s live usage (UTC)',
   flagHint: 'at least 80% of a cap used',
   signals: [
     { id: 'near', label: 'Near or over a cap', condition: (nowMs) => usesAbove(nowMs, sql.raw('0.8')) },

@@ -61,6 +61,7 @@ export function productPages(deps: ConsoleDeps): Router {
       form,
       products: result?.products ?? [],
       pager: result?.pager ?? toPager(PRODUCTS, {}, { cursor: undefined, nextCursor: undefined }),
+      defaultMaximum: DEFAULT_MAX_QUANTITY,
       isFiltered: query.search !== undefined,
     });
   });
@@ -151,5 +152,5 @@ const toFields = ({ name, usageMetric, unitCap, maxQuantity }: Product): FormFie
   name,
   usageMetric,
   unitCap: unitCap ?? '',
-  maxQuantity,
+  maxQuantity: maxQuantity === DEFAULT_MAX_QUANTITY ? '' : maxQuantity,
 });
