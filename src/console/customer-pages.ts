@@ -14,13 +14,15 @@ import {
 } from '../core/pages/form.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { filledIn } from '../accounts/identity/account/schema.js';
+import type { Wording } from '../accounts/audit/wording.js';
 import { countMembers } from '../accounts/identity/members/queries.js';
 import { changeAsOperator } from '../accounts/identity/operator/http.js';
-import { slugSchema } from '../accounts/identity/operator/schema.js';
+import { fillInSlug, slugSchema } from '../accounts/identity/operator/schema.js';
 import { getLockedOrganization, putOrganization } from '../accounts/identity/organizations/organizations.js';
 import { lockOrganization, type Organization } from '../accounts/identity/organizations/queries.js';
 import { marketAccesses, type MarketAccess } from '../accounts/organizations/table.js';
 import { confirmDanger, requireConfirmation } from '../accounts/identity/session/operator.js';
+import { readLatestChanges, withoutLinks } from '../dashboard/audit-log/view.js';
 import { findCustomer, listCustomers, ownSignals, states, type Customer } from './customer-queries.js';
 import type { CustomerFacts, CustomerSummary } from './customer-summary.js';
 import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
@@ -41,6 +43,7 @@ const settingsSchema = z.strictObject({
 export const archiveSchema = z.strictObject({ archived: z.enum(['yes', 'no'], 'must be yes or no') });
 
 interface CustomerDeps extends ConsoleDeps {
+  wording: Wording;
   summaries: readonly CustomerSummary[];
 }
 
@@ -112,6 +115,7 @@ function addList(router: Router, deps: CustomerDeps): void {
     '/new-customer',
     formRoute({
       async act(req, res, fields) {
+        fillInSlug(fields, 'slug', 'name');
         const { slug, name, marketAccess = first } = parseInput(newSchema, filledIn(fields));
         await changeAsOperator(deps, req, res, async (tx, source) => {
           if (await lockOrganization(tx, { slug })) throw fieldError('slug', 'is taken by another customer');
@@ -132,19 +136,25 @@ const notices = {
 };
 
 function addSettings(router: Router, deps: CustomerDeps): void {
-  const { db, clock, config } = deps;
+  const { db, clock, config, wording, summaries } = deps;
 
   const show = async (req: Request, res: Response, form: FormState) => {
     const customer = await readCustomer(deps, req);
     const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
     const [summary] = await toCustomerViews(deps, [found]);
     const memberCount = await countMembers(db.orm, customer.id);
+    const panels: { view: string; data: object }[] = [];
+    for (const { panel } of summaries)
+      if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
+    const changes = await readLatestChanges(db.orm, wording, customer.id);
     const { name, requireSecondFactor, marketAccess } = customer;
     const given = { name, requireSecondFactor: requireSecondFactor ? 'yes' : '', marketAccess };
     const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
     await renderCustomer(deps, req, res, page, customer, {
       form: Object.keys(form.values).length > 0 ? form : { ...form, values: given },
       summary,
+      panels,
+      changes: changes.map(withoutLinks),
       hasMarkets: config.hasMarkets,
       memberCount,
     });

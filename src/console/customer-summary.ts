@@ -1,4 +1,5 @@
 import type { Orm } from '../core/db/client.js';
+import type { Context } from '../core/http/context.js';
 import type { Signal } from './customer-queries.js';
 
 export interface Flag {
@@ -10,15 +11,20 @@ export interface Flag {
 export interface CustomerSummary {
   /** Heading of the column. */
   column: string;
-  /** Label on the page of one customer. */
-  label: string;
   /** Template below `views`. */
   view: string;
-  /** Introduces the column and the flags above the list. */
-  columnHint: string;
+  /** Introduces the flags above the list. */
   flagHint: string;
   signals: readonly Signal[];
   read(orm: Orm, nowMs: number, orgIds: readonly string[]): Promise<Map<string, CustomerFacts>>;
+  /** Leads the page of one customer. */
+  panel?: CustomerPanel;
+}
+
+interface CustomerPanel {
+  /** Template below `views`. */
+  view: string;
+  read(deps: Pick<Context, 'db' | 'clock'>, orgId: string): Promise<object>;
 }
 
 export interface CustomerFacts {

@@ -140,7 +140,11 @@ function consolePages(context: Context, products: Running['products'], wording: 
     operatorsOnly,
     requireOperatorPerson,
     pageFrame(createConsoleFrame(context, sections)),
-    customerPages({ ...deps, summaries: present(products.map((product) => product.customerSummary)) }),
+    customerPages({
+      ...deps,
+      wording,
+      summaries: present(products.map((product) => product.customerSummary)),
+    }),
     customerPeoplePages(deps),
     customerKeyPages(deps),
     ...products.flatMap((product) => product.consolePages(deps)),

@@ -14,7 +14,7 @@ import {
   type FormState,
 } from '../core/pages/form.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
-import { checkPassword } from '../accounts/identity/account/account.js';
+import { checkPassword, type Author } from '../accounts/identity/account/account.js';
 import { authorOf, limitGuesses, type AccountDeps } from '../accounts/identity/account/page.js';
 import { confirmSchema, filledIn, setupSchema } from '../accounts/identity/account/schema.js';
 import { toQrCode } from '../accounts/identity/account/second-factor-pages.js';
@@ -27,7 +27,7 @@ import { emailSchema, slugSchema } from '../accounts/identity/operator/schema.js
 import { becomeOperator, findOperatorLink } from '../accounts/identity/operators/operators.js';
 import { MAX_PASSWORD, MIN_PASSWORD } from '../accounts/identity/password.js';
 import { findSetup } from '../accounts/identity/second-factor/queries.js';
-import { operatorsOnly } from '../accounts/identity/session/authority.js';
+import { byPerson, isConfirmedAt, operatorsOnly } from '../accounts/identity/session/authority.js';
 import { requireConfirmation, requireOperatorPerson } from '../accounts/identity/session/operator.js';
 import { sendToken } from '../accounts/identity/session/session-cookie.js';
 import {
@@ -123,6 +123,10 @@ function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSessio
         const session = await becomeOperator(deps, token, person, arrivalOf(req, res, clock));
         sendToken(req, session.token);
         opened.forget(req, res);
+        if (!session.isCodeDue) {
+          res.locals.person = await readSession(req);
+          await beginSetup(deps, confirmedAuthor(deps, req, res), undefined);
+        }
         res.redirect(303, session.isCodeDue ? toAddress('/login/code', { next: SET_UP }) : SET_UP);
       },
       show: showPerson,
@@ -151,12 +155,16 @@ function addFactorPages(router: Router, deps: SetUpDeps, guards: RequestHandler[
     guards,
     formRoute({
       async act(req, res, fields) {
-        const { currentPassword } = parseInput(confirmSchema, filledIn(fields));
-        const author = authorOf(deps, req, res);
-        const person = await limitGuesses(deps, req, res, () =>
-          checkPassword(deps.db.orm, author, currentPassword),
-        );
-        await beginSetup(deps, author, person);
+        if (fields.currentPassword === undefined && isConfirmed(deps, res)) {
+          await beginSetup(deps, confirmedAuthor(deps, req, res), undefined);
+        } else {
+          const { currentPassword } = parseInput(confirmSchema, filledIn(fields));
+          const author = authorOf(deps, req, res);
+          const person = await limitGuesses(deps, req, res, () =>
+            checkPassword(deps.db.orm, author, currentPassword),
+          );
+          await beginSetup(deps, author, person);
+        }
         res.redirect(303, SET_UP);
       },
       show,
@@ -180,6 +188,15 @@ function addFactorPages(router: Router, deps: SetUpDeps, guards: RequestHandler[
   );
 }
 
+/** True within minutes of a sign-in, which asked for the password. */
+const isConfirmed = ({ clock }: SetUpDeps, res: Response): boolean =>
+  isConfirmedAt(personOf(res), new Date(clock.now()));
+
+const confirmedAuthor = (deps: SetUpDeps, req: Request, res: Response): Author => ({
+  ...authorOf(deps, req, res),
+  ...byPerson(res, true),
+});
+
 async function showFactor(deps: SetUpDeps, req: Request, res: Response, form: FormState): Promise<void> {
   const { email, ...person } = personOf(res);
   if (person.hasSecondFactor) return res.redirect(303, SET_UP);
@@ -188,7 +205,8 @@ async function showFactor(deps: SetUpDeps, req: Request, res: Response, form: Fo
   const uri = secret === undefined ? undefined : toKeyUri(email, secret);
   const app = uri === undefined ? {} : { uri, qr: toQrCode(uri), groups: secret!.match(/.{4}/g) };
   const page = { view: 'set-up/second-factor', title: 'Set up Gauge: second factor', frame };
-  await renderPage(deps, req, res, page, { form, uri: undefined, ...app });
+  const needsPassword = !isConfirmed(deps, res);
+  await renderPage(deps, req, res, page, { form, needsPassword, uri: undefined, ...app });
 }
 
 function addSteps(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {

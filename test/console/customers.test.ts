@@ -115,6 +115,27 @@ describe('the list of customers', () => {
     expect(text).toContain('1 wrong code');
   });
 
+  it('leads the page of a customer with its own usage, limits and latest changes', async () => {
+    const { db } = service.context;
+    const own = await customer({ used: '12', cap: '10' });
+    const other = await customer({ used: '7777' });
+    const limits = [{ quantity: '20', window: 'calendar_day', enforcement: 'block' }] as const;
+    await db.orm
+      .update(entitlements)
+      .set({ limits: [...limits] })
+      .where(eq(entitlements.orgId, own.id));
+    const settings = { name: 'Renamed <b>', marketAccess: 'none' };
+    expect((await post(`/console/customers/${own.slug}`, settings)).status).toBe(303);
+    const text = await open(`/console/customers/${own.slug}`);
+    expect(text).toContain('aria-label="12 of 10 used"');
+    expect(text).toContain('aria-label="0.0% of the limit used or held"');
+    expect(text.split('id="changes"')[1]).toMatch(/class="changes">\s*<li>.*Renamed &lt;b&gt;/s);
+    expect(text).not.toContain('<b>');
+    for (const foreign of ['7,777', other.product.slug]) expect(text).not.toContain(foreign);
+    await db.orm.delete(entitlements).where(eq(entitlements.orgId, own.id));
+    expect(await open(`/console/customers/${own.slug}`)).toContain('No entitlement is in effect.');
+  });
+
   it('pages through all customers, and reports an invalid filter', async () => {
     for (let n = 0; n < 55; n++) await createOrganization(service.context.db, { slug: `page-${100 + n}` });
     const first = await open('/console?search=page-');

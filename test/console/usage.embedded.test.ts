@@ -13,10 +13,10 @@ beforeAll(async () => {
   service.clock.set('2026-03-04T00:00:00.000Z');
   operator = await signedInOperator(service);
   const { db } = database;
-  const calls = await createProduct(db, { slug: 'calls' });
-  const pages = await createProduct(db, { slug: 'pages' });
+  const calls = await createProduct(db, { slug: 'calls', name: 'calls' });
+  const pages = await createProduct(db, { slug: 'pages', name: 'pages' });
   for (const [slug, quantity] of Object.entries({ acme: 1.5, initech: 1200 })) {
-    const { id } = await createOrganization(db, { slug });
+    const { id } = await createOrganization(db, { slug, name: slug.toUpperCase() });
     for (const product of [calls, pages]) await grant(db, id, product.id);
     const events = [calls, pages].flatMap(({ slug: product }) =>
       ['2026-02-28T23:30:00Z', '2026-03-01T00:30:00Z'].map((occurredAt) => ({
@@ -35,7 +35,12 @@ const ask = (query: Record<string, string> = {}, file = '') =>
   operator.browser.get(`/console/usage${file}?${new URLSearchParams(query).toString()}`, html);
 
 const rowsOf = (text: string) =>
-  [...text.split('<tbody')[1]!.matchAll(/<tr role="row">(.*?)<\/tr>/gs)].map(([, row]) =>
+  [
+    ...text
+      .split('<tbody')
+      .at(-1)!
+      .matchAll(/<tr role="row">(.*?)<\/tr>/gs),
+  ].map(([, row]) =>
     [...row!.matchAll(/<t[hd] .*?>(.*?)<\/t[hd]>/gs)].map(([, cell]) =>
       cell!
         .replaceAll(/<[^>]*>/g, '')
@@ -49,10 +54,10 @@ it('shows the usage of every customer and product in this month', async () => {
   expect([status, rowsOf(text)]).toEqual([
     200,
     [
-      ['acme', 'calls', 'calls', '1.5', '1'],
-      ['acme', 'pages', 'calls', '1.5', '1'],
-      ['initech', 'calls', 'calls', '1,200', '1'],
-      ['initech', 'pages', 'calls', '1,200', '1'],
+      ['ACME', 'calls', 'calls', '1.5', '1'],
+      ['ACME', 'pages', 'calls', '1.5', '1'],
+      ['INITECH', 'calls', 'calls', '1,200', '1'],
+      ['INITECH', 'pages', 'calls', '1,200', '1'],
     ],
   ]);
   expect(text).toContain('href="/console/customers/acme"');
@@ -67,6 +72,65 @@ it('shows a range by month, day or hour, for one customer, product and mode', as
   const hours = { granularity: 'hour', from: '2026-02-28', to: '2026-03-01' };
   expect(await timesOf(hours)).toEqual(['28 Feb 2026, 23:00 UTC']);
   expect((await ask({ ...range, mode: 'test' })).text).toContain('No usage matches');
+});
+
+/** The numbers behind the chart: the names of its columns, and its rows. */
+const chartOf = (text: string) => {
+  const table = text.split('<details class="numbers">')[1]!.split('</details>')[0]!;
+  const columns = [...table.matchAll(/<th scope="col"[^>]*>([^<]*)/g)].map(([, name]) => name);
+  return [columns, ...rowsOf(table)];
+};
+
+it('draws the events of all products by day, and one product’s quantity by customer', async () => {
+  expect(chartOf((await ask()).text)).toEqual([
+    ['Day (UTC)', 'calls', 'pages', 'Total'],
+    ['1 Mar 2026', '2', '2', '4'],
+  ]);
+  expect(chartOf((await ask({ product: 'calls' })).text)).toEqual([
+    ['Day (UTC)', 'INITECH', 'ACME', 'Total'],
+    ['1 Mar 2026', '1,200', '1.5', '1,201.5'],
+  ]);
+  const one = { product: 'calls', organization: 'acme' };
+  expect(chartOf((await ask({ ...one, from: '2026-02-28', to: '2026-03-02' })).text)).toEqual([
+    ['Hour (UTC)', 'calls'],
+    ['28 Feb 2026, 23:00 UTC', '1.5'],
+    ['1 Mar 2026, 00:00 UTC', '1.5'],
+  ]);
+  const year = { from: '2025-04-01', to: '2026-04-01', granularity: 'month' };
+  expect(chartOf((await ask({ ...one, ...year })).text).slice(1)).toEqual([
+    ['February 2026', '1.5'],
+    ['March 2026', '1.5'],
+  ]);
+});
+
+it('links to this month, the last month and the last twelve, which keep the other fields', async () => {
+  const { text } = await ask({ organization: 'acme', mode: 'live' });
+  const link = (label: string) =>
+    new RegExp(`href="/console/usage\\?([^"]*)"[^>]*><bdi>${label}<`)
+      .exec(text)![1]!
+      .replaceAll('&amp;', '&');
+  expect(link('Last month')).toBe(
+    'from=2026-02-01&to=2026-03-01&granularity=total&mode=live&organization=acme',
+  );
+  expect(link('Last 12 months')).toContain('from=2025-04-01&to=2026-04-01&granularity=month');
+  expect(text).toMatch(/aria-current="true"><bdi>This month</);
+  const { text: last } = await operator.browser.get(`/console/usage?${link('Last month')}`, html);
+  expect(rowsOf(last)).toEqual([
+    ['ACME', 'calls', 'calls', '1.5', '1'],
+    ['ACME', 'pages', 'calls', '1.5', '1'],
+  ]);
+});
+
+it('finds a customer by a part of the name, and offers the matches if there are several', async () => {
+  const { text: one } = await ask({ organization: 'Init', product: 'calls' });
+  expect(rowsOf(one)).toEqual([['INITECH', 'calls', 'calls', '1,200', '1']]);
+  expect(one).toMatch(/<option value="initech" selected>/);
+  const { status, text } = await ask({ organization: 'e', product: 'a' });
+  expect(status).toBe(200);
+  expect(text).toMatch(/href="\/console\/usage\?[^"]*organization=initech&amp;product=a"/);
+  expect(text).toMatch(/href="\/console\/usage\?[^"]*organization=e&amp;product=pages"/);
+  expect(text).not.toContain('<table');
+  expect((await ask({ organization: 'e' }, '.csv')).status).toBe(400);
 });
 
 it('offers a file with the same rows as the operator API', async () => {
@@ -109,8 +173,9 @@ it.each([
   [{ from: '2026-01-02', granularity: 'month' }, 'the start of a month'],
   [{ granularity: 'year' }, 'must be one of the options'],
   [{ mode: 'x' }, 'must be live or test'],
-  [{ organization: 'nobody' }, 'does not belong to a customer'],
-  [{ product: 'nothing' }, 'does not belong to a product'],
+  [{ organization: 'nobody' }, 'has no match'],
+  [{ organization: '%' }, 'has no match'],
+  [{ product: 'nothing' }, 'has no match'],
   [{ product: "a' or 1=1 --" }, 'id="field-product-error"'],
 ])('reports an error in %j on the page and instead of a file', async (query, problem) => {
   const { status, text } = await ask(query);
@@ -124,4 +189,16 @@ it('refuses a repeated field and a cursor that it did not issue', async () => {
   expect(status).toBe(400);
   for (const cursor of ['x', '%00', Buffer.from('a b c d').toString('base64url')])
     expect([cursor, (await ask({ cursor })).status]).toEqual([cursor, 404]);
+});
+
+it('searches for a customer instead of listing them if there are many', async () => {
+  expect((await ask()).text).toMatch(/<select[^>]*name="organization"/);
+  for (let n = 0; n < 200; n++)
+    await createOrganization(database.db, { slug: `z-${n}`, name: n === 7 ? '<b>"é' : `Zed ${n}` });
+  const { text } = await ask({ organization: '<b>' });
+  expect(text).toMatch(/<input[^>]*name="organization"[^>]*value="z-7"/);
+  expect(text).not.toContain('<b>');
+  const { text: zeds } = await ask({ organization: 'zed' });
+  expect(zeds.match(/organization=z-/g)).toHaveLength(20);
+  expect(zeds).toContain('More may match.');
 });

@@ -4,9 +4,9 @@ import { operatorLog } from '../../src/accounts/audit/table.js';
 import { operators } from '../../src/accounts/identity/table.js';
 import { memberships, users } from '../../src/accounts/organizations/table.js';
 import { entitlements, products } from '../../src/metering/entitlements/table.js';
-import { Browser } from '../support/accounts.js';
+import { Browser, createUser, PASSWORD } from '../support/accounts.js';
 import { createOrganization } from '../support/fixtures.js';
-import { forgetConfirmation, signedInOperator } from '../support/operators.js';
+import { forgetConfirmation, makeOperator, signedInOperator } from '../support/operators.js';
 import { authenticator } from '../support/second-factor.js';
 import { openLink } from '../accounts/identity/members/support.js';
 import { createSetUpLink } from '../../src/accounts/identity/operators/operators.js';
@@ -47,7 +47,7 @@ it('a first start ends with a person signed in, and an invited owner who creates
   await other.signIn('ada@example.com', password);
   expect((await other.get('/set-up', html)).text).toContain('Step 2 of 4');
 
-  expect((await post(browser, '/set-up/second-factor', { currentPassword: password })).status).toBe(303);
+  // The account was just made with its password, so this browser shows the secret at once.
   const secret = /secret=([A-Z2-7]{32})/.exec((await browser.get('/set-up', html)).text)![1]!;
   const app = authenticator(secret, service.clock);
   const codes = await post(browser, '/set-up/second-factor/confirm', { code: app() });
@@ -107,6 +107,49 @@ const first = (slug: string, name = 'New') => ({
   unitCap: '',
   orgSlug: slug,
   orgName: name,
+});
+
+it('an authenticator app needs no second password seconds after the first, but needs it later', async () => {
+  const user = await createUser(database.db);
+  await makeOperator(service, user.id);
+  const browser = new Browser(service.url);
+  const begin = (form: Record<string, string> = {}) => post(browser, '/set-up/second-factor', form);
+  const secretOf = async () => /secret=([A-Z2-7]{32})/.exec((await browser.get('/set-up', html)).text)?.[1];
+  await browser.signIn(user.email);
+  expect((await browser.get('/set-up', html)).text).not.toContain('name="currentPassword"');
+  // A password that was typed is checked.
+  expect((await begin({ currentPassword: 'wrong' })).status).toBe(400);
+  await forgetConfirmation(service, browser);
+  const late = await begin();
+  expect([late.status, late.text.includes('field-currentPassword-error')]).toEqual([400, true]);
+  expect(await secretOf()).toBeUndefined();
+  expect((await begin({ currentPassword: PASSWORD })).status).toBe(303);
+  expect(await secretOf()).toBeDefined();
+  await browser.signIn(user.email);
+  expect(await secretOf()).toBeUndefined();
+  expect((await begin()).status).toBe(303);
+  expect(await secretOf()).toBeDefined();
+});
+
+it('an empty slug is made from the name, and 1,000 is a number', async () => {
+  const { browser } = await signedInOperator(service);
+  const typed = { ...first(''), productSlug: '', productName: ' Prévision & Straße API! ', orgName: 'Zed 9' };
+  expect((await post(browser, '/set-up/product', { ...typed, unitCap: '1,000' })).status).toBe(303);
+  const [product] = await database.db.orm
+    .select()
+    .from(products)
+    .where(eq(products.slug, 'prevision-strasse-api'));
+  expect(product).toMatchObject({ unitCap: '1000' });
+  expect((await browser.get('/console/customers/zed-9', html)).status).toBe(200);
+  // A slug that is taken is shown in its field.
+  const taken = await post(browser, '/console/new-customer', { name: 'ZED 9', slug: '' });
+  expect([taken.status, /name="slug"[^>]*value="zed-9"/s.test(taken.text)]).toEqual([400, true]);
+  expect((await post(browser, '/console/new-product', { ...typed, name: 'Zed', slug: '' })).status).toBe(400);
+  const made = { name: 'Zed', slug: '', usageMetric: 'calls' };
+  expect((await post(browser, '/console/new-product', made)).status).toBe(303);
+  expect((await browser.get('/console/products/zed', html)).status).toBe(200);
+  const none = await post(browser, '/console/new-customer', { name: '東京', slug: '' });
+  expect([none.status, none.text.includes('id="field-slug-error"')]).toEqual([400, true]);
 });
 
 it('repeating the first product changes nothing, and an existing one is not overwritten', async () => {

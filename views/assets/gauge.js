@@ -8,6 +8,7 @@ import { sendOnce } from './once.js';
 import { passkeyButtons } from './passkeys.js';
 import { revealButtons } from './reveal.js';
 import { searchDialog } from './search.js';
+import { slugsFollowNames } from './slugs.js';
 
 enhance(document);
 choicesFollowFields();
@@ -19,4 +20,5 @@ revealButtons();
 searchDialog();
 sendInPlace();
 sendOnce();
+slugsFollowNames();
 pollParts();

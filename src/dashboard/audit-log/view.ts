@@ -1,4 +1,4 @@
-import { findPeople, type AuditRow } from '../../accounts/audit/queries.js';
+import { findPeople, listAuditRows, type AuditRow } from '../../accounts/audit/queries.js';
 import type { Orm } from '../../core/db/client.js';
 import { isUuid } from '../../core/http/request.js';
 import { linkTo, toSentence, toText, type Part, type Wording } from '../../accounts/audit/wording.js';
@@ -61,6 +61,18 @@ export function toEntryView(
     href: linkTo(wording, row),
     facts: toFacts(details),
   };
+}
+
+const LATEST = 5;
+
+export async function readLatestChanges(orm: Orm, wording: Wording, orgId: string): Promise<EntryView[]> {
+  const rows = await listAuditRows(orm, orgId, {}, { limit: LATEST });
+  const actorOf = await readActors(
+    orm,
+    orgId,
+    rows.map(({ actor }) => actor),
+  );
+  return rows.map((row) => toEntryView(wording, row, actorOf(row.actor)));
 }
 
 /** An entry for readers who are not members and cannot open the Organization's pages. */

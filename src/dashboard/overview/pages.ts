@@ -1,8 +1,6 @@
 import type { Router } from 'express';
 import { listExpiringKeys } from '../../accounts/api-keys/queries.js';
-import { listAuditRows } from '../../accounts/audit/queries.js';
 import type { Wording } from '../../accounts/audit/wording.js';
-import type { Orm } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
 import { originOf } from '../../core/http/request.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
@@ -11,7 +9,7 @@ import { sessionOf, type SessionPrincipal } from '../../accounts/identity/sessio
 import { isManager } from '../../accounts/organizations/table.js';
 import { listDisabled } from '../../accounts/webhooks/queries.js';
 import { toDisabledView } from '../../accounts/webhooks/view.js';
-import { readActors, toEntryView, type EntryView } from '../audit-log/view.js';
+import { readLatestChanges } from '../audit-log/view.js';
 
 /** A product's part of the overview. */
 export interface OverviewPanel {
@@ -67,7 +65,6 @@ export function overviewPages(deps: OverviewDeps): Router {
 }
 
 const SHOWN_KEYS = 5;
-const SHOWN_CHANGES = 5;
 const SOON_MS = 14 * DAY_MS;
 
 async function readOwnPanels({ db, clock, wording }: OverviewDeps, { orgId, role }: SessionPrincipal) {
@@ -76,18 +73,8 @@ async function readOwnPanels({ db, clock, wording }: OverviewDeps, { orgId, role
   return {
     expiringKeys: await listExpiringKeys(db.orm, orgId, { now, until, limit: SHOWN_KEYS }),
     /** The newest entries of the audit log; undefined for people who may not read it. */
-    changes: isManager(role) ? await readChanges(db.orm, wording, orgId) : undefined,
+    changes: isManager(role) ? await readLatestChanges(db.orm, wording, orgId) : undefined,
     /** Endpoints that the service has disabled; empty for people who may not manage them. */
     disabledWebhooks: isManager(role) ? (await listDisabled(db.orm, orgId)).map(toDisabledView) : [],
   };
-}
-
-async function readChanges(orm: Orm, wording: Wording, orgId: string): Promise<EntryView[]> {
-  const rows = await listAuditRows(orm, orgId, {}, { limit: SHOWN_CHANGES });
-  const actorOf = await readActors(
-    orm,
-    orgId,
-    rows.map(({ actor }) => actor),
-  );
-  return rows.map((row) => toEntryView(wording, row, actorOf(row.actor)));
 }

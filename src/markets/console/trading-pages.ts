@@ -1,6 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import type { Tx } from '../../core/db/client.js';
-import { parseInput } from '../../core/http/validate.js';
+import { decimalField, parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { addForm, newForm, type FormFields, type FormState } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/layout.js';
@@ -29,10 +29,11 @@ const counts = new Set(['maxOrderContracts', 'maxPositionContracts', 'maxOpenOrd
 /** Converts fields for the operator API, which takes counts as numbers and amounts as strings. */
 const toInput = (fields: FormFields): Record<string, unknown> =>
   Object.fromEntries(
-    Object.entries(filledIn(fields)).map(([name, value]) => [
-      name,
-      counts.has(name) && /^\d+(\.\d+)?$/.test(String(value)) ? Number(value) : value,
-    ]),
+    Object.entries(filledIn(fields)).map(([name, value]) => {
+      const { success, data } = decimalField.safeParse(value);
+      if (!success) return [name, value];
+      return [name, counts.has(name) ? Number(data) : data];
+    }),
   );
 
 /** `/console/customers/{slug}/trading` */

@@ -4,8 +4,14 @@ import type { GroupTables, Orm } from '../../core/db/client.js';
 import { wholeTables } from '../../core/db/shards.js';
 import { selectRows, textArray } from '../../core/db/sql.js';
 import { formatShare } from '../../core/pages/format.js';
+import type { Context } from '../../core/http/context.js';
 import { monthOf } from '../../core/time.js';
+import { toCap, toUseTrend } from '../dashboard/overview.js';
+import { listCurrentUse } from '../dashboard/overview-queries.js';
+import { readLimitViews } from '../entitlements/limit-view.js';
 import { effectiveCap } from '../entitlements/table.js';
+import { readProductSums } from '../events/page-queries.js';
+import { parsePeriod } from '../reports/period.js';
 
 /** Live usage of a product in the month. Decimals are exact text. */
 interface ProductUse {
@@ -21,10 +27,8 @@ const NEAR = 0.8;
 
 /** Usage of the month, and which customers are near or over a cap. */
 export const customerSummary: CustomerSummary = {
-  column: 'Used this month',
-  label: 'Used (live)',
+  column: 'Live usage this month (UTC)',
   view: 'metering/console/use',
-  columnHint: 'this month’s live usage (UTC)',
   flagHint: 'at least 80% of a cap used',
   signals: [
     { id: 'near', label: 'Near or over a cap', condition: (nowMs) => usesAbove(nowMs, sql.raw('0.8')) },
@@ -34,6 +38,7 @@ export const customerSummary: CustomerSummary = {
     const rows = new Map((await readUses(orm, nowMs, orgIds)).map((row) => [row.orgId, row]));
     return new Map(orgIds.map((id) => [id, toFacts(rows.get(id))]));
   },
+  panel: { view: 'metering/console/use-panel', read: readUsePanel },
 };
 
 interface UsesRow {
@@ -102,4 +107,33 @@ function toUseView({ used, cap, ...product }: ProductUse) {
   if (cap === null) return { ...product, used, cap, share: undefined, percent: undefined };
   const share = Number(cap) > 0 ? Number(used) / Number(cap) : 1;
   return { ...product, used, cap, share, percent: formatShare(used, cap) };
+}
+
+const PANEL_PRODUCTS = 8;
+
+/** Products in effect with their caps, limits and last 30 days, nearest to the cap first. */
+async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId: string) {
+  const now = new Date(clock.now());
+  const inEffect = await listCurrentUse(db.orm, orgId, { now, livemode: true, limit: PANEL_PRODUCTS + 1 });
+  const shown = inEffect.slice(0, PANEL_PRODUCTS);
+  const subjects = shown.map(({ productId, usageMetric }) => ({
+    orgId,
+    productId,
+    livemode: true,
+    metric: usageMetric,
+  }));
+  const limits = await readLimitViews(db, subjects, now.getTime());
+  const period = parsePeriod('last30', {}, now);
+  const productIds = shown.map(({ productId }) => productId);
+  const days = await readProductSums(db.orm, orgId, { productIds, livemode: true, ...period });
+  return {
+    month: now,
+    hasMoreProducts: inEffect.length > PANEL_PRODUCTS,
+    products: shown.map((product, i) => ({
+      ...product,
+      cap: toCap(product),
+      limits: limits[i] ?? [],
+      trend: toUseTrend(product, days, period),
+    })),
+  };
 }

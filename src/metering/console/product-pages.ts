@@ -19,7 +19,7 @@ import { listProducts, lockProduct, type Product } from '../entitlements/queries
 import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../../accounts/identity/operator/http.js';
-import { slugSchema } from '../../accounts/identity/operator/schema.js';
+import { fillInSlug, slugSchema } from '../../accounts/identity/operator/schema.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
 import { archiveSchema } from '../../console/customer-pages.js';
 import { CONSOLE, PAGE_SIZE, readSlug, type ConsoleDeps } from '../../console/page.js';
@@ -61,6 +61,7 @@ export function productPages(deps: ConsoleDeps): Router {
       form,
       products: result?.products ?? [],
       pager: result?.pager ?? toPager(PRODUCTS, {}, { cursor: undefined, nextCursor: undefined }),
+      defaultMaximum: DEFAULT_MAX_QUANTITY,
       isFiltered: query.search !== undefined,
     });
   });
@@ -79,6 +80,7 @@ function addNew(router: Router, deps: ConsoleDeps): void {
 
   addForm(router, '/new-product', {
     async act(req, res, fields) {
+      fillInSlug(fields, 'slug', 'name');
       const { slug, ...typed } = parseInput(newSchema, filledIn(fields));
       await changeAsOperator(deps, req, res, async (tx, source) => {
         if (await lockProduct(tx, slug)) throw fieldError('slug', 'is taken by another product');
@@ -150,5 +152,5 @@ const toFields = ({ name, usageMetric, unitCap, maxQuantity }: Product): FormFie
   name,
   usageMetric,
   unitCap: unitCap ?? '',
-  maxQuantity,
+  maxQuantity: maxQuantity === DEFAULT_MAX_QUANTITY ? '' : maxQuantity,
 });

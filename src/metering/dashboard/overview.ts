@@ -49,7 +49,7 @@ export const readOverviewPanel: ReadOverviewPanel = async (
     return {
       ...product,
       cap: toCap(product),
-      trend: trendOf(product, days.filter(isOf), trend),
+      trend: toUseTrend(product, days, trend),
       /** Usage of the same days of last month, up to the same hour. */
       usedBefore: sumDecimals(daysBefore.filter(isOf).map((day) => day.quantity)),
     };
@@ -77,8 +77,10 @@ const toSendLine = (origin: string, example: ProductUse | undefined) =>
     idempotencyKey: 'first-event',
   });
 
-function trendOf({ usageMetric }: ProductUse, days: ProductSum[], period: Period) {
-  const byStart = new Map(days.map(({ start, quantity }) => [start, Number(quantity)]));
+/** @param days of any products */
+export function toUseTrend({ productId, usageMetric }: ProductUse, days: ProductSum[], period: Period) {
+  const own = days.filter((day) => day.productId === productId);
+  const byStart = new Map(own.map(({ start, quantity }) => [start, Number(quantity)]));
   const values = stepsOf(period).map((start) => byStart.get(start.getTime()) ?? 0);
   const most = formatCompact(Math.max(...values));
   return toTrend(`${usageMetric} by day, ${formatPeriod(period)}: at most ${most} a day`, values);
@@ -131,7 +133,7 @@ async function readDays(
   };
 }
 
-function toCap({ unitCap, usedThisMonth: used }: ProductUse) {
+export function toCap({ unitCap, usedThisMonth: used }: ProductUse) {
   if (unitCap === null) return undefined;
   const isUsed = compareDecimals(used, '0') > 0;
   const share = Number(unitCap) > 0 ? Number(used) / Number(unitCap) : isUsed ? Infinity : 0;

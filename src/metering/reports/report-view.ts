@@ -117,7 +117,7 @@ const eventsOfStep = (report: UsageReport, start: Date): string =>
 
 const shortDay = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' });
 
-export function axisName(start: Date, { range }: Period): string {
+export function axisName(start: Date, { range }: Pick<Period, 'range'>): string {
   if (range === 'day') return start.toISOString().slice(11, 16);
   return range === 'month' ? String(start.getUTCDate()) : shortDay.format(start);
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { filledIn } from '../../accounts/identity/account/schema.js';
-import { slugSchema } from '../../accounts/identity/operator/schema.js';
+import { fillInSlug, slugSchema } from '../../accounts/identity/operator/schema.js';
 import { putOrganization } from '../../accounts/identity/organizations/organizations.js';
 import { findOrganization } from '../../accounts/identity/organizations/queries.js';
 import { findDifference, type Source } from '../../accounts/identity/source.js';
@@ -40,6 +40,8 @@ export const createSetUpStep = ({
     return granted !== undefined;
   },
   read(fields) {
+    fillInSlug(fields, 'productSlug', 'productName');
+    fillInSlug(fields, 'orgSlug', 'orgName');
     const { marketAccess = firstMarketAccess, ...first } = parseInput(firstSchema, filledIn(fields));
     return (tx, source) => declareFirst(tx, { ...first, marketAccess }, source);
   },

@@ -51,16 +51,18 @@ export async function readSecondFactor(orm: Orm, userId: string) {
   };
 }
 
-/** The secret has no effect until its first code is confirmed. */
-export function beginSetup(deps: AccountChangeDeps, author: Author, person: User): Promise<void> {
-  const { sessionId, at: now } = author;
-  return changeAccount(deps, author, person, async (tx) => {
-    const setup = {
-      userId: person.id,
-      sessionId,
-      secret: deps.secrets.seal(person.id, generateSecret()),
-      now,
-    };
+/**
+ * The secret has no effect until its first code is confirmed.
+ * @param checked the person as read when their password was verified; undefined if the author proves it
+ */
+export function beginSetup(
+  deps: AccountChangeDeps,
+  author: Author,
+  checked: User | undefined,
+): Promise<void> {
+  const { userId, sessionId, at: now } = author;
+  return changeAccount(deps, author, checked, async (tx) => {
+    const setup = { userId, sessionId, secret: deps.secrets.seal(userId, generateSecret()), now };
     if (!(await putSetup(tx, setup))) throw isOn();
   });
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { idField, timeField } from '../../../core/http/fields.js';
 import { nameField } from '../../../core/http/validate.js';
+import type { FormFields } from '../../../core/pages/form.js';
 import { marketAccesses, roles } from '../../organizations/table.js';
 
 const createdAt = timeField('When it was created.');
@@ -62,6 +63,22 @@ export const slugSchema = z
     /^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$/,
     'must be 1 to 64 of a-z, 0-9, -, _ and ., beginning and ending with a letter or digit',
   );
+
+const toSlug = (name: string): string =>
+  name
+    .normalize('NFKD')
+    .replaceAll(/\p{M}/gu, '')
+    .toLowerCase()
+    .replaceAll('ß', 'ss')
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replace(/^-/, '')
+    .slice(0, 64)
+    .replace(/-$/, '');
+
+/** Fills in an empty slug from the name, so that an error shows the form with it. `views/assets/slugs.js` does the same. */
+export function fillInSlug(fields: FormFields, slug: string, name: string): void {
+  if ((fields[slug] ?? '') === '' && typeof fields[name] === 'string') fields[slug] = toSlug(fields[name]);
+}
 
 /** The caller trims and lower-cases the address first. */
 export const emailSchema = z.email('must be an e-mail address').max(254, 'must have at most 254 characters');

@@ -1,0 +1,23 @@
+/** A field with `data-slug-of="name"` follows that field until a reader edits it. */
+export function slugsFollowNames() {
+  for (const field of document.querySelectorAll('[data-slug-of]')) {
+    const name = field.form.elements[field.dataset.slugOf];
+    const derive = () => toSlug(name.value);
+    let written = field.value === derive() ? field.value : '';
+    name.addEventListener('input', () => {
+      if (field.value === written) field.value = written = derive();
+    });
+  }
+}
+
+/** As the server derives it. */
+const toSlug = (name) =>
+  name
+    .normalize('NFKD')
+    .replaceAll(/\p{M}/gu, '')
+    .toLowerCase()
+    .replaceAll('ß', 'ss')
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replace(/^-/, '')
+    .slice(0, 64)
+    .replace(/-$/, '');
