@@ -116,6 +116,8 @@ export const tradingOrders = pgTable(
     /** Cancellation was requested, and the venue has not confirmed it yet. */
     cancelRequestedAt: time('cancel_requested_at'),
     cancelReason: text('cancel_reason'),
+    /** Since when the outcome of the last request to the venue is unknown. Set before a resting live order is changed. */
+    unknownSince: time('unknown_since'),
     /** Contracts ahead of a resting paper order at its price. Null while unknown and for other orders. */
     queueAhead: contractsColumn('queue_ahead'),
     /** Null until the first print is counted. Prints from before the order rested never are. */
@@ -126,6 +128,7 @@ export const tradingOrders = pgTable(
     apiKeyId: uuid('api_key_id'),
     userId: uuid('user_id'),
     createdAt: time('created_at').notNull(),
+    /** Null while a live order waits for its turn. */
     sentAt: time('sent_at'),
     finishedAt: time('finished_at'),
   },

@@ -21,6 +21,7 @@ import {
   type LiveOrderRow,
 } from './queries.js';
 import { ensureOrderGroup } from './order-group.js';
+import { mayStillChange } from '../orders/record-outcome.js';
 import { recoverOrders, type RecoverDeps } from './order-status.js';
 import type { LiveStatus } from './report.js';
 import type { Venue } from './venue.js';
@@ -204,10 +205,13 @@ export async function watchResting(deps: ReconcileDeps, orgId: string, signal: A
   if (ours.length === 0 || !(await deps.lease.hold())) return;
   const listed = await deps.venue.listOrders({ status: 'resting' }, signal);
   const byName = new Map(listed.map((wire) => [wire.client_order_id, wire]));
-  const changed = ours.filter(({ clientOrderId, contracts, filledContracts }) => {
+  const at = new Date(deps.now());
+  const changed = ours.filter((order) => {
+    const { clientOrderId, contracts, filledContracts } = order;
     const wire = byName.get(clientOrderId);
     const isSame =
       wire &&
+      (order.unknownSince === null || mayStillChange(order, at)) &&
       parseCount(wire.fill_count_fp) === filledContracts &&
       parseCount(wire.remaining_count_fp) === subtractCounts(contracts, filledContracts);
     return !isSame;

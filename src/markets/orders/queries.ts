@@ -191,6 +191,7 @@ const updateOrder = (o: OrderRow): SQL => sql`
       update trading_orders set venue_order_id = ${o.venueOrderId}, status = ${o.status}, reason = ${o.reason}, filled_contracts = ${o.filledContracts},
         exact = ${String(o.exact)}::bigint, booked = ${String(o.booked)}::bigint, fees = ${String(o.fees)}::bigint, reserved = ${String(o.reserved)}::bigint,
         contracts = ${o.contracts}, cancel_requested_at = ${toSqlTime(o.cancelRequestedAt)}::timestamptz, cancel_reason = ${o.cancelReason},
+        unknown_since = ${toSqlTime(o.unknownSince)}::timestamptz,
         queue_ahead = ${o.queueAhead}, prints_seen = ${o.printsSeen && JSON.stringify(o.printsSeen)}::jsonb, finished_at = ${toSqlTime(o.finishedAt)}::timestamptz
       where org_id = ${o.orgId} and id = ${o.id}
     )`;
@@ -315,4 +316,59 @@ export function listRestingLive(orm: Orm, limit: number): Promise<OrderRow[]> {
     .where(and(eq(tradingOrders.mode, 'live'), isResting))
     .orderBy(asc(tradingOrders.ticker), asc(tradingOrders.orgId), asc(tradingOrders.id))
     .limit(limit);
+}
+
+/** A live order whose last request to the venue is on its way, or whose outcome is unknown. */
+export interface Unresolved {
+  id: string;
+  ticker: string;
+  label: string;
+  since: Date;
+  reason: string | null;
+  /** True once the answer is overdue or was lost. */
+  isLost: boolean;
+}
+
+/** An answer that takes longer is overdue. */
+const OVERDUE_MS = 10_000;
+
+/** Oldest first; of one market if `ticker` is given. */
+export async function listUnresolved(
+  orm: Orm,
+  orgId: string,
+  { ticker, at, limit }: { ticker?: string; at: Date; limit: number },
+): Promise<Unresolved[]> {
+  const { id, label, reason, status, unknownSince, sentAt } = tradingOrders;
+  const rows = await orm
+    .select({ id, ticker: tradingOrders.ticker, label, reason, unknownSince, sentAt })
+    .from(tradingOrders)
+    .where(
+      and(
+        ofAccount(tradingOrders, { orgId, mode: 'live' }),
+        sql`${status} in ('pending', 'resting')`,
+        sql`(${unknownSince} is not null or (${status} = 'pending' and ${sentAt} is not null))`,
+        ticker === undefined ? undefined : eq(tradingOrders.ticker, ticker),
+      ),
+    )
+    .orderBy(sql`coalesce(${unknownSince}, ${sentAt})`, asc(id))
+    .limit(limit);
+  return rows.map(({ unknownSince: unknown, sentAt: sent, ...row }) => {
+    const since = (unknown ?? sent)!;
+    const isOverdue = at.getTime() - since.getTime() > OVERDUE_MS;
+    return { ...row, since, isLost: isOverdue || (unknown !== null && row.reason !== null) };
+  });
+}
+
+export const describeUnresolved = ({ ticker, since }: Unresolved): string =>
+  `the outcome of an earlier order in ${ticker} has been unknown since ${since.toISOString()}`;
+
+export async function markSent(
+  tx: Orm,
+  { orgId, id }: Pick<OrderRow, 'orgId' | 'id'>,
+  at: Date,
+): Promise<void> {
+  await tx
+    .update(tradingOrders)
+    .set({ sentAt: at })
+    .where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.id, id)));
 }

@@ -246,7 +246,8 @@ export async function askVenue(
       return { kind: 'unknown', reason: 'The venue has not confirmed the change yet.' };
     },
   );
-  return recordOutcome(db.orm, row.orgId, row.id, outcome, new Date(clock.now()));
+  const at = new Date(clock.now());
+  return recordOutcome(db.orm, row.orgId, row.id, outcome, at, { isOfChange: true });
 }
 
 export async function markCancelled(
@@ -254,7 +255,13 @@ export async function markCancelled(
   order: OrderRow,
   { at, reason }: { at: Date; reason: string },
 ): Promise<OrderRow> {
-  const marked: OrderRow = { ...order, cancelRequestedAt: at, cancelReason: reason };
+  const isAtVenue = order.mode === 'live' && order.status === 'resting';
+  const marked: OrderRow = {
+    ...order,
+    cancelRequestedAt: at,
+    cancelReason: reason,
+    unknownSince: isAtVenue ? at : order.unknownSince,
+  };
   await writeExecution(tx, { order: marked, isNew: false, at });
   return marked;
 }

@@ -19,7 +19,9 @@ import { clientOrderId, requestHash, reserveAfter, toTrade, type PlacedOrder, ty
 import { gateOf } from './cancel-causes.js';
 import { addTaken, bookHash, withoutTaken } from './paper-book.js';
 import {
+  describeUnresolved,
   findTrade,
+  listUnresolved,
   readState,
   writeExecution,
   type AccountState,
@@ -155,7 +157,6 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
     status: 'pending',
     reason: 'Sent to the venue. Its response is not known yet.',
     reserved,
-    sentAt: at,
   };
   const { fills, filledContracts, fees } = quoteOrder(view.book, view.feeRule, input);
   const value = fills.reduce((sum, fill) => sum + valueOf(fill.price, fill.contracts), 0n);
@@ -205,6 +206,7 @@ function newOrder({ input, view, at }: AcceptedOrder): Omit<OrderRow, 'status' |
     cancelOn: causesOf(view, rest),
     cancelRequestedAt: null,
     cancelReason: null,
+    unknownSince: null,
     queueAhead: null,
     printsSeen: null,
     feeRule: { type: feeRule.type, multiplier: String(feeRule.multiplier) },
@@ -288,9 +290,22 @@ async function check(
   const book = input.mode === 'paper' ? withoutTaken(view.book, state.taken) : view.book;
   const facts = await readKnownFacts(tx, { orgId: input.orgId, mode: input.mode, at });
   const outlay = assertAllowed(input, { view, state, book, cash, facts, at, sent });
+  if (input.mode === 'live') await assertResolved(tx, input, at);
   // A crossed book does not show what can really be traded.
   const matched = sent && isCrossed(view.book) ? emptyBook : book;
   return { tx, accepted: { input, view, state, at, sent }, book: matched, outlay };
+}
+
+/**
+ * Until the outcome of an order is known, nothing more is ordered in its market. An order whose answer is merely on its way
+ * delays the next one when that is sent.
+ * @throws AppError unavailable
+ */
+async function assertResolved(tx: Tx, { orgId, ticker }: OrderInput, at: Date): Promise<void> {
+  const [first] = await listUnresolved(tx, orgId, { ticker, at, limit: 1 });
+  if (!first?.isLost) return;
+  const detail = `No order is sent now: ${describeUnresolved(first)}.`;
+  throw new AppError('unavailable', detail, { retryAfterSeconds: 5 });
 }
 
 async function lockOrOpen(

@@ -12,7 +12,7 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import { ORDERS_PATH } from './addresses.js';
 import { findMarketView, marketStatusLabels, toMarketView } from './labels.js';
 import type { FormState } from '../../core/pages/form.js';
-import { formatDecimal, formatMoney, formatPrice } from '../../core/pages/format.js';
+import { formatDecimal, formatMoney, formatPrice, formatTime } from '../../core/pages/format.js';
 
 const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   pending: { label: 'Pending', tone: 'warn' },
@@ -93,6 +93,13 @@ const causeNames: Record<CancelCause, string> = {
   gate_closed: 'a closed gate',
 };
 
+/** Why no other order of the market is sent, and since when; undefined if the outcome of the last request is known. */
+function describeUnresolved({ status, unknownSince, sentAt }: ListedOrder): string | undefined {
+  const since = unknownSince ?? (status === 'pending' ? sentAt : null);
+  if (since === null) return undefined;
+  return `The venue has not confirmed the last request since ${formatTime(since)}. Gauge keeps checking, and sends no other order in this market until the outcome is known. It never sends this order again.`;
+}
+
 export const toOrderPage = (
   order: ListedOrder,
   fills: FillRow[],
@@ -105,6 +112,7 @@ export const toOrderPage = (
     ...toOrderView(order, snapshot),
     timeInForce: `${timesInForce[order.timeInForce]}${order.postOnly ? ', post only' : ''}`,
     isPending: order.status === 'pending',
+    unresolved: describeUnresolved(order),
     isResting: order.status === 'resting',
     remaining: subtractCounts(order.contracts, order.filledContracts),
     cancelOn: order.cancelOn.map((cause) => causeNames[cause]),
