@@ -8,12 +8,18 @@ import { recordOutcome } from '../orders/record-outcome.js';
 import { shareRun } from '../../core/steps.js';
 import { createLease } from '../../core/db/jobs.js';
 import { acceptDifferences } from './book.js';
-import { compareAccounts, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
+import {
+  createAccountStream,
+  type AccountStream,
+  type AccountStreamTimings,
+  type OrderHint,
+} from './account-stream.js';
+import { compareAccounts, lookUpHinted, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
 import { findLiveAccount, findOrgId, listOrdersNamed, updateLiveAccount } from './queries.js';
 import { dissolveOrderGroup } from './order-group.js';
 import { createLiveStatus, type LiveReport } from './report.js';
 import { sendOrder, withdraw, type SendDeps } from './send.js';
-import type { VenueKey } from './sign.js';
+import { signRequest, type VenueKey } from './sign.js';
 import { createVenue } from './venue.js';
 import type { Authority } from '../../accounts/audit/audit.js';
 import type { LiveDifference } from './compare.js';
@@ -63,12 +69,13 @@ export interface LiveOptions {
   key: VenueKey | undefined;
   budget: VenueBudget;
   timings?: Partial<LiveTimings> | undefined;
+  streamTimings?: Partial<AccountStreamTimings> | undefined;
 }
 
 /** Undefined unless the configuration names an Organization that trades live. */
 export function createLiveTrading(
-  { config, db, clock, log }: WorkContext,
-  { key, budget, timings: given }: LiveOptions,
+  { config, db, clock, log, metrics }: WorkContext,
+  { key, budget, timings: given, streamTimings }: LiveOptions,
 ): LiveTrading | undefined {
   const { liveOrg: slug, kalshi } = config.trading;
   if (slug === undefined || !key) return undefined;
@@ -91,6 +98,20 @@ export function createLiveTrading(
     return { ...deps, ...all, close, nextReview: reviews.next };
   };
 
+  let stream: AccountStream | undefined;
+  const openStream = () =>
+    createAccountStream({
+      url: kalshi.wsUrl,
+      headers: (method, path) => signRequest(key, { atMs: clock.now(), method, path }),
+      log,
+      clock,
+      metrics,
+      timings: streamTimings,
+      lookUp: watch.lookUp,
+      onOpen: () => void watch.watchResting(),
+      onTrade: () => undefined,
+    });
+
   const change = (order: RestingOrder, remaining: number) =>
     track(order, withdraw(depsOf(order), order, remaining, stopping.signal));
 
@@ -108,7 +129,10 @@ export function createLiveTrading(
       await dissolveOrderGroup(deps, orgId, stopping.signal);
       await watch.watchResting();
     },
-    reconcile: () => watch.reconcile(),
+    async reconcile() {
+      await watch.reconcile();
+      if (!stopping.signal.aborted) stream ??= openStream();
+    },
     watchResting: () => watch.watchResting(),
     async accept(source, by) {
       let { account, comparison } = await compareToAccept(deps, slug, stopping.signal);
@@ -134,7 +158,7 @@ export function createLiveTrading(
       stopping.abort();
       const { restingOrders } = status.report;
       if (restingOrders > 0) log.warn({ restingOrders }, 'live orders stay in the book at the venue');
-      await Promise.all([watch.settled(), settled()]);
+      await Promise.all([stream?.stop(), watch.settled(), settled()]);
       // If the database is unreachable, the lease expires.
       await lease.release().catch(() => undefined);
     },
@@ -233,6 +257,8 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
     settled: () => Promise.allSettled([reconciling.running, watching.running]),
     watchResting: watching.run,
     reconcile: reconciling.run,
+    lookUp: async (hints: readonly OrderHint[]): Promise<readonly OrderHint[]> =>
+      owner === undefined || stopping.aborted ? [] : lookUpHinted(deps, owner, hints, stopping),
     close(orgId: string, problem: string): void {
       log.error({ problem }, 'live trading is closed: a venue response is unreadable');
       status.setProblem(problem);

@@ -12,6 +12,7 @@ import {
   countFillsSinceAdjustment,
   findLiveAccount,
   listBookedTransfers,
+  listHinted,
   listOrdersNamed,
   listOrdersSince,
   listOpenOrders,
@@ -20,6 +21,7 @@ import {
   type LiveAccountRow,
   type LiveOrderRow,
 } from './queries.js';
+import type { OrderHint } from './account-stream.js';
 import { ensureOrderGroup } from './order-group.js';
 import { mayStillChange } from '../orders/record-outcome.js';
 import { recoverOrders, type RecoverDeps } from './order-status.js';
@@ -218,6 +220,33 @@ export async function watchResting(deps: ReconcileDeps, orgId: string, signal: A
   });
   await recoverOrders(deps, changed.slice(0, MAX_LOOKED_UP), signal);
 }
+
+/** Each lookup takes two reads. More orders than this are compared with the venue's list of resting orders first. */
+const MAX_HINTED = 5;
+
+/**
+ * Looks up the orders that messages of the venue are about, and books what is found.
+ * @returns the hints whose news is not booked yet
+ * @throws UnexpectedAnswerError, VenueUnavailableError
+ */
+export async function lookUpHinted(
+  deps: ReconcileDeps,
+  orgId: string,
+  hints: readonly OrderHint[],
+  signal: AbortSignal,
+): Promise<readonly OrderHint[]> {
+  const { orm } = deps.db;
+  const found = await listHinted(orm, orgId, hints, MAX_RESTING);
+  if (found.length === 0 || !(await deps.lease.hold())) return [];
+  const due = found.filter(({ id }) => !deps.sending.has(id));
+  if (due.length <= MAX_HINTED) await recoverOrders(deps, due, signal);
+  else await watchResting(deps, orgId, signal);
+  const left = await listHinted(orm, orgId, hints, MAX_RESTING);
+  return hints.filter((hint) => left.some((order) => isAbout(hint, order)));
+}
+
+const isAbout = (hint: OrderHint, { venueOrderId, clientOrderId }: LiveOrderRow): boolean =>
+  hint.venueOrderId === venueOrderId || hint.clientOrderId === clientOrderId;
 
 async function compareUntilSure(
   deps: ReconcileDeps,

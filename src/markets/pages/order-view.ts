@@ -1,4 +1,4 @@
-import type { CancelCause, OrderStatus } from '../ledger/orders-table.js';
+import { isOpen, type CancelCause, type OrderStatus } from '../ledger/orders-table.js';
 import type { LedgerKind, SettlementState } from '../ledger/portfolio-table.js';
 import type { TimeInForce } from '../market/book.js';
 import { perContract, subtractCounts, valueOf } from '../market/contracts.js';
@@ -114,6 +114,8 @@ export const toOrderPage = (
     isPending: order.status === 'pending',
     unresolved: describeUnresolved(order),
     isResting: order.status === 'resting',
+    // Within a second a live fill is on the page. Paper fills and outcomes wait for a job.
+    pollSeconds: !isOpen(order.status) ? null : order.mode === 'live' ? 0.5 : 5,
     remaining: subtractCounts(order.contracts, order.filledContracts),
     cancelOn: order.cancelOn.map((cause) => causeNames[cause]),
   },

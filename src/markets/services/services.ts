@@ -160,6 +160,7 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
     key,
     budget,
     timings: overrides.liveTimings,
+    streamTimings: overrides.streamTimings,
   });
   const executor = overrides.live ?? live;
   const resting = createResting(context, { markets: prints, snapshots: store, live: executor });

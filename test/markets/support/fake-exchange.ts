@@ -92,6 +92,8 @@ export interface FakeExchange {
   /** Fills are listed only from this read on. */
   fillsLag: number;
   archiveBefore: number;
+  /** Reports what happened to the member's orders and trades in a market to the stream. */
+  tell: (channel: 'fill' | 'user_orders' | 'trade', msg: Json) => void;
   /** Default: as for orders. */
   fillsArchivedBefore?: number;
 }
@@ -115,6 +117,7 @@ export const newExchange = (): FakeExchange => ({
   received: [],
   fillsLag: 0,
   archiveBefore: 0,
+  tell: () => undefined,
 });
 
 export interface FakeAnswer {
@@ -313,7 +316,7 @@ function page(name: string, rows: Json[], query: URLSearchParams, more: Json = {
   });
 }
 
-const showOrder = ({ shardOf }: FakeExchange, order: FakeOrder): Json => ({
+export const showOrder = ({ shardOf }: FakeExchange, order: FakeOrder): Json => ({
   order_id: order.order_id,
   user_id: 'member',
   client_order_id: order.client_order_id,
@@ -337,7 +340,7 @@ const showOrder = ({ shardOf }: FakeExchange, order: FakeOrder): Json => ({
   ...(order.group === undefined ? {} : { order_group_id: order.group }),
 });
 
-const showFill = ({ shardOf }: FakeExchange, fill: FakeFill): Json => ({
+export const showFill = ({ shardOf }: FakeExchange, fill: FakeFill): Json => ({
   fill_id: fill.fill_id,
   trade_id: fill.fill_id,
   order_id: fill.order_id,

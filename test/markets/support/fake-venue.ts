@@ -104,6 +104,7 @@ export async function startFakeVenue(): Promise<FakeVenue> {
         server.closeAllConnections();
       }),
   };
+  venue.exchange.tell = (channel, msg) => venue.stream.tell(channel, msg);
   venue.exchange.shardOf = (ticker) =>
     Number(venue.markets.find((market) => market.ticker === ticker)?.exchange_index ?? 0);
   return venue;
