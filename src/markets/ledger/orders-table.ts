@@ -207,3 +207,32 @@ export const paperBooks = pgTable(
   },
   (t) => [primaryKey({ columns: [t.orgId, t.ticker, t.bookHash] }), index('paper_books_old').on(t.updatedAt)],
 );
+
+/** The state of the paper queue that runs beside a live order. */
+export interface ShadowPlace extends PrintsSeen {
+  /** Contracts ahead of it at its price; null while unknown. */
+  atPrice: number | null;
+}
+
+/**
+ * The place of a live order in the venue's queue, and the place that paper trading would give it. The first row is written with
+ * the order, and another when a number changes.
+ */
+export const queuePositions = pgTable(
+  'queue_positions',
+  {
+    orgId: uuid('org_id').notNull(),
+    orderId: uuid('order_id').notNull(),
+    at: time('at').notNull(),
+    /** Contracts that must match before the order does, better prices included, as the venue reports them. Null in the first row. */
+    venueAhead: contractsColumn('venue_ahead'),
+    /** The same by the paper queue. Null while unknown. */
+    paperAhead: contractsColumn('paper_ahead'),
+    printsSeen: jsonb('prints_seen').$type<ShadowPlace>().notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.orderId, t.at] }),
+    index('queue_positions_list').on(t.orgId, t.at),
+    index('queue_positions_old').on(t.at),
+  ],
+);

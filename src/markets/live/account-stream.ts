@@ -5,6 +5,8 @@ import type { Metrics } from '../../core/metrics.js';
 import { shareRun } from '../../core/steps.js';
 import { SECOND_MS, type Clock } from '../../core/time.js';
 import { parseCount } from '../market/contracts.js';
+import { parseDollars, type Micros } from '../market/money.js';
+import { dollars } from '../venue/kalshi-schema.js';
 import { createConnection, type ConnectionOptions } from '../venue/socket/connection.js';
 
 /** A message about one of the account's orders. A hint only: the order is looked up, and the answer decides. */
@@ -44,7 +46,7 @@ const messageSchema = z.discriminatedUnion('type', [
     }),
     ...sent,
   }),
-  z.object({ type: z.literal('trade'), msg: z.object({ market_ticker: id, yes_price_dollars: z.string() }) }),
+  z.object({ type: z.literal('trade'), msg: z.object({ market_ticker: id, yes_price_dollars: dollars }) }),
   z.object({ type: z.literal('subscribed'), msg: z.object({ channel: z.string(), sid: z.int() }) }),
   z.object({ type: z.literal('error'), msg: z.unknown() }),
 ]);
@@ -81,9 +83,11 @@ interface AccountStreamOptions extends Pick<ConnectionOptions, 'url' | 'headers'
   lookUp: (hints: readonly OrderHint[]) => Promise<readonly OrderHint[]>;
   /** Messages may have been missed before. */
   onOpen: () => void;
-  /** A trade in a followed market, at a price of YES in dollars. */
-  onTrade: (ticker: string, yesPriceDollars: string) => void;
+  /** A trade in a followed market. */
+  onTrade: TradeListener;
 }
+
+export type TradeListener = (ticker: string, yesPrice: Micros) => void;
 
 export type AccountStream = ReturnType<typeof createAccountStream>;
 
@@ -110,7 +114,7 @@ export function createAccountStream(options: AccountStreamOptions) {
       case 'user_order':
         return hints.add(toHint(message));
       case 'trade':
-        return options.onTrade(message.msg.market_ticker, message.msg.yes_price_dollars);
+        return options.onTrade(message.msg.market_ticker, parseDollars(message.msg.yes_price_dollars));
       case 'subscribed':
         if (message.msg.channel === 'trade') tradeSid = message.msg.sid;
         else if (message.msg.channel === 'fill') clearTimeout(unanswered);

@@ -13,6 +13,7 @@ import {
   type AccountStream,
   type AccountStreamTimings,
   type OrderHint,
+  type TradeListener,
 } from './account-stream.js';
 import { compareAccounts, lookUpHinted, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
 import { findLiveAccount, findOrgId, listOrdersNamed, updateLiveAccount } from './queries.js';
@@ -41,6 +42,13 @@ export interface LiveTrading extends LiveExecutor {
    * @throws AppError unavailable while the accounts cannot be compared
    */
   accept(source: Source, by: Authority): Promise<{ accepted: LiveDifference[]; report: LiveReport }>;
+  /**
+   * Contracts that must match before each resting order of these markets does, by the venue's order id.
+   * @throws UnexpectedAnswerError, VenueUnavailableError
+   */
+  listQueuePositions(tickers: readonly string[], signal: AbortSignal): Promise<Map<string, number>>;
+  /** Reports the trades in these markets, in place of earlier ones, while the venue's stream is connected. */
+  followTrades(tickers: readonly string[], listener: TradeListener): void;
   stop(): Promise<void>;
 }
 
@@ -99,8 +107,9 @@ export function createLiveTrading(
   };
 
   let stream: AccountStream | undefined;
-  const openStream = () =>
-    createAccountStream({
+  let trades: { tickers: readonly string[]; listener: TradeListener } | undefined;
+  const openStream = (): void => {
+    stream = createAccountStream({
       url: kalshi.wsUrl,
       headers: (method, path) => signRequest(key, { atMs: clock.now(), method, path }),
       log,
@@ -109,8 +118,10 @@ export function createLiveTrading(
       timings: streamTimings,
       lookUp: watch.lookUp,
       onOpen: () => void watch.watchResting(),
-      onTrade: () => undefined,
+      onTrade: (ticker, yesPrice) => trades?.listener(ticker, yesPrice),
     });
+    if (trades) stream.follow(trades.tickers);
+  };
 
   const change = (order: RestingOrder, remaining: number) =>
     track(order, withdraw(depsOf(order), order, remaining, stopping.signal));
@@ -131,9 +142,14 @@ export function createLiveTrading(
     },
     async reconcile() {
       await watch.reconcile();
-      if (!stopping.signal.aborted) stream ??= openStream();
+      if (!stream && !stopping.signal.aborted) openStream();
     },
     watchResting: () => watch.watchResting(),
+    listQueuePositions: (tickers, signal) => venue.listQueuePositions(tickers, signal),
+    followTrades(tickers, listener) {
+      trades = { tickers, listener };
+      stream?.follow(tickers);
+    },
     async accept(source, by) {
       let { account, comparison } = await compareToAccept(deps, slug, stopping.signal);
       // An order unknown to the venue will not fill any more.

@@ -1,6 +1,7 @@
 import { and, asc, desc, eq, inArray, sql, type SQL } from 'drizzle-orm';
 import { intArray, textArray, selectRows } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
+import { DAY_MS } from '../../core/time.js';
 import { listenersOf, type Listener } from '../../accounts/webhooks/outbox.js';
 import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
@@ -13,6 +14,7 @@ import {
   tradingFills,
   tradingOrders,
   tradeModes,
+  type ShadowPlace,
   type TradeMode,
 } from '../ledger/orders-table.js';
 
@@ -122,11 +124,13 @@ export interface Execution {
   book?: { hash: string; taken: Taken; forgetBefore: Date };
   /** What paper trading would have filled of a new live order. */
   shadow?: { contracts: number; value: Micros; fees: Micros };
+  /** The place in the paper queue of a new live order that may rest. */
+  place?: { paperAhead: number | null; seen: ShadowPlace } | undefined;
 }
 
 /** Writes an order and all its consequences in one statement. Call it under the account's lock. */
 export async function writeExecution(tx: Orm, execution: Execution): Promise<void> {
-  const { order, isNew, filled, at, book, shadow } = execution;
+  const { order, isNew, filled, at, book, shadow, place } = execution;
   const { orgId, mode, ticker, id } = order;
   const time = at.toISOString();
   const parts: SQL[] = [isNew ? insertOrder(order) : updateOrder(order)];
@@ -136,6 +140,12 @@ export async function writeExecution(tx: Orm, execution: Execution): Promise<voi
       insert into execution_marks (org_id, order_id, n, mode, ticker, side, action, contracts, value, fees, at)
       values (${orgId}, ${id}, 0, ${mode}, ${ticker}, ${order.side}, ${order.action}, ${shadow.contracts}, ${String(shadow.value)}::bigint, ${String(shadow.fees)}::bigint,
         ${time}::timestamptz)
+    )`);
+  if (place)
+    parts.push(sql`
+    placed as (
+      insert into queue_positions (org_id, order_id, at, paper_ahead, prints_seen)
+      values (${orgId}, ${id}, ${time}::timestamptz, ${place.paperAhead}, ${JSON.stringify(place.seen)}::jsonb)
     )`);
   if (filled && filled.fills.length > 0) {
     parts.push(...insertFills(order, filled.fills));
@@ -316,6 +326,37 @@ export function listRestingLive(orm: Orm, limit: number): Promise<OrderRow[]> {
     .where(and(eq(tradingOrders.mode, 'live'), isResting))
     .orderBy(asc(tradingOrders.ticker), asc(tradingOrders.orgId), asc(tradingOrders.id))
     .limit(limit);
+}
+
+export interface QueueCorrection {
+  /** Live orders with a venue's number for their place. */
+  orders: number;
+  /** What the queue ahead of a new paper order is multiplied by; 1 until enough orders are known. */
+  factor: number;
+}
+
+const LEARNED_DAYS = 30;
+const ENOUGH_ORDERS = 30;
+
+/**
+ * What the account's live orders teach about the queue ahead of a paper order: one plus the median difference between the venue's
+ * first number and the paper queue's, as a share of what the book showed at the order's price when it was sent.
+ */
+export async function readQueueCorrection(orm: Orm, orgId: string, at: Date): Promise<QueueCorrection> {
+  const since = new Date(at.getTime() - LEARNED_DAYS * DAY_MS).toISOString();
+  const [row] = await selectRows<{ orders: number; median: number | null }>(
+    orm,
+    sql`
+    select count(*)::int as orders, percentile_cont(0.5) within group (order by gap / shown)::float8 as median
+    from (
+      select (array_agg((prints_seen ->> 'atPrice')::numeric order by at))[1] as shown,
+        (array_agg(venue_ahead - paper_ahead order by at) filter (where venue_ahead - paper_ahead is not null))[1] as gap
+      from queue_positions where org_id = ${orgId}::uuid and at >= ${since}::timestamptz group by order_id
+    ) o
+    where shown > 0 and gap is not null`,
+  );
+  const { orders, median } = row!;
+  return { orders, factor: orders < ENOUGH_ORDERS ? 1 : Math.max(0, 1 + median!) };
 }
 
 /** A live order whose last request to the venue is on its way, or whose outcome is unknown. */

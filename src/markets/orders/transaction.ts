@@ -3,7 +3,7 @@ import type { Clock } from '../../core/time.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
-import type { CancelCause } from '../ledger/orders-table.js';
+import type { CancelCause, PrintsSeen } from '../ledger/orders-table.js';
 import { lockAccount, openPaperAccount } from '../ledger/queries.js';
 import { bookFills } from '../ledger/positions.js';
 import { emptyBook, isCrossed, matchOrder, quoteOrder, type OrderBook } from '../market/book.js';
@@ -22,13 +22,14 @@ import {
   describeUnresolved,
   findTrade,
   listUnresolved,
+  readQueueCorrection,
   readState,
   writeExecution,
   type AccountState,
   type OrderRow,
   type WrittenFill,
 } from './queries.js';
-import { aheadOf, bidOf } from './queue.js';
+import { aheadInAll, aheadOf, bidOf } from './queue.js';
 import { notifyFilled } from './trade.js';
 import { confirmAuthority } from '../../accounts/audit/audit.js';
 
@@ -86,6 +87,7 @@ async function fillOnPaper(
       ? {
           ...written,
           ...restOf(accepted, { ...written, filledContracts: 0, reserved: outlay }, filledContracts),
+          queueAhead: await estimateQueue(tx, accepted),
         }
       : { ...written, ...outcomeOf(accepted, filledContracts, withinLimit(book, input)), finishedAt: at };
   await writeExecution(tx, {
@@ -108,17 +110,30 @@ async function fillOnPaper(
 
 /** The state of the unfilled rest in the book: behind everything at its price, and ahead of all later prints. */
 function restOf(
-  { input, view, at }: AcceptedOrder,
+  { at }: AcceptedOrder,
   order: Parameters<typeof reserveAfter>[0],
   filled: number,
-): Pick<OrderRow, 'status' | 'reason' | 'reserved' | 'queueAhead' | 'printsSeen'> {
+): Pick<OrderRow, 'status' | 'reason' | 'reserved' | 'printsSeen'> {
   return {
     status: 'resting',
     reason: null,
     reserved: reserveAfter(order, filled),
-    queueAhead: aheadOf(view.book, view.snapshot.data.shallow?.has(input.ticker) ?? false, bidOf(input)),
-    printsSeen: { at: new Date(at.getTime() + 1).toISOString(), counted: {} },
+    printsSeen: noPrints(at),
   };
+}
+
+/** Prints from this moment on are not counted yet. */
+const noPrints = (at: Date): PrintsSeen => ({ at: new Date(at.getTime() + 1).toISOString(), counted: {} });
+
+const aheadAtPrice = ({ input, view: { book, snapshot } }: AcceptedOrder): number | null =>
+  aheadOf(book, snapshot.data.shallow?.has(input.ticker) ?? false, bidOf(input));
+
+/** The queue ahead of a paper order, corrected by what the Organization's live orders have shown. */
+async function estimateQueue(tx: Tx, accepted: AcceptedOrder): Promise<number | null> {
+  const atPrice = aheadAtPrice(accepted);
+  if (!atPrice) return atPrice;
+  const { factor } = await readQueueCorrection(tx, accepted.input.orgId, accepted.at);
+  return Math.round(atPrice * factor * 100) / 100;
 }
 
 const withinLimit = (book: OrderBook, input: OrderInput): number =>
@@ -160,11 +175,14 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
   };
   const { fills, filledContracts, fees } = quoteOrder(view.book, view.feeRule, input);
   const value = fills.reduce((sum, fill) => sum + valueOf(fill.price, fill.contracts), 0n);
+  const atPrice = aheadAtPrice(accepted);
+  const paperAhead = aheadInAll(view.book, bidOf(input), atPrice);
   await writeExecution(tx, {
     order,
     isNew: true,
     at,
     shadow: { contracts: filledContracts, value, fees },
+    place: input.rest && { paperAhead, seen: { ...noPrints(at), atPrice } },
   });
   return toTrade(order, []);
 }

@@ -10,8 +10,10 @@ export function toExecutionPage({ paper, live }: ExecutionReport) {
   const fills = [{ name: 'Paper', sums: paper }, ...(live ? [{ name: 'Live', sums: live.fills }] : [])];
   const shown = fills.filter(({ sums }) => sums.fills > 0);
   const shadow = live && live.shadow.orders > 0 ? live.shadow : undefined;
+  const queue = live && live.queue.places > 0 ? live.queue : undefined;
   return {
-    isEmpty: shown.length === 0 && !shadow,
+    isEmpty: shown.length === 0 && !shadow && !queue,
+    queue,
     horizons,
     fills: shown.map(({ name, sums }) => toFillsRow(name, sums)),
     results: shown.flatMap(({ name, sums }) => toResults(name, sums)),

@@ -6,7 +6,7 @@ import { nameMarket, type MarketName } from '../market/market-name.js';
 import type { Micros } from '../market/money.js';
 import type { SettlementSource } from '../market/rules.js';
 import type { SettlementEventRow } from '../portfolio/history-queries.js';
-import type { ListedOrder, listFills, listPostings } from '../portfolio/order-queries.js';
+import type { ListedOrder, findPlace, listFills, listPostings } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { ORDERS_PATH } from './addresses.js';
@@ -104,10 +104,21 @@ export const toOrderPage = (
   order: ListedOrder,
   fills: FillRow[],
   postings: PostingRow[],
-  { snapshot, form, mayChange }: { snapshot: Snapshot | undefined; form: FormState; mayChange: boolean },
+  {
+    snapshot,
+    form,
+    place,
+    mayChange,
+  }: {
+    snapshot: Snapshot | undefined;
+    form: FormState;
+    place: Awaited<ReturnType<typeof findPlace>>;
+    mayChange: boolean;
+  },
 ) => ({
   form,
   mayChange,
+  place: place && place.venueAhead !== null ? place : undefined,
   order: {
     ...toOrderView(order, snapshot),
     timeInForce: `${timesInForce[order.timeInForce]}${order.postOnly ? ', post only' : ''}`,

@@ -49,7 +49,8 @@ export function scoresPages(
     const { form, result } = await tryQuery(res, query, async () => {
       requireOnce(query);
       const days = toPeriod(parseInput(daysSchema, query), context.clock.now());
-      return readExecution(context.db.orm, { orgId, ...days }, { withLive: true });
+      const now = new Date(context.clock.now());
+      return readExecution(context.db.orm, { orgId, ...days }, { withLive: true, now });
     });
     const page = { view: 'markets/scores/execution', title: 'Execution', section: 'scores' };
     const view = { form, tabs: toScoresTabs('execution'), execution: result && toExecutionPage(result) };

@@ -2,7 +2,7 @@ import { and, asc, desc, eq, getTableColumns, gt, lt, sql } from 'drizzle-orm';
 import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
 import { memberships, users } from '../../accounts/organizations/table.js';
-import { tradingFills, tradingOrders, type TradeMode } from '../ledger/orders-table.js';
+import { queuePositions, tradingFills, tradingOrders, type TradeMode } from '../ledger/orders-table.js';
 import { ledgerEntries } from '../ledger/portfolio-table.js';
 import { ofAccount } from '../ledger/queries.js';
 
@@ -85,6 +85,18 @@ export const listOrdersForward = (
     )
     .orderBy(asc(tradingOrders.id))
     .limit(limit);
+
+/** The last recorded place of a live order in the queue. */
+export async function findPlace(orm: Orm, orgId: string, orderId: string) {
+  const { at, venueAhead, paperAhead } = queuePositions;
+  const [row] = await orm
+    .select({ at, venueAhead, paperAhead })
+    .from(queuePositions)
+    .where(and(eq(queuePositions.orgId, orgId), eq(queuePositions.orderId, orderId)))
+    .orderBy(desc(at))
+    .limit(1);
+  return row;
+}
 
 export const listFills = (orm: Orm, orgId: string, orderId: string, limit: number) =>
   orm
