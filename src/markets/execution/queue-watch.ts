@@ -2,8 +2,8 @@ import type { WorkContext } from '../../core/http/context.js';
 import { createLease } from '../../core/db/jobs.js';
 import { shareRun } from '../../core/steps.js';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.js';
-import type { ShadowPlace } from '../ledger/orders-table.js';
-import { emptyBook } from '../market/book.js';
+import type { queuePositions, ShadowPlace } from '../ledger/orders-table.js';
+import { emptyBook, type OrderBook } from '../market/book.js';
 import { sumCounts } from '../market/contracts.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { MarketSource } from '../market/source.js';
@@ -88,33 +88,17 @@ export function createQueueWatch(
     const venueAhead = await live.listQueuePositions(tickers, stopping.signal);
     for (const ticker of tickers) {
       readAt.set(ticker, nowMs);
-      await advance(
-        orders.filter((order) => order.ticker === ticker),
-        venueAhead,
-      );
+      const own = orders.filter((order) => order.ticker === ticker);
+      const since = new Date(Math.min(...own.map(({ seen }) => Date.parse(seen.at))));
+      const known = await readPrints(ticker, since);
+      const book = snapshots.current?.data.books.get(ticker) ?? emptyBook;
+      if (known)
+        await insertPlaces(
+          db.orm,
+          placeOrders(own, { venueAhead, known, book, shown: shown.get(ticker), at: new Date(clock.now()) }),
+        );
       rememberBook(shown, snapshots, ticker, clock.now());
     }
-  }
-
-  /** @param orders all of one market, oldest first */
-  async function advance(orders: readonly QueuedLive[], venueAhead: ReadonlyMap<string, number>) {
-    const { ticker } = orders[0]!;
-    const since = new Date(Math.min(...orders.map(({ seen }) => Date.parse(seen.at))));
-    const known = await readPrints(ticker, since);
-    if (!known) return;
-    const at = new Date(clock.now());
-    const book = snapshots.current?.data.books.get(ticker) ?? emptyBook;
-    const rows = orders.flatMap((order, i) => {
-      const seen = advanceShadow(order, orders.slice(i), known, shown.get(ticker));
-      const paperAhead = aheadInAll(book, bidOf(order), seen.atPrice);
-      // The venue stops listing an order that has ended before it is booked here.
-      const venue = venueAhead.get(order.venueOrderId ?? '') ?? order.venueAhead;
-      const isSame = venue === order.venueAhead && paperAhead === order.paperAhead;
-      const isFresh = Date.parse(seen.at) - Date.parse(order.seen.at) < WRITTEN_EVERY_MS;
-      if (isSame && isFresh) return [];
-      return [{ orgId: order.orgId, orderId: order.id, at, venueAhead: venue, paperAhead, printsSeen: seen }];
-    });
-    await insertPlaces(db.orm, rows);
   }
 
   const reading = shareRun(readDue);
@@ -130,6 +114,36 @@ export function createQueueWatch(
       });
     },
   };
+}
+
+interface MarketView {
+  venueAhead: ReadonlyMap<string, number>;
+  known: KnownPrints;
+  book: OrderBook;
+  /** The book at the last read. */
+  shown: ShownBook | undefined;
+  at: Date;
+}
+
+/**
+ * The places that are worth a new row.
+ * @param orders all of one market, oldest first
+ */
+function placeOrders(
+  orders: readonly QueuedLive[],
+  { venueAhead, known, book, shown, at }: MarketView,
+): (typeof queuePositions.$inferInsert)[] {
+  return orders.flatMap((order, i) => {
+    const seen = advanceShadow(order, orders.slice(i), known, shown);
+    const paperAhead = aheadInAll(book, bidOf(order), seen.atPrice);
+    // The venue stops listing an order that has ended before it is booked here.
+    const venue = venueAhead.get(order.venueOrderId ?? '') ?? order.venueAhead;
+    const isSame = venue === order.venueAhead && paperAhead === order.paperAhead;
+    const isFresh = Date.parse(seen.at) - Date.parse(order.seen.at) < WRITTEN_EVERY_MS;
+    if (isSame && isFresh) return [];
+    const { orgId, id: orderId } = order;
+    return [{ orgId, orderId, at, venueAhead: venue, paperAhead, printsSeen: seen }];
+  });
 }
 
 const yesPriceOf = ({ side, price }: Bid): Micros => (side === 'yes' ? price : DOLLAR - price);

@@ -82,9 +82,10 @@ export interface LiveOptions {
 
 /** Undefined unless the configuration names an Organization that trades live. */
 export function createLiveTrading(
-  { config, db, clock, log, metrics }: WorkContext,
+  context: WorkContext,
   { key, budget, timings: given, streamTimings }: LiveOptions,
 ): LiveTrading | undefined {
+  const { config, db, clock, log } = context;
   const { liveOrg: slug, kalshi } = config.trading;
   if (slug === undefined || !key) return undefined;
   const all = { ...timings, ...given };
@@ -106,22 +107,7 @@ export function createLiveTrading(
     return { ...deps, ...all, close, nextReview: reviews.next };
   };
 
-  let stream: AccountStream | undefined;
-  let trades: { tickers: readonly string[]; listener: TradeListener } | undefined;
-  const openStream = (): void => {
-    stream = createAccountStream({
-      url: kalshi.wsUrl,
-      headers: (method, path) => signRequest(key, { atMs: clock.now(), method, path }),
-      log,
-      clock,
-      metrics,
-      timings: streamTimings,
-      lookUp: watch.lookUp,
-      onOpen: () => void watch.watchResting(),
-      onTrade: (ticker, yesPrice) => trades?.listener(ticker, yesPrice),
-    });
-    if (trades) stream.follow(trades.tickers);
-  };
+  const stream = createStreamKeeper(context, { key, timings: streamTimings, watch });
 
   const change = (order: RestingOrder, remaining: number) =>
     track(order, withdraw(depsOf(order), order, remaining, stopping.signal));
@@ -142,14 +128,11 @@ export function createLiveTrading(
     },
     async reconcile() {
       await watch.reconcile();
-      if (!stream && !stopping.signal.aborted) openStream();
+      if (!stopping.signal.aborted) stream.open();
     },
     watchResting: () => watch.watchResting(),
     listQueuePositions: (tickers, signal) => venue.listQueuePositions(tickers, signal),
-    followTrades(tickers, listener) {
-      trades = { tickers, listener };
-      stream?.follow(tickers);
-    },
+    followTrades: stream.followTrades,
     async accept(source, by) {
       let { account, comparison } = await compareToAccept(deps, slug, stopping.signal);
       // An order unknown to the venue will not fill any more.
@@ -174,7 +157,7 @@ export function createLiveTrading(
       stopping.abort();
       const { restingOrders } = status.report;
       if (restingOrders > 0) log.warn({ restingOrders }, 'live orders stay in the book at the venue');
-      await Promise.all([stream?.stop(), watch.settled(), settled()]);
+      await Promise.all([stream.stop(), watch.settled(), settled()]);
       // If the database is unreachable, the lease expires.
       await lease.release().catch(() => undefined);
     },
@@ -182,6 +165,44 @@ export function createLiveTrading(
 }
 
 const LOST = 'the venue no longer knows it';
+
+/** Opens the stream once, after the first reconciliation, and keeps what it has to follow until then. */
+function createStreamKeeper(
+  { config, clock, log, metrics }: WorkContext,
+  {
+    key,
+    timings: given,
+    watch,
+  }: {
+    key: VenueKey;
+    timings: LiveOptions['streamTimings'];
+    watch: Pick<ReturnType<typeof createWatch>, 'lookUp' | 'watchResting'>;
+  },
+) {
+  let stream: AccountStream | undefined;
+  let trades: { tickers: readonly string[]; listener: TradeListener } | undefined;
+  return {
+    open(): void {
+      stream ??= createAccountStream({
+        url: config.trading.kalshi.wsUrl,
+        headers: (method, path) => signRequest(key, { atMs: clock.now(), method, path }),
+        log,
+        clock,
+        metrics,
+        timings: given,
+        lookUp: watch.lookUp,
+        onOpen: () => void watch.watchResting(),
+        onTrade: (ticker, yesPrice) => trades?.listener(ticker, yesPrice),
+      });
+      if (trades) stream.follow(trades.tickers);
+    },
+    followTrades(this: void, tickers: readonly string[], listener: TradeListener): void {
+      trades = { tickers, listener };
+      stream?.follow(tickers);
+    },
+    stop: async (): Promise<void> => stream?.stop(),
+  };
+}
 
 function createTracker() {
   const sending = new Map<string, Promise<unknown>>();

@@ -97,7 +97,7 @@ const causeNames: Record<CancelCause, string> = {
 function describeUnresolved({ status, unknownSince, sentAt }: ListedOrder): string | undefined {
   const since = unknownSince ?? (status === 'pending' ? sentAt : null);
   if (since === null) return undefined;
-  return `The venue has not confirmed the last request since ${formatTime(since)}. Gauge keeps checking, and sends no other order in this market until the outcome is known. It never sends this order again.`;
+  return `The outcome of the last request to the venue has been unknown since ${formatTime(since)}. Gauge keeps checking. Until it knows, it sends no other order in this market, and it never sends this one again.`;
 }
 
 export const toOrderPage = (
@@ -118,7 +118,7 @@ export const toOrderPage = (
 ) => ({
   form,
   mayChange,
-  place: place && place.venueAhead !== null ? place : undefined,
+  queue: place && place.venueAhead !== null ? place : undefined,
   order: {
     ...toOrderView(order, snapshot),
     timeInForce: `${timesInForce[order.timeInForce]}${order.postOnly ? ', post only' : ''}`,

@@ -160,12 +160,8 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
     furtherModels: weather.furtherModels,
   });
   const stream = createMarketStream({ store, metrics, log, limits: overrides.streamLimits });
-  const live = createLiveTrading(context, {
-    key,
-    budget,
-    timings: overrides.liveTimings,
-    streamTimings: overrides.streamTimings,
-  });
+  const { liveTimings: timings, streamTimings } = overrides;
+  const live = createLiveTrading(context, { key, budget, timings, streamTimings });
   const executor = overrides.live ?? live;
   const resting = createResting(context, { markets: prints, snapshots: store, live: executor });
   const history = createPortfolioHistory({ db, clock, log, snapshots: store, paperCash });

@@ -37,6 +37,7 @@ let printedAt = 0;
 try {
   const { violations, ...summary } = await runLiveFaults({
     ...flags,
+    patienceMs: 8_000,
     db,
     databaseUrl,
     onProgress(line) {

@@ -30,7 +30,9 @@ export interface LiveFaultOptions {
   seed: number;
   /** The service's clock runs this many times faster than the real one. */
   speed: number;
-  onProgress?(line: string): void;
+  /** How long a trader repeats a request that the service cannot carry out yet. */
+  patienceMs: number;
+  onProgress?: (line: string) => void;
 }
 
 export interface LiveFaultReport extends FaultCounts {
@@ -53,12 +55,13 @@ const timings = {
   confirmPausesMs: [100, 300],
   secondLookMs: 100,
 };
-const SETTLE_MS = 60_000;
+const SETTLE_MS = 120_000;
 
 interface Account {
   orgId: string;
   secret: string;
   url: string;
+  patienceMs: number;
 }
 
 /**
@@ -88,7 +91,12 @@ export async function runLiveFaults(options: LiveFaultOptions): Promise<LiveFaul
     updatedAt: new Date(),
   });
   const port = await findFreePort();
-  const account: Account = { orgId: organization.id, secret: key.secret, url: `http://127.0.0.1:${port}` };
+  const account: Account = {
+    orgId: organization.id,
+    secret: key.secret,
+    url: `http://127.0.0.1:${port}`,
+    patienceMs: options.patienceMs,
+  };
   const server = createServerKeeper(
     toEnv(options, { venue, folder, slug: organization.slug, port, startedMs }),
     db,
@@ -101,7 +109,7 @@ export async function runLiveFaults(options: LiveFaultOptions): Promise<LiveFaul
     onWrite(when) {
       if (!killAt.has(member.counts.writes) || (when === 'after') !== member.counts.writes % 2 > 0) return;
       killAt.delete(member.counts.writes);
-      void server.kill();
+      server.kill();
     },
   });
   venue.fault = async (req, res, path, body) => {
@@ -210,14 +218,15 @@ function createServerKeeper(env: Record<string, string>, db: Database) {
       server = startServerProcess(env);
       await server.ready;
     },
-    kill: () =>
-      (restarting = restarting.then(async () => {
+    kill(): void {
+      restarting = restarting.then(async () => {
         if (!server?.isRunning) return;
         keeper.kills++;
         await server.end('SIGKILL');
         await expireLeases(db);
         await keeper.start();
-      })),
+      });
+    },
     settled: () => restarting,
     async stop(): Promise<void> {
       await restarting.catch(() => undefined);
@@ -240,7 +249,7 @@ function startCrowd(exchange: StrictExchange, venue: FakeVenue, random: Random) 
   let disconnects = 0;
   const timer = setInterval(() => {
     const resting = exchange.orders.filter(({ status }) => status === 'resting');
-    if (resting.length > 0 && random.chance(0.25)) exchange.fillResting(random.pick(resting));
+    if (resting.length > 0 && random.chance(0.05)) exchange.fillResting(random.pick(resting));
     if (random.chance(0.01)) {
       disconnects++;
       venue.stream.disconnect();
@@ -266,15 +275,16 @@ async function trade(
   { orders, onProgress }: LiveFaultOptions,
   work: TradeWork,
 ): Promise<void> {
-  const { tickers, counts, random } = work;
-  while (counts.placed < orders) {
+  const { exchange, tickers, counts, random } = work;
+  // Some orders never reach the venue, and some are refused.
+  while (exchange.arrivals.size < orders && counts.placed < 3 * orders) {
     const n = ++counts.placed;
     const i = random.between(0, tickers.length - 1);
     // One side in each market, so that no order meets another one of ours.
     const side = i % 2 === 0 ? 'yes' : 'no';
     const [best, behind, bid] =
       side === 'yes' ? ['0.4500', '0.4300', '0.4400'] : ['0.5600', '0.5400', '0.5500'];
-    const kind = random.pick(['take', 'rest', 'rest', 'rest', 'sell'] as const);
+    const kind = random.pick(['take', 'rest', 'rest', 'rest', 'rest', 'sell'] as const);
     const body = {
       mode: 'live',
       ticker: tickers[i],
@@ -290,15 +300,15 @@ async function trade(
         (counts.refused[answer.body.code ?? answer.status] ?? 0) + 1;
       continue;
     }
-    onProgress?.(`order ${n}/${orders} · fills ${work.exchange.fills.length}`);
+    onProgress?.(`${n} orders · ${exchange.arrivals.size} arrived · ${exchange.fills.length} fills`);
     const { id, remainingContracts: left = 0 } = answer.body.trade!;
     if (kind !== 'rest' || left === 0) continue;
-    await sleep(random.between(0, 150));
-    if (random.chance(0.5) && left > 0.02)
+    await sleep(random.between(0, 50));
+    if (random.chance(0.6) && left > 0.02)
       await request(account, 'POST', `/trades/${id}/decrease`, {
         remainingContracts: Math.max(1, Math.floor(left * 50)) / 100,
       });
-    if (random.chance(0.8)) await request(account, 'DELETE', `/trades/${id}`);
+    if (random.chance(0.9)) await request(account, 'DELETE', `/trades/${id}`);
   }
 }
 
@@ -307,17 +317,15 @@ interface Answer {
   body: { code?: string; trade?: { id: string; remainingContracts?: number } };
 }
 
-const GIVE_UP_MS = 25_000;
-
 /** Repeats a request while the service is away, busy or waits for an unknown outcome. */
 async function request(
-  { url, secret }: Account,
+  { url, secret, patienceMs }: Account,
   method: string,
   path: string,
   body?: object,
   idempotencyKey?: string,
 ): Promise<Answer> {
-  const giveUpAt = Date.now() + GIVE_UP_MS;
+  const giveUpAt = Date.now() + patienceMs;
   for (;;) {
     const answer = await fetch(`${url}${path}`, {
       method,
@@ -362,10 +370,9 @@ async function settle(
     for (const { id } of open.filter(({ status }) => status === 'resting'))
       await request(account, 'DELETE', `/trades/${id}`);
     // A reconciliation at the start of an instance recovers orders that are old enough.
-    if (round % 2 === 1 && open.every(({ status, age }) => status === 'resting' || age > 61)) {
-      await expireLeases(db);
-      await server.restart();
-    }
+    const isDue = open.every(({ status, unknown, age }) => (status === 'resting' && !unknown) || age > 61);
+    // Every start reconciles, which takes a while.
+    if (round % 10 === 1 && isDue) await server.restart();
     await sleep(500);
   }
   return `${open.length} orders stay open: ${JSON.stringify(open.slice(0, 5))}`;

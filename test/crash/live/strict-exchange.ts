@@ -473,7 +473,7 @@ export function createFaultyMember({ exchange, random, timeoutMs, onWrite }: Fau
   function cross(path: string): void {
     const id = /^\/portfolio\/events\/orders\/([\w-]+)/.exec(path)?.[1];
     const order = exchange.orders.find((one) => one.id === id && one.status === 'resting');
-    if (!order || !random.chance(0.7)) return;
+    if (!order || !random.chance(0.9)) return;
     exchange.fillResting(order);
     counts.crossings++;
   }

@@ -6,6 +6,7 @@ import { CENT, parseDollars } from '../../../src/markets/market/money.js';
 import type { Trade } from '../../../src/markets/orders/order.js';
 import { readQueueCorrection } from '../../../src/markets/orders/queries.js';
 import { readQueueErrors } from '../../../src/markets/execution/queries.js';
+import { addMember, Browser, createUser } from '../../support/accounts.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { newBook, openLiveAccount, removeKeys, TICKER, type LiveAccount } from '../support/live-account.js';
 import { wireTrade } from '../support/fake-venue.js';
@@ -153,6 +154,15 @@ it('shows the place on the order’s page and compares it in the report', async 
   atVenue(trade).ahead = 20;
   await readAfter(60);
   const { url } = account.service;
+  const member = await createUser(database.db);
+  await addMember(database.db, account.organization.id, member.id, 'member');
+  const browser = new Browser(url);
+  await browser.signIn(member.email);
+  const { text } = await browser.get(`/dashboard/portfolio/orders/${trade.id}`, { accept: 'text/html' });
+  expect(text.replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' ')).toMatch(
+    /Queue 20 ahead of it by the venue, since .*; the paper queue would have 30/,
+  );
+  expect(text).toContain('data-live="0.5"');
   const day = new Date(account.service.clock.now()).toISOString().slice(0, 10);
   const response = await fetch(`${url}/scores/execution?from=${day}&to=${day}`, {
     headers: { authorization: `Bearer ${account.apiKey.secret}` },

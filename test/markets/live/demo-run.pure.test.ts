@@ -26,8 +26,9 @@ beforeEach(() => {
 
 /** Reaches the fake venue under the demo's name. */
 const toFake: typeof fetch = (url, init) => {
-  expect(String(url).startsWith(demo)).toBe(true);
-  return fetch(String(url).replace(demo, fake.url), init);
+  if (typeof url !== 'string') throw new TypeError('the address must be a string');
+  expect(url.startsWith(demo)).toBe(true);
+  return fetch(url.replace(demo, fake.url), init);
 };
 
 async function run() {
