@@ -67,6 +67,12 @@ const streamMetrics = (registers: Registry[]) => ({
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
     registers,
   }),
+  liveFillLatency: new Histogram({
+    name: 'gauge_live_fill_latency_seconds',
+    help: "Time from the venue's timestamp of a message about a live fill to its booking in the ledger.",
+    buckets: [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+    registers,
+  }),
   streamProblems: new Counter({
     name: 'gauge_venue_stream_problems_total',
     help: 'Problems that put maintained order books in doubt, by kind: gap, stale, foreign, negative, crossed, unreadable, overflow; mismatch counts books that a read has contradicted.',

@@ -7,18 +7,29 @@ import { startService } from '../../src/service.js';
 /**
  * The service as a separate process, for tests that kill it: `node --import tsx test/support/serve.ts` with the
  * service's environment. TEST_PAST_DAYS: days of the invented past to create; TEST_SIGN_IN_DELAY_MS: maximum delay of
- * failed sign-ins. Prints `{"port":…}` once it is ready; SIGTERM ends it gracefully.
+ * failed sign-ins. TEST_CLOCK: a time in milliseconds from which the service's clock runs a number of times faster, as
+ * `<time>,<factor>`. TEST_LIVE_TIMINGS: pauses of live trading, as JSON. Prints `{"port":…}` once it is ready; SIGTERM ends it gracefully.
  */
 const config = readConfig(process.env);
 const destination = pino.destination({ dest: 1, sync: true });
 const log = createLogger(config.logLevel, destination, config.secrets);
-const { TEST_PAST_DAYS: pastDays, TEST_SIGN_IN_DELAY_MS: maxDelayMs } = process.env;
+const {
+  TEST_PAST_DAYS: pastDays,
+  TEST_SIGN_IN_DELAY_MS: maxDelayMs,
+  TEST_CLOCK: clock,
+  TEST_LIVE_TIMINGS: liveTimings,
+} = process.env;
+const [from = 0, factor = 1] = clock?.split(',').map(Number) ?? [];
 const service = await startService(config, {
   log,
   accessLog: createPlainLog(config.logLevel, destination),
+  ...(clock !== undefined && { clock: { now: () => from + (Date.now() - from) * factor } }),
   products: {
     inThreads: canStartThreads,
-    ...(pastDays !== undefined && { trading: { pastDays: Number(pastDays) } }),
+    trading: {
+      ...(pastDays !== undefined && { pastDays: Number(pastDays) }),
+      ...(liveTimings !== undefined && { liveTimings: JSON.parse(liveTimings) as object }),
+    },
   },
   ...(maxDelayMs !== undefined && { signInLimits: { maxDelayMs: Number(maxDelayMs) } }),
 });

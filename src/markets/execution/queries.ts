@@ -1,7 +1,7 @@
 import { isNull, sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows, timeText } from '../../core/db/sql.js';
-import type { TradeMode } from '../ledger/orders-table.js';
+import { queuePositions, type ShadowPlace, type TradeMode } from '../ledger/orders-table.js';
 import type { Side } from '../market/book.js';
 import { perContract, valueOf } from '../market/contracts.js';
 import { CENT, DOLLAR, type Micros } from '../market/money.js';
@@ -103,6 +103,50 @@ export async function writeMarks(
       },
       setWhere: isNull(executionMarks.markedAt),
     });
+}
+
+/** A resting live order with its last known place. */
+export interface QueuedLive {
+  orgId: string;
+  id: string;
+  ticker: string;
+  side: Side;
+  action: 'buy' | 'sell';
+  limitPrice: Micros;
+  remaining: number;
+  venueOrderId: string | null;
+  venueAhead: number | null;
+  paperAhead: number | null;
+  seen: ShadowPlace;
+}
+
+/** Oldest first in each market. */
+export async function listShadowedResting(orm: Orm, limit: number): Promise<QueuedLive[]> {
+  const rows = await selectRows<Omit<QueuedLive, 'limitPrice'> & { limitPrice: string }>(
+    orm,
+    sql`
+    select o.org_id as "orgId", o.id, o.ticker, o.side, o.action, o.limit_price::text as "limitPrice",
+      (o.contracts - o.filled_contracts)::float8 as remaining, o.venue_order_id as "venueOrderId", q.venue_ahead::float8 as "venueAhead",
+      q.paper_ahead::float8 as "paperAhead", q.prints_seen as seen
+    from trading_orders o
+    join lateral (
+      select venue_ahead, paper_ahead, prints_seen from queue_positions
+      where org_id = o.org_id and order_id = o.id order by at desc limit 1
+    ) q on true
+    where o.mode = 'live' and o.status = 'resting' order by o.ticker, o.org_id, o.id limit ${limit}`,
+  );
+  return rows.map((row) => ({ ...row, limitPrice: BigInt(row.limitPrice) }));
+}
+
+export async function insertPlaces(
+  orm: Orm,
+  rows: readonly (typeof queuePositions.$inferInsert)[],
+): Promise<void> {
+  if (rows.length > 0)
+    await orm
+      .insert(queuePositions)
+      .values([...rows])
+      .onConflictDoNothing();
 }
 
 /** The scope of a report; `until` is exclusive. */
@@ -262,4 +306,28 @@ export async function sumShadowed(orm: Orm, period: ExecutionPeriod) {
     /** Median time from sending to the venue's answer. */
     roundTripMs: row!.roundTripMs === null ? null : Math.round(number('roundTripMs')),
   };
+}
+
+export type QueueErrors = Awaited<ReturnType<typeof readQueueErrors>>;
+
+/** How far the paper queue beside live orders was from the venue's number, over the recorded places. */
+export async function readQueueErrors(orm: Orm, { orgId, from, until }: ExecutionPeriod) {
+  const [row] = await selectRows<{
+    orders: number;
+    places: number;
+    median: number | null;
+    p90: number | null;
+  }>(
+    orm,
+    sql`
+    select count(distinct order_id)::int as orders, count(*)::int as places,
+      percentile_cont(0.5) within group (order by abs(venue_ahead - paper_ahead))::float8 as median,
+      percentile_cont(0.9) within group (order by abs(venue_ahead - paper_ahead))::float8 as p90
+    from queue_positions
+    where org_id = ${orgId}::uuid and at >= ${from.toISOString()}::timestamptz and at < ${until.toISOString()}::timestamptz
+      and venue_ahead is not null and paper_ahead is not null`,
+  );
+  const round = (error: number | null) => error && Math.round(error * 100) / 100;
+  const { orders, places, median, p90 } = row!;
+  return { orders, places, medianError: round(median), p90Error: round(p90) };
 }

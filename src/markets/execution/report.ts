@@ -7,13 +7,16 @@ import { dollarsOrNull, formatDollars } from '../market/money.js';
 import {
   horizons,
   listShadowed,
+  readQueueErrors,
   sumFills,
   sumShadowed,
   type FillSums,
   type ExecutionPeriod,
   type ShadowedOrder,
+  type QueueErrors,
   type ShadowSums,
 } from './queries.js';
+import { readQueueCorrection, type QueueCorrection } from '../orders/queries.js';
 import { MOST_DAYS, USUAL_DAYS, type executionSchema } from './schema.js';
 
 /**
@@ -36,19 +39,29 @@ export interface ExecutionReport {
   period: Pick<ExecutionPeriod, 'from' | 'until'>;
   paper: FillSums;
   /** Undefined if the caller may not see live trading. */
-  live: { fills: FillSums; shadow: ShadowSums; orders: ShadowedOrder[] } | undefined;
+  live:
+    | {
+        fills: FillSums;
+        shadow: ShadowSums;
+        orders: ShadowedOrder[];
+        queue: QueueErrors & { correction: QueueCorrection };
+      }
+    | undefined;
 }
 
 export async function readExecution(
   orm: Orm,
   period: ExecutionPeriod,
-  { withLive, limit = 25 }: { withLive: boolean; limit?: number | undefined },
+  { withLive, limit = 25, now }: { withLive: boolean; limit?: number | undefined; now: Date },
 ): Promise<ExecutionReport> {
   const paper = await sumFills(orm, period, 'paper');
   if (!withLive) return { period, paper, live: undefined };
   const fills = await sumFills(orm, period, 'live');
   const shadow = await sumShadowed(orm, period);
-  return { period, paper, live: { fills, shadow, orders: await listShadowed(orm, period, limit) } };
+  const orders = await listShadowed(orm, period, limit);
+  const correction = await readQueueCorrection(orm, period.orgId, now);
+  const queue = { ...(await readQueueErrors(orm, period)), correction };
+  return { period, paper, live: { fills, shadow, orders, queue } };
 }
 
 export const toExecutionJson = (
@@ -61,6 +74,7 @@ export const toExecutionJson = (
   paper: toFills(paper),
   live: live ? toFills(live.fills) : null,
   shadow: live ? toShadow(live.shadow, live.orders) : null,
+  queue: live ? live.queue : null,
 });
 
 function toShadow({ orders: count, live, paper, pnl, roundTripMs }: ShadowSums, orders: ShadowedOrder[]) {

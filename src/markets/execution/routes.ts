@@ -47,6 +47,9 @@ Resting orders are filled by prints, so they never count as missed. Live fills d
 
 **Beside live orders.** For each live order, the fill that paper trading would have made on the book known when it was sent is recorded too: \`shadow\` compares both and their results.
 
+**In the queue.** While a live order rests, the venue's number of contracts ahead of it is read once a minute and after each trade at its price. \`queue\` compares it with the number that the paper queue would have, and has the correction of paper
+orders that is learned from the difference.
+
 Profit and loss assume that each fill was held, for a minute or to the end of its market: the value of the fills themselves, whatever was traded afterwards. At most ${MOST_DAYS} days per request; a test key reads paper only.
 `.trim(),
     credential: 'apiKey',
@@ -73,13 +76,20 @@ Profit and loss assume that each fill was held, for a minute or to the end of it
             roundTripMs: null,
             orders: [],
           },
+          queue: {
+            orders: 0,
+            places: 0,
+            medianError: null,
+            p90Error: null,
+            correction: { orders: 0, factor: 1 },
+          },
         },
       },
       {
         name: 'testKey',
         summary: 'A test key',
         request: { ...request, credential: 'testKey' },
-        answer: { ...period, paperLatencyMs: 250, paper: noFills, live: null, shadow: null },
+        answer: { ...period, paperLatencyMs: 250, paper: noFills, live: null, shadow: null, queue: null },
       },
       problemExample('invalid_request', {
         summary: 'More days than are added up at once',
@@ -97,7 +107,15 @@ Profit and loss assume that each fill was held, for a minute or to the end of it
         return { days: toPeriod(query, deps.clock.now()), limit: most };
       });
       const { orgId, livemode } = await authenticate();
-      const report = await readExecution(deps.db.orm, { orgId, ...days }, { withLive: livemode, limit });
+      const report = await readExecution(
+        deps.db.orm,
+        { orgId, ...days },
+        {
+          withLive: livemode,
+          limit,
+          now: new Date(deps.clock.now()),
+        },
+      );
       res.setHeader('Cache-Control', 'no-store');
       sendJson(res, 200, JSON.stringify(toExecutionJson(report, deps.config.trading.paperLatencyMs)));
     },

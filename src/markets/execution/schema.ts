@@ -123,6 +123,33 @@ const shadowSchema = z
       'Live orders, and what paper trading would have filled of each on the book known when it was sent.',
   });
 
+const queueSchema = z
+  .object({
+    orders: z.int().describe('Live orders with a place in the venue’s queue.'),
+    places: z
+      .int()
+      .describe('Recorded places: one when an order is first found in the book, and one per change.'),
+    medianError: contractsField(
+      'The median of the difference between both; `null` without places.',
+    ).nullable(),
+    p90Error: contractsField('90% of the differences are at most this; `null` without places.').nullable(),
+    correction: z
+      .object({
+        orders: z.int().describe('Live orders of the last 30 days that it is learned from.'),
+        factor: z
+          .number()
+          .describe(
+            'What the queue ahead of a new paper order is multiplied by; 1 with fewer than 30 orders.',
+          ),
+      })
+      .describe('The current correction of the paper queue, whatever the period.'),
+  })
+  .meta({
+    id: 'ExecutionQueue',
+    description:
+      'Places of live orders in the queue: the contracts ahead by the venue, against those by the uncorrected paper queue. Better prices count as ahead.',
+  });
+
 export const executionSchema = z
   .object({
     from: timeField('Inclusive.'),
@@ -131,5 +158,6 @@ export const executionSchema = z
     paper: fillsSchema,
     live: fillsSchema.nullable().describe('`null` for a test key.'),
     shadow: shadowSchema.nullable().describe('`null` for a test key.'),
+    queue: queueSchema.nullable().describe('`null` for a test key.'),
   })
   .meta({ id: 'Execution' });

@@ -116,6 +116,8 @@ export const tradingOrders = pgTable(
     /** Cancellation was requested, and the venue has not confirmed it yet. */
     cancelRequestedAt: time('cancel_requested_at'),
     cancelReason: text('cancel_reason'),
+    /** Since when the outcome of the last request to the venue is unknown. Set before a resting live order is changed. */
+    unknownSince: time('unknown_since'),
     /** Contracts ahead of a resting paper order at its price. Null while unknown and for other orders. */
     queueAhead: contractsColumn('queue_ahead'),
     /** Null until the first print is counted. Prints from before the order rested never are. */
@@ -126,6 +128,7 @@ export const tradingOrders = pgTable(
     apiKeyId: uuid('api_key_id'),
     userId: uuid('user_id'),
     createdAt: time('created_at').notNull(),
+    /** Null while a live order waits for its turn. */
     sentAt: time('sent_at'),
     finishedAt: time('finished_at'),
   },
@@ -205,4 +208,33 @@ export const paperBooks = pgTable(
     updatedAt: time('updated_at').notNull(),
   },
   (t) => [primaryKey({ columns: [t.orgId, t.ticker, t.bookHash] }), index('paper_books_old').on(t.updatedAt)],
+);
+
+/** The state of the paper queue that runs beside a live order. */
+export interface ShadowPlace extends PrintsSeen {
+  /** Contracts ahead of it at its price; null while unknown. */
+  atPrice: number | null;
+}
+
+/**
+ * The place of a live order in the venue's queue, and the place that paper trading would give it. The first row is written with
+ * the order, and another when a number changes.
+ */
+export const queuePositions = pgTable(
+  'queue_positions',
+  {
+    orgId: uuid('org_id').notNull(),
+    orderId: uuid('order_id').notNull(),
+    at: time('at').notNull(),
+    /** Contracts that must match before the order does, better prices included, as the venue reports them. Null in the first row. */
+    venueAhead: contractsColumn('venue_ahead'),
+    /** The same by the paper queue. Null while unknown. */
+    paperAhead: contractsColumn('paper_ahead'),
+    printsSeen: jsonb('prints_seen').$type<ShadowPlace>().notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.orderId, t.at] }),
+    index('queue_positions_list').on(t.orgId, t.at),
+    index('queue_positions_old').on(t.at),
+  ],
 );

@@ -8,12 +8,19 @@ import { recordOutcome } from '../orders/record-outcome.js';
 import { shareRun } from '../../core/steps.js';
 import { createLease } from '../../core/db/jobs.js';
 import { acceptDifferences } from './book.js';
-import { compareAccounts, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
+import {
+  createAccountStream,
+  type AccountStream,
+  type AccountStreamTimings,
+  type OrderHint,
+  type TradeListener,
+} from './account-stream.js';
+import { compareAccounts, lookUpHinted, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
 import { findLiveAccount, findOrgId, listOrdersNamed, updateLiveAccount } from './queries.js';
 import { dissolveOrderGroup } from './order-group.js';
 import { createLiveStatus, type LiveReport } from './report.js';
 import { sendOrder, withdraw, type SendDeps } from './send.js';
-import type { VenueKey } from './sign.js';
+import { signRequest, type VenueKey } from './sign.js';
 import { createVenue } from './venue.js';
 import type { Authority } from '../../accounts/audit/audit.js';
 import type { LiveDifference } from './compare.js';
@@ -35,6 +42,13 @@ export interface LiveTrading extends LiveExecutor {
    * @throws AppError unavailable while the accounts cannot be compared
    */
   accept(source: Source, by: Authority): Promise<{ accepted: LiveDifference[]; report: LiveReport }>;
+  /**
+   * Contracts that must match before each resting order of these markets does, by the venue's order id.
+   * @throws UnexpectedAnswerError, VenueUnavailableError
+   */
+  listQueuePositions(tickers: readonly string[], signal: AbortSignal): Promise<Map<string, number>>;
+  /** Reports the trades in these markets, in place of earlier ones, while the venue's stream is connected. */
+  followTrades(tickers: readonly string[], listener: TradeListener): void;
   stop(): Promise<void>;
 }
 
@@ -63,13 +77,15 @@ export interface LiveOptions {
   key: VenueKey | undefined;
   budget: VenueBudget;
   timings?: Partial<LiveTimings> | undefined;
+  streamTimings?: Partial<AccountStreamTimings> | undefined;
 }
 
 /** Undefined unless the configuration names an Organization that trades live. */
 export function createLiveTrading(
-  { config, db, clock, log }: WorkContext,
-  { key, budget, timings: given }: LiveOptions,
+  context: WorkContext,
+  { key, budget, timings: given, streamTimings }: LiveOptions,
 ): LiveTrading | undefined {
+  const { config, db, clock, log } = context;
   const { liveOrg: slug, kalshi } = config.trading;
   if (slug === undefined || !key) return undefined;
   const all = { ...timings, ...given };
@@ -91,6 +107,8 @@ export function createLiveTrading(
     return { ...deps, ...all, close, nextReview: reviews.next };
   };
 
+  const stream = createStreamKeeper(context, { key, timings: streamTimings, watch });
+
   const change = (order: RestingOrder, remaining: number) =>
     track(order, withdraw(depsOf(order), order, remaining, stopping.signal));
 
@@ -108,8 +126,13 @@ export function createLiveTrading(
       await dissolveOrderGroup(deps, orgId, stopping.signal);
       await watch.watchResting();
     },
-    reconcile: () => watch.reconcile(),
+    async reconcile() {
+      await watch.reconcile();
+      if (!stopping.signal.aborted) stream.open();
+    },
     watchResting: () => watch.watchResting(),
+    listQueuePositions: (tickers, signal) => venue.listQueuePositions(tickers, signal),
+    followTrades: stream.followTrades,
     async accept(source, by) {
       let { account, comparison } = await compareToAccept(deps, slug, stopping.signal);
       // An order unknown to the venue will not fill any more.
@@ -134,7 +157,7 @@ export function createLiveTrading(
       stopping.abort();
       const { restingOrders } = status.report;
       if (restingOrders > 0) log.warn({ restingOrders }, 'live orders stay in the book at the venue');
-      await Promise.all([watch.settled(), settled()]);
+      await Promise.all([stream.stop(), watch.settled(), settled()]);
       // If the database is unreachable, the lease expires.
       await lease.release().catch(() => undefined);
     },
@@ -142,6 +165,44 @@ export function createLiveTrading(
 }
 
 const LOST = 'the venue no longer knows it';
+
+/** Opens the stream once, after the first reconciliation, and keeps what it has to follow until then. */
+function createStreamKeeper(
+  { config, clock, log, metrics }: WorkContext,
+  {
+    key,
+    timings: given,
+    watch,
+  }: {
+    key: VenueKey;
+    timings: LiveOptions['streamTimings'];
+    watch: Pick<ReturnType<typeof createWatch>, 'lookUp' | 'watchResting'>;
+  },
+) {
+  let stream: AccountStream | undefined;
+  let trades: { tickers: readonly string[]; listener: TradeListener } | undefined;
+  return {
+    open(): void {
+      stream ??= createAccountStream({
+        url: config.trading.kalshi.wsUrl,
+        headers: (method, path) => signRequest(key, { atMs: clock.now(), method, path }),
+        log,
+        clock,
+        metrics,
+        timings: given,
+        lookUp: watch.lookUp,
+        onOpen: () => void watch.watchResting(),
+        onTrade: (ticker, yesPrice) => trades?.listener(ticker, yesPrice),
+      });
+      if (trades) stream.follow(trades.tickers);
+    },
+    followTrades(this: void, tickers: readonly string[], listener: TradeListener): void {
+      trades = { tickers, listener };
+      stream?.follow(tickers);
+    },
+    stop: async (): Promise<void> => stream?.stop(),
+  };
+}
 
 function createTracker() {
   const sending = new Map<string, Promise<unknown>>();
@@ -233,6 +294,8 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
     settled: () => Promise.allSettled([reconciling.running, watching.running]),
     watchResting: watching.run,
     reconcile: reconciling.run,
+    lookUp: async (hints: readonly OrderHint[]): Promise<readonly OrderHint[]> =>
+      owner === undefined || stopping.aborted ? [] : lookUpHinted(deps, owner, hints, stopping),
     close(orgId: string, problem: string): void {
       log.error({ problem }, 'live trading is closed: a venue response is unreadable');
       status.setProblem(problem);

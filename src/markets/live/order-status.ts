@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Database } from '../../core/db/client.js';
-import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
+import { DAY_MS, SECOND_MS } from '../../core/time.js';
 import { isOpen } from '../ledger/orders-table.js';
 import { mayRest } from '../market/book.js';
 import { addCounts, formatContracts, parseCount, sumCounts } from '../market/contracts.js';
-import type { VenueOutcome } from '../orders/order.js';
+import { SAFE_MS, type VenueOutcome } from '../orders/order.js';
 import { recordOutcome } from '../orders/record-outcome.js';
 import type { LiveOrderRow } from './queries.js';
 import type { Venue } from './venue.js';
@@ -23,7 +23,6 @@ export type VenueStatus =
  * between the two exceeds the longest time that a request can be in flight.
  */
 export const MAX_SEND_AGE_MS = 10 * SECOND_MS;
-const SAFE_MS = MINUTE_MS;
 
 /** Allows for clock skew and the venue's resolution of one second. */
 const MARGIN_SECONDS = 120;

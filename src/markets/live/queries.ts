@@ -7,6 +7,7 @@ import type { Micros } from '../market/money.js';
 import { liveAccounts, tradingOrders } from '../ledger/orders-table.js';
 import { ledgerEntries, tradingAccounts, tradingSettlements } from '../ledger/portfolio-table.js';
 import { ofAccount } from '../ledger/queries.js';
+import type { OrderHint } from './account-stream.js';
 import { permissions, type StoredPermissions } from '../risk/queries.js';
 
 const MODE = 'live';
@@ -78,6 +79,37 @@ export function listOpenOrders(
         // Written as a literal, because the planner matches the partial index only to a literal condition.
         isOpen,
         eq(tradingOrders.status, status),
+      ),
+    )
+    .orderBy(asc(tradingOrders.id))
+    .limit(limit);
+}
+
+/** Open orders that messages of the venue are about, without those whose news is booked already. */
+export function listHinted(
+  orm: Orm,
+  orgId: string,
+  hints: readonly OrderHint[],
+  limit: number,
+): Promise<LiveOrderRow[]> {
+  const { clientOrderId, venueOrderId, status, contracts, filledContracts } = tradingOrders;
+  const column = (read: (hint: OrderHint) => string | number | null) =>
+    textArray(hints.map((hint) => read(hint)?.toString() ?? null));
+  return orm
+    .select()
+    .from(tradingOrders)
+    .where(
+      and(
+        isLive(tradingOrders, orgId),
+        sql`${status} in ('pending', 'resting')`,
+        sql`exists (
+          select 1 from unnest(${column((hint) => hint.venueOrderId)}::text[], ${column((hint) => hint.clientOrderId)}::text[],
+            ${column((hint) => hint.fillId)}::text[], ${column((hint) => hint.filled)}::numeric[], ${column((hint) => hint.remaining)}::numeric[])
+            h (id, name, fill, filled, remaining)
+          where (h.id = ${venueOrderId} or h.name = ${clientOrderId}) and case
+            when h.fill is null then ${status} = 'pending' or h.filled > ${filledContracts} or h.remaining < ${contracts} - ${filledContracts}
+            else not exists (select 1 from trading_fills f where f.org_id = ${orgId}::uuid and f.venue_fill_id = h.fill) end
+        )`,
       ),
     )
     .orderBy(asc(tradingOrders.id))

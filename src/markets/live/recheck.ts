@@ -4,6 +4,8 @@ import { parseCount } from '../market/contracts.js';
 import type { LiveOrder, VenueOutcome } from '../orders/order.js';
 import { checkAccess, checkSwitches } from '../risk/checks.js';
 import { toPermissions } from '../risk/facts.js';
+import { lockAccount } from '../ledger/queries.js';
+import { listUnresolved, markSent, type Unresolved } from '../orders/queries.js';
 import { selectGrounds, SENDING_SCOPE, type StoredGrounds } from './queries.js';
 import type { ReconcileDeps } from './reconcile.js';
 
@@ -32,6 +34,22 @@ export async function recheck(
     );
     return notSent("the trading switches and its author's permissions cannot be read");
   }
+}
+
+/**
+ * Marks the order as sent, unless the outcome of another order in its market is unknown. The account's lock makes instances
+ * decide one at a time.
+ * @returns what the order has to wait for; undefined once it is marked
+ */
+export function claim({ db, now }: Pick<ReconcileDeps, 'db' | 'now'>, order: LiveOrder) {
+  const { orgId, id, ticker } = order;
+  return db.transaction(async (tx): Promise<Unresolved | undefined> => {
+    await lockAccount(tx, { orgId, mode: 'live' });
+    const at = new Date(now());
+    const [first] = await listUnresolved(tx, orgId, { ticker, at, limit: 1 });
+    if (!first) await markSent(tx, { orgId, id }, at);
+    return first;
+  });
 }
 
 /** @throws RangeError for inconsistent records */

@@ -12,6 +12,7 @@ import {
   countFillsSinceAdjustment,
   findLiveAccount,
   listBookedTransfers,
+  listHinted,
   listOrdersNamed,
   listOrdersSince,
   listOpenOrders,
@@ -20,7 +21,9 @@ import {
   type LiveAccountRow,
   type LiveOrderRow,
 } from './queries.js';
+import type { OrderHint } from './account-stream.js';
 import { ensureOrderGroup } from './order-group.js';
+import { mayStillChange } from '../orders/record-outcome.js';
 import { recoverOrders, type RecoverDeps } from './order-status.js';
 import type { LiveStatus } from './report.js';
 import type { Venue } from './venue.js';
@@ -204,16 +207,46 @@ export async function watchResting(deps: ReconcileDeps, orgId: string, signal: A
   if (ours.length === 0 || !(await deps.lease.hold())) return;
   const listed = await deps.venue.listOrders({ status: 'resting' }, signal);
   const byName = new Map(listed.map((wire) => [wire.client_order_id, wire]));
-  const changed = ours.filter(({ clientOrderId, contracts, filledContracts }) => {
+  const at = new Date(deps.now());
+  const changed = ours.filter((order) => {
+    const { clientOrderId, contracts, filledContracts } = order;
     const wire = byName.get(clientOrderId);
     const isSame =
       wire &&
+      (order.unknownSince === null || mayStillChange(order, at)) &&
       parseCount(wire.fill_count_fp) === filledContracts &&
       parseCount(wire.remaining_count_fp) === subtractCounts(contracts, filledContracts);
     return !isSame;
   });
   await recoverOrders(deps, changed.slice(0, MAX_LOOKED_UP), signal);
 }
+
+/** Each lookup takes two reads. More orders than this are compared with the venue's list of resting orders first. */
+const MAX_HINTED = 5;
+
+/**
+ * Looks up the orders that messages of the venue are about, and books what is found.
+ * @returns the hints whose news is not booked yet
+ * @throws UnexpectedAnswerError, VenueUnavailableError
+ */
+export async function lookUpHinted(
+  deps: ReconcileDeps,
+  orgId: string,
+  hints: readonly OrderHint[],
+  signal: AbortSignal,
+): Promise<readonly OrderHint[]> {
+  const { orm } = deps.db;
+  const found = await listHinted(orm, orgId, hints, MAX_RESTING);
+  if (found.length === 0 || !(await deps.lease.hold())) return [];
+  const due = found.filter(({ id }) => !deps.sending.has(id));
+  if (due.length <= MAX_HINTED) await recoverOrders(deps, due, signal);
+  else await watchResting(deps, orgId, signal);
+  const left = await listHinted(orm, orgId, hints, MAX_RESTING);
+  return hints.filter((hint) => left.some((order) => isAbout(hint, order)));
+}
+
+const isAbout = (hint: OrderHint, { venueOrderId, clientOrderId }: LiveOrderRow): boolean =>
+  hint.venueOrderId === venueOrderId || hint.clientOrderId === clientOrderId;
 
 async function compareUntilSure(
   deps: ReconcileDeps,

@@ -12,7 +12,8 @@ import {
   type VenueStatus,
 } from './order-status.js';
 import type { ReconcileDeps } from './reconcile.js';
-import { notSent, recheck, type Recheck } from './recheck.js';
+import { claim, notSent, recheck, type Recheck } from './recheck.js';
+import { describeUnresolved } from '../orders/queries.js';
 import type { VenueOrderId } from './venue.js';
 import { toWireOrder } from './wire.js';
 
@@ -53,17 +54,44 @@ export async function sendOrder(
 
 /** Waits for the order's turn. A review ends the wait of an order that may no longer be sent. */
 async function waitForTurn(deps: SendDeps, order: LiveOrder, stopping: AbortSignal): Promise<Recheck> {
+  let blockedMs: number | undefined;
   for (let hasTurn = false; ;) {
     const review = deps.nextReview();
     hasTurn ||= await takeTurn(deps, AbortSignal.any([stopping, review]));
     if (stopping.aborted) return notSent('the service is stopping');
     const checked = await recheck(deps, order);
     if (checked.kind !== 'ready') return checked;
+    const sending = hasTurn ? await tryToClaim(deps, order, (blockedMs ??= performance.now())) : undefined;
+    if (sending?.kind === 'rejected') return sending;
     // The recovery of lost orders relies on old orders never being sent.
     if (deps.now() - order.createdAt.getTime() > MAX_SEND_AGE_MS)
       return notSent('the order had waited for too long');
     // The database's answer may predate a switch that was set meanwhile.
-    if (hasTurn && !review.aborted && !stopping.aborted) return checked;
+    if (sending?.kind === 'ready' && !review.aborted && !stopping.aborted) return checked;
+    if (sending?.kind === 'wait') await sleep(CLAIM_PAUSE_MS);
+  }
+}
+
+/** How long an order waits for the answer to the one ahead in its market. */
+const CLAIM_WAIT_MS = MAX_SEND_AGE_MS;
+const CLAIM_PAUSE_MS = 50;
+
+async function tryToClaim(
+  deps: SendDeps,
+  order: LiveOrder,
+  sinceMs: number,
+): Promise<{ kind: 'ready' | 'wait' } | Extract<VenueOutcome, { kind: 'rejected' }>> {
+  try {
+    const first = await claim(deps, order);
+    if (!first || first.id === order.id) return { kind: 'ready' };
+    if (!first.isLost && performance.now() - sinceMs < CLAIM_WAIT_MS) return { kind: 'wait' };
+    return { kind: 'rejected', reason: `not sent: ${describeUnresolved(first)}` };
+  } catch (error) {
+    deps.log.error(
+      { err: error, orderId: order.id },
+      'an order is not sent because it cannot be marked as sent',
+    );
+    return { kind: 'rejected', reason: 'not sent: the other orders in its market cannot be read' };
   }
 }
 

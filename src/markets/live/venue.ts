@@ -8,7 +8,7 @@ import {
 } from '../venue/kalshi-client.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
 import { inChunks } from '../../core/steps.js';
-import { formatContracts } from '../market/contracts.js';
+import { formatContracts, parseCount } from '../market/contracts.js';
 import { WEATHER_SHARD } from '../market/market.js';
 import { CENT, parseDollars, type Micros } from '../market/money.js';
 import { signRequest, type VenueKey } from './sign.js';
@@ -17,6 +17,7 @@ import {
   fillsPageSchema,
   ordersPageSchema,
   positionsPageSchema,
+  queuePositionsSchema,
   settlementsPageSchema,
   toShardTransfer,
   transfersPageSchema,
@@ -50,6 +51,8 @@ export interface VenueOptions {
   /** Shared with market data reads, which yield to the account's. */
   budget: VenueBudget;
   backoffMs: number;
+  /** Default: the platform's. */
+  fetch?: typeof fetch | undefined;
 }
 
 /** Signed requests for the account. Orders, fills and positions are those of the shard that trades the weather. */
@@ -78,6 +81,8 @@ export interface Venue {
     filter: { ticker: string; orderId: string },
     signal: AbortSignal,
   ): Promise<VenueFillAnswer[]>;
+  /** Contracts that must match before each resting order of these markets does, by the venue's order id. */
+  listQueuePositions(tickers: readonly string[], signal: AbortSignal): Promise<Map<string, number>>;
   listPositions(signal: AbortSignal): Promise<VenuePosition[]>;
   listSettlements(ticker: string, signal: AbortSignal): Promise<VenueSettlement[]>;
   readBalance(signal: AbortSignal): Promise<VenueBalance>;
@@ -172,6 +177,16 @@ function createAccountReads({ client, readAll }: ReturnType<typeof createSignedC
     client.get('/portfolio/balance', queryOf(filter), balanceSchema, signal);
 
   return {
+    async listQueuePositions(tickers, signal) {
+      const ahead = new Map<string, number>();
+      for (const some of inChunks(tickers, TICKERS_PER_CALL)) {
+        const query = queryOf({ market_tickers: some.join(',') });
+        const path = '/portfolio/orders/queue_positions';
+        const { queue_positions: rows } = await client.get(path, query, queuePositionsSchema, signal);
+        for (const row of rows ?? []) ahead.set(row.order_id, parseCount(row.queue_position_fp));
+      }
+      return ahead;
+    },
     async listPositions(signal) {
       const query = queryOf({ count_filter: 'position', ...SHARD });
       const pages = await readAll('/portfolio/positions', query, positionsPageSchema, signal);
@@ -210,9 +225,20 @@ function createAccountReads({ client, readAll }: ReturnType<typeof createSignedC
   };
 }
 
-type AccountReads = Pick<Venue, 'listPositions' | 'listSettlements' | 'readBalance' | 'listTransfers'>;
+type AccountReads = Pick<
+  Venue,
+  'listQueuePositions' | 'listPositions' | 'listSettlements' | 'readBalance' | 'listTransfers'
+>;
 
-function createSignedClient({ baseUrl, key, clock, timeoutMs, backoffMs, budget }: VenueOptions) {
+function createSignedClient({
+  baseUrl,
+  key,
+  clock,
+  timeoutMs,
+  backoffMs,
+  budget,
+  fetch = globalThis.fetch,
+}: VenueOptions) {
   const prefix = new URL(baseUrl).pathname;
   const headersOf = (method: string, path: string) => signRequest(key, { atMs: clock.now(), method, path });
   const client = createKalshiClient({
@@ -222,6 +248,7 @@ function createSignedClient({ baseUrl, key, clock, timeoutMs, backoffMs, budget 
     timeoutMs,
     backoffMs,
     headers: headersOf,
+    fetch,
   });
 
   async function write(method: 'POST' | 'DELETE', path: string, query: string, body?: object) {

@@ -85,6 +85,19 @@ export const balanceSchema = z.object({
   balance_breakdown: z.array(z.object({ exchange_index: z.int(), balance: dollars })).optional(),
 });
 
+/** `queue_position_fp`: contracts that must match before the order does, by price and time. */
+export const queuePositionsSchema = z.object({
+  queue_positions: z
+    .array(
+      z.object({
+        order_id: id,
+        market_ticker: id,
+        queue_position_fp: z.string().regex(/^\d{1,9}(\.\d{1,2})?$/),
+      }),
+    )
+    .nullish(),
+});
+
 const transferSchema = z.object({
   transfer_id: id,
   /** `event_contract`, or a part of the account that trades no events. */

@@ -70,9 +70,12 @@ export function createOrderChanges({ db, clock, log, live, resting, inTurn }: Ch
       const most = remainingOf(order);
       if (remaining > most)
         throw invalid('/remainingContracts', `must be at most ${most}, the number that can still be filled`);
-      if (mode === 'live' || remaining === most) return order;
+      if (remaining === most || (mode === 'live' && order.status !== 'resting')) return order;
       const contracts = addCounts(order.filledContracts, remaining);
-      const next = { ...order, contracts, reserved: reserveAfter(order, 0, contracts) };
+      const next: OrderRow =
+        mode === 'live'
+          ? { ...order, unknownSince: order.unknownSince ?? at }
+          : { ...order, contracts, reserved: reserveAfter(order, 0, contracts) };
       await writeExecution(tx, { order: next, isNew: false, at });
       return next;
     });

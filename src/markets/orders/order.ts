@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { v5 as uuidFrom } from 'uuid';
 import type { AppError } from '../../core/errors.js';
+import { MINUTE_MS } from '../../core/time.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { OrderStatus, TradeMode } from '../ledger/orders-table.js';
 import { mayRest, worstCost } from '../market/book.js';
@@ -96,6 +97,9 @@ export type LiveOrder = Pick<
 > & { feeRule: FeeRule };
 
 export type RestingOrder = LiveOrder & Pick<Trade, 'venueOrderId' | 'filledContracts'>;
+
+/** Exceeds the longest time that a request to the venue can be in flight. */
+export const SAFE_MS = MINUTE_MS;
 
 /** The last step of a live order; paper orders share everything before it. */
 export interface LiveExecutor {

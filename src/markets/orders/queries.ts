@@ -1,6 +1,7 @@
 import { and, asc, desc, eq, inArray, sql, type SQL } from 'drizzle-orm';
 import { intArray, textArray, selectRows } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
+import { DAY_MS } from '../../core/time.js';
 import { listenersOf, type Listener } from '../../accounts/webhooks/outbox.js';
 import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
@@ -13,6 +14,7 @@ import {
   tradingFills,
   tradingOrders,
   tradeModes,
+  type ShadowPlace,
   type TradeMode,
 } from '../ledger/orders-table.js';
 
@@ -122,11 +124,13 @@ export interface Execution {
   book?: { hash: string; taken: Taken; forgetBefore: Date };
   /** What paper trading would have filled of a new live order. */
   shadow?: { contracts: number; value: Micros; fees: Micros };
+  /** The place in the paper queue of a new live order that may rest. */
+  place?: { paperAhead: number | null; seen: ShadowPlace } | undefined;
 }
 
 /** Writes an order and all its consequences in one statement. Call it under the account's lock. */
 export async function writeExecution(tx: Orm, execution: Execution): Promise<void> {
-  const { order, isNew, filled, at, book, shadow } = execution;
+  const { order, isNew, filled, at, book, shadow, place } = execution;
   const { orgId, mode, ticker, id } = order;
   const time = at.toISOString();
   const parts: SQL[] = [isNew ? insertOrder(order) : updateOrder(order)];
@@ -136,6 +140,12 @@ export async function writeExecution(tx: Orm, execution: Execution): Promise<voi
       insert into execution_marks (org_id, order_id, n, mode, ticker, side, action, contracts, value, fees, at)
       values (${orgId}, ${id}, 0, ${mode}, ${ticker}, ${order.side}, ${order.action}, ${shadow.contracts}, ${String(shadow.value)}::bigint, ${String(shadow.fees)}::bigint,
         ${time}::timestamptz)
+    )`);
+  if (place)
+    parts.push(sql`
+    placed as (
+      insert into queue_positions (org_id, order_id, at, paper_ahead, prints_seen)
+      values (${orgId}, ${id}, ${time}::timestamptz, ${place.paperAhead}, ${JSON.stringify(place.seen)}::jsonb)
     )`);
   if (filled && filled.fills.length > 0) {
     parts.push(...insertFills(order, filled.fills));
@@ -191,6 +201,7 @@ const updateOrder = (o: OrderRow): SQL => sql`
       update trading_orders set venue_order_id = ${o.venueOrderId}, status = ${o.status}, reason = ${o.reason}, filled_contracts = ${o.filledContracts},
         exact = ${String(o.exact)}::bigint, booked = ${String(o.booked)}::bigint, fees = ${String(o.fees)}::bigint, reserved = ${String(o.reserved)}::bigint,
         contracts = ${o.contracts}, cancel_requested_at = ${toSqlTime(o.cancelRequestedAt)}::timestamptz, cancel_reason = ${o.cancelReason},
+        unknown_since = ${toSqlTime(o.unknownSince)}::timestamptz,
         queue_ahead = ${o.queueAhead}, prints_seen = ${o.printsSeen && JSON.stringify(o.printsSeen)}::jsonb, finished_at = ${toSqlTime(o.finishedAt)}::timestamptz
       where org_id = ${o.orgId} and id = ${o.id}
     )`;
@@ -315,4 +326,90 @@ export function listRestingLive(orm: Orm, limit: number): Promise<OrderRow[]> {
     .where(and(eq(tradingOrders.mode, 'live'), isResting))
     .orderBy(asc(tradingOrders.ticker), asc(tradingOrders.orgId), asc(tradingOrders.id))
     .limit(limit);
+}
+
+export interface QueueCorrection {
+  /** Live orders with a venue's number for their place. */
+  orders: number;
+  /** What the queue ahead of a new paper order is multiplied by; 1 until enough orders are known. */
+  factor: number;
+}
+
+const LEARNED_DAYS = 30;
+const ENOUGH_ORDERS = 30;
+
+/**
+ * What the account's live orders teach about the queue ahead of a paper order: one plus the median difference between the venue's
+ * first number and the paper queue's, as a share of what the book showed at the order's price when it was sent.
+ */
+export async function readQueueCorrection(orm: Orm, orgId: string, at: Date): Promise<QueueCorrection> {
+  const since = new Date(at.getTime() - LEARNED_DAYS * DAY_MS).toISOString();
+  const [row] = await selectRows<{ orders: number; median: number | null }>(
+    orm,
+    sql`
+    select count(*)::int as orders, percentile_cont(0.5) within group (order by gap / shown)::float8 as median
+    from (
+      select (array_agg((prints_seen ->> 'atPrice')::numeric order by at))[1] as shown,
+        (array_agg(venue_ahead - paper_ahead order by at) filter (where venue_ahead - paper_ahead is not null))[1] as gap
+      from queue_positions where org_id = ${orgId}::uuid and at >= ${since}::timestamptz group by order_id
+    ) o
+    where shown > 0 and gap is not null`,
+  );
+  const { orders, median } = row!;
+  return { orders, factor: orders < ENOUGH_ORDERS ? 1 : Math.max(0, 1 + median!) };
+}
+
+/** A live order whose last request to the venue is on its way, or whose outcome is unknown. */
+export interface Unresolved {
+  id: string;
+  ticker: string;
+  label: string;
+  since: Date;
+  reason: string | null;
+  /** True once the answer is overdue or was lost. */
+  isLost: boolean;
+}
+
+/** An answer that takes longer is overdue. */
+const OVERDUE_MS = 10_000;
+
+/** Oldest first; of one market if `ticker` is given. */
+export async function listUnresolved(
+  orm: Orm,
+  orgId: string,
+  { ticker, at, limit }: { ticker?: string; at: Date; limit: number },
+): Promise<Unresolved[]> {
+  const { id, label, reason, status, unknownSince, sentAt } = tradingOrders;
+  const rows = await orm
+    .select({ id, ticker: tradingOrders.ticker, label, reason, unknownSince, sentAt })
+    .from(tradingOrders)
+    .where(
+      and(
+        ofAccount(tradingOrders, { orgId, mode: 'live' }),
+        sql`${status} in ('pending', 'resting')`,
+        sql`(${unknownSince} is not null or (${status} = 'pending' and ${sentAt} is not null))`,
+        ticker === undefined ? undefined : eq(tradingOrders.ticker, ticker),
+      ),
+    )
+    .orderBy(sql`coalesce(${unknownSince}, ${sentAt})`, asc(id))
+    .limit(limit);
+  return rows.map(({ unknownSince: unknown, sentAt: sent, ...row }) => {
+    const since = (unknown ?? sent)!;
+    const isOverdue = at.getTime() - since.getTime() > OVERDUE_MS;
+    return { ...row, since, isLost: isOverdue || (unknown !== null && row.reason !== null) };
+  });
+}
+
+export const describeUnresolved = ({ ticker, since }: Unresolved): string =>
+  `the outcome of an earlier order in ${ticker} has been unknown since ${since.toISOString()}`;
+
+export async function markSent(
+  tx: Orm,
+  { orgId, id }: Pick<OrderRow, 'orgId' | 'id'>,
+  at: Date,
+): Promise<void> {
+  await tx
+    .update(tradingOrders)
+    .set({ sentAt: at })
+    .where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.id, id)));
 }

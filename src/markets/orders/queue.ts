@@ -1,6 +1,6 @@
 import type { PrintsSeen } from '../ledger/orders-table.js';
 import { bidsOf, otherSide, type MarketableOrder, type OrderBook, type Side } from '../market/book.js';
-import { subtractCounts } from '../market/contracts.js';
+import { subtractCounts, sumCounts } from '../market/contracts.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import { LISTING_LAG_MS, type Print } from '../market/source.js';
 
@@ -15,7 +15,7 @@ import { LISTING_LAG_MS, type Print } from '../market/source.js';
  */
 
 /** An order as a bid, in a book that holds only bids. */
-interface Bid {
+export interface Bid {
   side: Side;
   price: Micros;
 }
@@ -38,6 +38,16 @@ export const shownAt = (book: OrderBook, { side, price }: Bid): number =>
 export function aheadOf(book: OrderBook, isShallow: boolean, bid: Bid): number | null {
   const best = bidsOf(book, bid.side)[0];
   return isShallow && best && bid.price < best.price ? null : shownAt(book, bid);
+}
+
+/**
+ * Contracts ahead of an order at its price and better ones, by a book and the contracts ahead at its price.
+ * @param atPrice null if unknown
+ */
+export function aheadInAll(book: OrderBook, { side, price }: Bid, atPrice: number | null): number | null {
+  if (atPrice === null) return null;
+  const better = bidsOf(book, side).filter((level) => level.price > price);
+  return sumCounts([atPrice, ...better.map(({ contracts }) => contracts)]);
 }
 
 export interface QueuedOrder {

@@ -7,6 +7,7 @@ import {
   EXPIRED,
   finalStatus,
   reserveAfter,
+  SAFE_MS,
   toTrade,
   type Trade,
   type VenueFill,
@@ -20,6 +21,7 @@ import { subtractCounts, sumCounts, valueOf } from '../market/contracts.js';
 /**
  * Books an outcome of a live order. Idempotent: fills are matched by the venue's id, and a final order never becomes pending or
  * rejected again. A fill that is reported later is still booked.
+ * @param isOfChange the outcome answers a cancellation or a decrease
  * @throws RangeError if the order does not exist or the venue reports more fills than were ordered; nothing is written then
  */
 export function recordOutcome(
@@ -28,13 +30,14 @@ export function recordOutcome(
   orderId: string,
   outcome: VenueOutcome,
   at: Date,
+  { isOfChange = false }: { isOfChange?: boolean } = {},
 ): Promise<Trade> {
   return orm.transaction(async (tx) => {
     await lockAccount(tx, { orgId, mode: 'live' });
     const found = await findTrade(tx, orgId, { id: orderId });
     if (!found || found.order.mode !== 'live') throw new RangeError(`There is no live order ${orderId}.`);
     const { order, fills } = found;
-    const next = applyOutcome(order, fills, outcome, at);
+    const next = applyOutcome(order, fills, outcome, at, isOfChange);
     if (!next) return toTrade(order, fills);
     const position = await findPosition(tx, order, order.ticker);
     const booked = bookFills(
@@ -65,6 +68,7 @@ function applyOutcome(
   known: readonly FillRow[],
   outcome: VenueOutcome,
   at: Date,
+  isOfChange: boolean,
 ): { order: OrderRow; fills: VenueFill[] } | undefined {
   const isFinal = !isOpen(order.status);
   if (outcome.kind === 'done' || outcome.kind === 'resting') {
@@ -72,15 +76,26 @@ function applyOutcome(
     const fills = outcome.fills.filter(({ venueFillId }) => !seen.has(venueFillId) && seen.add(venueFillId));
     if (isFinal && fills.length === 0) return undefined;
     const next = addFills(order, outcome, fills, at);
-    const isSame =
-      next.status === 'resting' && order.status === 'resting' && next.contracts === order.contracts;
+    if (next.status !== 'resting' || order.status !== 'resting') return { order: next, fills };
+    // An order that is unchanged does not show yet whether a recent change will still arrive.
+    if (!isOfChange && mayStillChange(order, at))
+      Object.assign(next, { reason: order.reason, unknownSince: order.unknownSince });
+    const isSame = next.contracts === order.contracts && next.unknownSince === order.unknownSince;
     return isSame && fills.length === 0 ? undefined : { order: next, fills };
   }
   if (isFinal) return undefined;
-  if (outcome.kind === 'unknown') return { order: { ...order, reason: outcome.reason }, fills: [] };
   const { reason } = outcome;
-  return { order: { ...order, status: 'rejected', reason, reserved: 0n, finishedAt: at }, fills: [] };
+  if (outcome.kind === 'unknown') {
+    const sentAt = order.status === 'pending' ? order.sentAt : null;
+    return { order: { ...order, reason, unknownSince: order.unknownSince ?? sentAt ?? at }, fills: [] };
+  }
+  const rejected = { status: 'rejected', reason, unknownSince: null, reserved: 0n, finishedAt: at } as const;
+  return { order: { ...order, ...rejected }, fills: [] };
 }
+
+/** True if a request to change the order may still be on its way. */
+export const mayStillChange = ({ unknownSince }: Pick<OrderRow, 'unknownSince'>, at: Date): boolean =>
+  unknownSince !== null && at.getTime() - unknownSince.getTime() <= SAFE_MS;
 
 function addFills(
   order: OrderRow,
@@ -117,6 +132,7 @@ function addFills(
     booked: order.booked + gross - fees,
     fees: order.fees + fees,
     reserved: rests ? reserveAfter(order, newlyFilled, contracts) : 0n,
+    unknownSince: null,
     finishedAt: rests ? null : (order.finishedAt ?? at),
   };
 }

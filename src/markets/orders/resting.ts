@@ -85,16 +85,8 @@ export function createResting(context: WorkContext, { markets, snapshots, live }
           log.error({ err: error, ...account }, 'resting orders could not be updated; the job tries again'),
         );
       }
-      remember(ticker);
+      rememberBook(shown, snapshots, ticker, clock.now());
     }
-  }
-
-  function remember(ticker: string): void {
-    const data = snapshots.current?.data;
-    const book = data?.doubts?.has(ticker) ? undefined : data?.books.get(ticker);
-    const isShallow = data?.shallow?.has(ticker) ?? false;
-    if (book) shown.set(ticker, { at: new Date(clock.now()), book, isShallow });
-    else shown.delete(ticker);
   }
 
   async function once(): Promise<void> {
@@ -132,8 +124,22 @@ export function createResting(context: WorkContext, { markets, snapshots, live }
   };
 }
 
+/** Keeps the current book of a market, unless it is in doubt. */
+export function rememberBook(
+  shown: Map<string, ShownBook>,
+  { current }: SnapshotStore,
+  ticker: string,
+  nowMs: number,
+): void {
+  const data = current?.data;
+  const book = data?.doubts?.has(ticker) ? undefined : data?.books.get(ticker);
+  const isShallow = data?.shallow?.has(ticker) ?? false;
+  if (book) shown.set(ticker, { at: new Date(nowMs), book, isShallow });
+  else shown.delete(ticker);
+}
+
 /** Resolves to undefined if the venue could not be read. */
-function createPrintReader(
+export function createPrintReader(
   { clock, log }: Pick<WorkContext, 'clock' | 'log'>,
   markets: RestingDeps['markets'],
   stopping: AbortSignal,
@@ -246,7 +252,8 @@ export async function askVenue(
       return { kind: 'unknown', reason: 'The venue has not confirmed the change yet.' };
     },
   );
-  return recordOutcome(db.orm, row.orgId, row.id, outcome, new Date(clock.now()));
+  const at = new Date(clock.now());
+  return recordOutcome(db.orm, row.orgId, row.id, outcome, at, { isOfChange: true });
 }
 
 export async function markCancelled(
@@ -254,7 +261,13 @@ export async function markCancelled(
   order: OrderRow,
   { at, reason }: { at: Date; reason: string },
 ): Promise<OrderRow> {
-  const marked: OrderRow = { ...order, cancelRequestedAt: at, cancelReason: reason };
+  const isAtVenue = order.mode === 'live' && order.status === 'resting';
+  const marked: OrderRow = {
+    ...order,
+    cancelRequestedAt: at,
+    cancelReason: reason,
+    unknownSince: isAtVenue ? at : order.unknownSince,
+  };
   await writeExecution(tx, { order: marked, isNew: false, at });
   return marked;
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../../core/time.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
-import type { CancelCause } from '../ledger/orders-table.js';
+import type { CancelCause, PrintsSeen } from '../ledger/orders-table.js';
 import { lockAccount, openPaperAccount } from '../ledger/queries.js';
 import { bookFills } from '../ledger/positions.js';
 import { emptyBook, isCrossed, matchOrder, quoteOrder, type OrderBook } from '../market/book.js';
@@ -19,14 +19,17 @@ import { clientOrderId, requestHash, reserveAfter, toTrade, type PlacedOrder, ty
 import { gateOf } from './cancel-causes.js';
 import { addTaken, bookHash, withoutTaken } from './paper-book.js';
 import {
+  describeUnresolved,
   findTrade,
+  listUnresolved,
+  readQueueCorrection,
   readState,
   writeExecution,
   type AccountState,
   type OrderRow,
   type WrittenFill,
 } from './queries.js';
-import { aheadOf, bidOf } from './queue.js';
+import { aheadInAll, aheadOf, bidOf } from './queue.js';
 import { notifyFilled } from './trade.js';
 import { confirmAuthority } from '../../accounts/audit/audit.js';
 
@@ -84,6 +87,7 @@ async function fillOnPaper(
       ? {
           ...written,
           ...restOf(accepted, { ...written, filledContracts: 0, reserved: outlay }, filledContracts),
+          queueAhead: await estimateQueue(tx, accepted),
         }
       : { ...written, ...outcomeOf(accepted, filledContracts, withinLimit(book, input)), finishedAt: at };
   await writeExecution(tx, {
@@ -106,17 +110,30 @@ async function fillOnPaper(
 
 /** The state of the unfilled rest in the book: behind everything at its price, and ahead of all later prints. */
 function restOf(
-  { input, view, at }: AcceptedOrder,
+  { at }: AcceptedOrder,
   order: Parameters<typeof reserveAfter>[0],
   filled: number,
-): Pick<OrderRow, 'status' | 'reason' | 'reserved' | 'queueAhead' | 'printsSeen'> {
+): Pick<OrderRow, 'status' | 'reason' | 'reserved' | 'printsSeen'> {
   return {
     status: 'resting',
     reason: null,
     reserved: reserveAfter(order, filled),
-    queueAhead: aheadOf(view.book, view.snapshot.data.shallow?.has(input.ticker) ?? false, bidOf(input)),
-    printsSeen: { at: new Date(at.getTime() + 1).toISOString(), counted: {} },
+    printsSeen: noPrints(at),
   };
+}
+
+/** Prints from this moment on are not counted yet. */
+const noPrints = (at: Date): PrintsSeen => ({ at: new Date(at.getTime() + 1).toISOString(), counted: {} });
+
+const aheadAtPrice = ({ input, view: { book, snapshot } }: AcceptedOrder): number | null =>
+  aheadOf(book, snapshot.data.shallow?.has(input.ticker) ?? false, bidOf(input));
+
+/** The queue ahead of a paper order, corrected by what the Organization's live orders have shown. */
+async function estimateQueue(tx: Tx, accepted: AcceptedOrder): Promise<number | null> {
+  const atPrice = aheadAtPrice(accepted);
+  if (!atPrice) return atPrice;
+  const { factor } = await readQueueCorrection(tx, accepted.input.orgId, accepted.at);
+  return Math.round(atPrice * factor * 100) / 100;
 }
 
 const withinLimit = (book: OrderBook, input: OrderInput): number =>
@@ -155,15 +172,17 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
     status: 'pending',
     reason: 'Sent to the venue. Its response is not known yet.',
     reserved,
-    sentAt: at,
   };
   const { fills, filledContracts, fees } = quoteOrder(view.book, view.feeRule, input);
   const value = fills.reduce((sum, fill) => sum + valueOf(fill.price, fill.contracts), 0n);
+  const atPrice = aheadAtPrice(accepted);
+  const paperAhead = aheadInAll(view.book, bidOf(input), atPrice);
   await writeExecution(tx, {
     order,
     isNew: true,
     at,
     shadow: { contracts: filledContracts, value, fees },
+    place: input.rest && { paperAhead, seen: { ...noPrints(at), atPrice } },
   });
   return toTrade(order, []);
 }
@@ -205,6 +224,7 @@ function newOrder({ input, view, at }: AcceptedOrder): Omit<OrderRow, 'status' |
     cancelOn: causesOf(view, rest),
     cancelRequestedAt: null,
     cancelReason: null,
+    unknownSince: null,
     queueAhead: null,
     printsSeen: null,
     feeRule: { type: feeRule.type, multiplier: String(feeRule.multiplier) },
@@ -288,9 +308,22 @@ async function check(
   const book = input.mode === 'paper' ? withoutTaken(view.book, state.taken) : view.book;
   const facts = await readKnownFacts(tx, { orgId: input.orgId, mode: input.mode, at });
   const outlay = assertAllowed(input, { view, state, book, cash, facts, at, sent });
+  if (input.mode === 'live') await assertResolved(tx, input, at);
   // A crossed book does not show what can really be traded.
   const matched = sent && isCrossed(view.book) ? emptyBook : book;
   return { tx, accepted: { input, view, state, at, sent }, book: matched, outlay };
+}
+
+/**
+ * Until the outcome of an order is known, nothing more is ordered in its market. An order whose answer is merely on its way
+ * delays the next one when that is sent.
+ * @throws AppError unavailable
+ */
+async function assertResolved(tx: Tx, { orgId, ticker }: OrderInput, at: Date): Promise<void> {
+  const [first] = await listUnresolved(tx, orgId, { ticker, at, limit: 1 });
+  if (!first?.isLost) return;
+  const detail = `No order is sent now: ${describeUnresolved(first)}.`;
+  throw new AppError('unavailable', detail, { retryAfterSeconds: 5 });
 }
 
 async function lockOrOpen(

@@ -17,6 +17,7 @@ export function toExecutionPage(
   const shown = fills.filter(({ sums }) => sums.fills > 0);
   const day = (at: Date) => at.toISOString().slice(0, 10);
   const shadow = live && live.shadow.orders > 0 ? live.shadow : undefined;
+  const queue = live && live.queue.places > 0 ? live.queue : undefined;
   return {
     days: { from: day(period.from), to: day(new Date(period.until.getTime() - DAY_MS)) },
     moves: shown.flatMap(({ name, sums }) => {
@@ -26,7 +27,8 @@ export function toExecutionPage(
       const chart = toMovesChart(name, steps, mean === null ? null : Number(mean) / Number(CENT));
       return chart ? [{ name, mean: mean === null ? null : formatMove(mean), chart }] : [];
     }),
-    isEmpty: shown.length === 0 && !shadow,
+    isEmpty: shown.length === 0 && !shadow && !queue,
+    queue,
     horizons,
     fills: shown.map(({ name, sums }) => toFillsRow(name, sums)),
     results: shown.flatMap(({ name, sums }) => toResults(name, sums)),

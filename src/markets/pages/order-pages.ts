@@ -22,7 +22,7 @@ import type { TradeMode } from '../ledger/orders-table.js';
 import { contractsText, ORDER_SIZE } from '../market/contracts.js';
 import type { OrderChange } from '../orders/order.js';
 import { listSettlementEvents } from '../portfolio/history-queries.js';
-import { findOrder, listFills, listOrders, listPostings } from '../portfolio/order-queries.js';
+import { findOrder, findPlace, listFills, listOrders, listPostings } from '../portfolio/order-queries.js';
 import { exportTrades, tradeColumns } from '../portfolio/trades-csv.js';
 import type { TradingServices } from '../services/services.js';
 import {
@@ -111,9 +111,10 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
     const id = readPathId(req, 'id', 'order');
     const order = await findOrder(orm, orgId, id);
     if (!order) throw new AppError('not_found', 'There is no such order.');
-    const [fills, postings] = await Promise.all([
+    const [fills, postings, place] = await Promise.all([
       listFills(orm, orgId, id, MAX_FILLS),
       listPostings(orm, orgId, id, MAX_FILLS),
+      order.mode === 'live' && order.status === 'resting' ? findPlace(orm, orgId, id) : undefined,
     ]);
     const notices = { placed: describePlaced(order), repeated, ...changed };
     await renderPage(
@@ -124,6 +125,7 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
       toOrderPage(order, fills, postings, {
         snapshot: snapshots.current,
         form,
+        place,
         mayChange: isManager(role) && order.status === 'resting',
       }),
     );

@@ -1,4 +1,4 @@
-import type { CancelCause, OrderStatus } from '../ledger/orders-table.js';
+import { isOpen, type CancelCause, type OrderStatus } from '../ledger/orders-table.js';
 import type { LedgerKind, SettlementState } from '../ledger/portfolio-table.js';
 import type { TimeInForce } from '../market/book.js';
 import { perContract, subtractCounts, valueOf } from '../market/contracts.js';
@@ -6,13 +6,19 @@ import { nameMarket, type MarketName } from '../market/market-name.js';
 import type { Micros } from '../market/money.js';
 import type { SettlementSource } from '../market/rules.js';
 import type { SettlementEventRow } from '../portfolio/history-queries.js';
-import type { ListedOrder, listFills, listPostings } from '../portfolio/order-queries.js';
+import type { ListedOrder, findPlace, listFills, listPostings } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { ORDERS_PATH } from './addresses.js';
 import { findMarketView, marketStatusLabels, toMarketView } from './labels.js';
 import type { FormState } from '../../core/pages/form.js';
-import { formatDecimal, formatExactMoney, formatMoney, formatPrice } from '../../core/pages/format.js';
+import {
+  formatDecimal,
+  formatExactMoney,
+  formatMoney,
+  formatPrice,
+  formatTime,
+} from '../../core/pages/format.js';
 
 const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   pending: { label: 'Pending', tone: 'warn' },
@@ -104,19 +110,40 @@ const causeNames: Record<CancelCause, string> = {
   gate_closed: 'a closed gate',
 };
 
+/** Why no other order of the market is sent, and since when; undefined if the outcome of the last request is known. */
+function describeUnresolved({ status, unknownSince, sentAt }: ListedOrder): string | undefined {
+  const since = unknownSince ?? (status === 'pending' ? sentAt : null);
+  if (since === null) return undefined;
+  return `The outcome of the last request to the venue has been unknown since ${formatTime(since)}. Gauge keeps checking. Until it knows, it sends no other order in this market, and it never sends this one again.`;
+}
+
 export const toOrderPage = (
   order: ListedOrder,
   fills: FillRow[],
   postings: PostingRow[],
-  { snapshot, form, mayChange }: { snapshot: Snapshot | undefined; form: FormState; mayChange: boolean },
+  {
+    snapshot,
+    form,
+    place,
+    mayChange,
+  }: {
+    snapshot: Snapshot | undefined;
+    form: FormState;
+    place: Awaited<ReturnType<typeof findPlace>>;
+    mayChange: boolean;
+  },
 ) => ({
   form,
   mayChange,
+  queue: place && place.venueAhead !== null ? place : undefined,
   order: {
     ...toOrderView(order, snapshot),
     timeInForce: `${timesInForce[order.timeInForce]}${order.postOnly ? ', post only' : ''}`,
     isPending: order.status === 'pending',
+    unresolved: describeUnresolved(order),
     isResting: order.status === 'resting',
+    // Within a second a live fill is on the page. Paper fills and outcomes wait for a job.
+    pollSeconds: !isOpen(order.status) ? null : order.mode === 'live' ? 0.5 : 5,
     remaining: subtractCounts(order.contracts, order.filledContracts),
     cancelOn: order.cancelOn.map((cause) => causeNames[cause]),
   },

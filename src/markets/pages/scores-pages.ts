@@ -51,8 +51,9 @@ export function scoresPages(
     const { form, result } = await tryQuery(res, query, async () => {
       requireOnce(query);
       const days = toPeriod(parseInput(daysSchema, query), context.clock.now());
+      const now = new Date(context.clock.now());
       const period = { orgId, ...days };
-      const report = await readExecution(context.db.orm, period, { withLive: true });
+      const report = await readExecution(context.db.orm, period, { withLive: true, now });
       return toExecutionPage(report, await countMoves(context.db.orm, period, MAX_MOVE));
     });
     const page = { view: 'markets/scores/execution', title: 'Execution', section: 'scores' };

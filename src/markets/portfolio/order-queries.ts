@@ -3,7 +3,13 @@ import { v7 as uuid } from 'uuid';
 import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
 import { memberships, users } from '../../accounts/organizations/table.js';
-import { tradingFills, tradingOrders, type OrderStatus, type TradeMode } from '../ledger/orders-table.js';
+import {
+  queuePositions,
+  tradingFills,
+  tradingOrders,
+  type OrderStatus,
+  type TradeMode,
+} from '../ledger/orders-table.js';
 import { ledgerEntries } from '../ledger/portfolio-table.js';
 import { ofAccount } from '../ledger/queries.js';
 
@@ -104,6 +110,18 @@ function isAfter({ id, ticker }: OrderPosition, sort: OrderSort) {
 
 /** Ids begin with the millisecond of their creation, so the index on ids serves spans of time. */
 const lowestId = (at: Date): string => uuid({ msecs: at.getTime(), seq: 0, random: new Uint8Array(16) });
+
+/** The last recorded place of a live order in the queue. */
+export async function findPlace(orm: Orm, orgId: string, orderId: string) {
+  const { at, venueAhead, paperAhead } = queuePositions;
+  const [row] = await orm
+    .select({ at, venueAhead, paperAhead })
+    .from(queuePositions)
+    .where(and(eq(queuePositions.orgId, orgId), eq(queuePositions.orderId, orderId)))
+    .orderBy(desc(at))
+    .limit(1);
+  return row;
+}
 
 export const listFills = (orm: Orm, orgId: string, orderId: string, limit: number) =>
   orm

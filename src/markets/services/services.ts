@@ -14,6 +14,7 @@ import type { WeatherSource } from '../weather/weather.js';
 import type { SourceNames } from '../learning/queries.js';
 import { createBookMemory } from '../execution/books.js';
 import { createMarker } from '../execution/marker.js';
+import { createQueueWatch } from '../execution/queue-watch.js';
 import { createLiveTrading, type LiveTimings } from '../live/live.js';
 import { readVenueKey } from '../live/sign.js';
 import type { MarketSource } from '../market/source.js';
@@ -52,7 +53,7 @@ import { calibratedModel } from '../learning/calibrated.js';
 
 export const tradingJobs = (
   { config }: Context,
-  { refresher, live, printFollower, climate, isReplay, ...learning }: TradingServices,
+  { refresher, live, queueWatch, printFollower, climate, isReplay, ...learning }: TradingServices,
 ): Job[] => [
   {
     name: 'refresh-markets',
@@ -64,6 +65,9 @@ export const tradingJobs = (
         { name: 'reconcile-live', schedule: '20 * * * * *', run: () => live.reconcile() },
         { name: 'watch-resting-orders', schedule: '*/5 * * * * *', run: () => live.watchResting() },
       ]
+    : []),
+  ...(queueWatch
+    ? [{ name: 'read-queue-positions', schedule: '9,24,39,54 * * * * *', run: () => queueWatch.read() }]
     : []),
   ...(climate
     ? [
@@ -156,17 +160,15 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
     furtherModels: weather.furtherModels,
   });
   const stream = createMarketStream({ store, metrics, log, limits: overrides.streamLimits });
-  const live = createLiveTrading(context, {
-    key,
-    budget,
-    timings: overrides.liveTimings,
-  });
+  const { liveTimings: timings, streamTimings } = overrides;
+  const live = createLiveTrading(context, { key, budget, timings, streamTimings });
   const executor = overrides.live ?? live;
   const resting = createResting(context, { markets: prints, snapshots: store, live: executor });
   const history = createPortfolioHistory({ db, clock, log, snapshots: store, paperCash });
   const settlement = createSettlement({ db, clock, log, markets, snapshots: store, history });
   const books = createBookMemory({ store, clock });
   const marker = createMarker({ db, clock, log, markets: prints, books });
+  const queueWatch = live && createQueueWatch(context, { live, markets: prints, snapshots: store });
   const climate = createClimate(context, overrides, store);
   return {
     markets,
@@ -186,6 +188,8 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
     live,
     prices: createPriceRecorder({ db, store, clock }),
     marker,
+    /** Undefined without live trading. */
+    queueWatch,
     printFollower,
     settlement,
     /** Undefined for a simulated world. */
@@ -205,6 +209,7 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
         settlement.stop(),
         resting.stop(),
         marker.stop(),
+        queueWatch?.stop(),
         climate?.stop(),
       ]);
       await tape?.close();

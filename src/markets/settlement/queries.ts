@@ -129,17 +129,30 @@ export async function moveCash(tx: Orm, account: Account, change: bigint): Promi
     .where(ofAccount(tradingAccounts, account));
 }
 
-const BOOKS_AT_ONCE = 5_000;
+const DELETED_AT_ONCE = 5_000;
 
-export async function deleteOldPaperBooks(orm: Orm, before: Date): Promise<void> {
+async function deleteOld(orm: Orm, table: SQL, key: SQL, isOld: SQL): Promise<void> {
   for (;;) {
     const deleted = await selectRows<{ org_id: string }>(
       orm,
-      sql`delete from paper_books where (org_id, ticker, book_hash) in (
-        select org_id, ticker, book_hash from paper_books where updated_at < ${before.toISOString()}::timestamptz limit ${BOOKS_AT_ONCE}
-      )
-      returning org_id`,
+      sql`delete from ${table} where (${key}) in (select ${key} from ${table} where ${isOld} limit ${DELETED_AT_ONCE}) returning org_id`,
     );
-    if (deleted.length < BOOKS_AT_ONCE) return;
+    if (deleted.length < DELETED_AT_ONCE) return;
   }
 }
+
+export const deleteOldPaperBooks = (orm: Orm, before: Date): Promise<void> =>
+  deleteOld(
+    orm,
+    sql`paper_books`,
+    sql`org_id, ticker, book_hash`,
+    sql`updated_at < ${before.toISOString()}::timestamptz`,
+  );
+
+export const deleteOldQueuePositions = (orm: Orm, before: Date): Promise<void> =>
+  deleteOld(
+    orm,
+    sql`queue_positions`,
+    sql`org_id, order_id, at`,
+    sql`at < ${before.toISOString()}::timestamptz`,
+  );

@@ -4,7 +4,7 @@ import type { Context } from '../../core/http/context.js';
 import type { Account } from '../ledger/queries.js';
 import { MAX_TRADING_AGE_MS, type MarketSource } from '../market/source.js';
 import { ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
-import { deleteOldPaperBooks } from './queries.js';
+import { deleteOldPaperBooks, deleteOldQueuePositions } from './queries.js';
 import { createSettling, type SettleReport } from './settle.js';
 
 interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
@@ -23,6 +23,8 @@ const LEASE_SECONDS = 90;
 const STOP_MS = 5_000;
 /** Contracts taken by paper orders stay taken until the venue's next book, seconds later. */
 const PAPER_BOOKS_KEPT_MS = DAY_MS;
+/** Longer than the period of a report. */
+const QUEUE_POSITIONS_KEPT_MS = 100 * DAY_MS;
 
 export type Settlement = ReturnType<typeof createSettlement>;
 
@@ -79,6 +81,8 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
         await history.thinOut(mayContinue);
         if (await mayContinue())
           await deleteOldPaperBooks(db.orm, new Date(clock.now() - PAPER_BOOKS_KEPT_MS));
+        if (await mayContinue())
+          await deleteOldQueuePositions(db.orm, new Date(clock.now() - QUEUE_POSITIONS_KEPT_MS));
       });
     },
     async stop(): Promise<void> {

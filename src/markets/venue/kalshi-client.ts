@@ -76,6 +76,8 @@ export interface KalshiClientOptions {
   backoffMs?: number;
   /** Authentication headers, created per attempt. `path` is the full path without the query. */
   headers?: ((method: 'GET', path: string) => Record<string, string>) | undefined;
+  /** Default: the platform's. */
+  fetch?: typeof fetch | undefined;
 }
 
 export type Query = [name: string, value: string | number][];
@@ -97,7 +99,7 @@ const MAX_PAUSE_MS = 5_000;
 
 export function createKalshiClient(options: KalshiClientOptions): KalshiClient {
   const { baseUrl, timeoutMs = 5_000, attempts = 3, backoffMs = 250 } = options;
-  const { budget = createVenueBudget(), isUrgent = false } = options;
+  const { budget = createVenueBudget(), isUrgent = false, fetch = globalThis.fetch } = options;
   let clockSkewMs: number | undefined;
 
   async function attempt(path: string, url: string, signal: AbortSignal): Promise<unknown> {

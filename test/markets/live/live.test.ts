@@ -158,6 +158,39 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
     });
   });
 
+  it('no other order of its market is sent until its outcome is known', async () => {
+    account.venue.fault = (req, res, path) => isOrder(req, path) && cut(req, res);
+    const lost = await account.place();
+    account.venue.fault = undefined;
+    expect(lost.status).toBe('pending');
+    await expect(account.place()).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringContaining('unknown since') as string,
+    });
+    expect(account.arrived()).toEqual([]);
+    account.service.clock.advance(61_000);
+    await account.live.reconcile();
+    await account.service.trading.refresher.refresh();
+    expect((await account.place()).status).toBe('filled');
+    await expectConsistent({ orders: 1, cost: COST });
+  });
+
+  it('orders placed together in one market are sent one after the other', async () => {
+    let [atOnce, most] = [0, 0];
+    account.venue.fault = async (req, _res, path) => {
+      if (!isOrder(req, path)) return false;
+      most = Math.max(most, ++atOnce);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      atOnce--;
+      return false;
+    };
+    const trades = await Promise.all([1, 2, 3].map(() => account.place({ contracts: 1 })));
+    expect(trades.map(({ status }) => status)).toEqual(['filled', 'filled', 'filled']);
+    expect(most).toBe(1);
+    // Three orders of 1 at 0.45 with $0.0174 of fees each.
+    await expectConsistent({ orders: 3, cost: 1_402_200n });
+  });
+
   it('it is booked even if it is carried out after it was given up as lost', async () => {
     const trade = await account.persist();
     account.service.clock.advance(61_000);

@@ -176,12 +176,20 @@ describe('a live order', () => {
   it('cannot spend cash that a pending order reserves, nor sell contracts that a pending order sells', async () => {
     live.outcome = { kind: 'unknown', reason: 'no answer' };
     await db.orm.execute(sql`update trading_accounts set cash = 4000000 where mode = 'live'`);
-    expect((await trade()).trade!.status).toBe('pending');
+    const { trade: unknown } = await trade();
+    expect(unknown!.status).toBe('pending');
     const refused = await trade();
     expect([refused.code, refused.detail]).toEqual([
       'insufficient_funds',
       'The order can cost $2.3367 at its limit price, including the fee. $1.6633 is available.',
     ]);
+    // Its outcome is unknown, so its market is closed to other orders.
+    const closed = await trade({ contracts: 1 });
+    expect([closed.status, closed.code]).toEqual([503, 'unavailable']);
+    expect(closed.detail).toMatch(
+      /^No order is sent now: the outcome of an earlier order in \S+ has been unknown since \d{4}-/,
+    );
+    await record(unknown!.id, { kind: 'rejected', reason: 'refused' });
     live.outcome = done([fill(9, 45, 1)]);
     await trade({ contracts: 1 });
     live.outcome = { kind: 'unknown', reason: 'no answer' };

@@ -51,6 +51,10 @@ describe('the execution page', () => {
     expect(words).toMatch(/4 at 46¢ 10 at 45¢ 6 contracts fewer live, 1¢ per contract worse 47¢/);
     expect(words).toMatch(/Nothing 10 at 45¢ 10 contracts fewer live 47¢/);
     expect(words).toContain('40° to 41°');
+    // The venue has 12, 16 and 22 contracts ahead, and paper 10.
+    expect(words).toContain(
+      'Compared 3 places of 3 live orders Median error 6 contracts 90% error 10.8 contracts Correction None yet needs 30 live orders, has 3',
+    );
   });
 
   it('covers the requested days', async () => {

@@ -92,6 +92,8 @@ export interface FakeExchange {
   /** Fills are listed only from this read on. */
   fillsLag: number;
   archiveBefore: number;
+  /** Reports what happened to the member's orders and trades in a market to the stream. */
+  tell: (channel: 'fill' | 'user_orders' | 'trade', msg: Json) => void;
   /** Default: as for orders. */
   fillsArchivedBefore?: number;
 }
@@ -115,6 +117,7 @@ export const newExchange = (): FakeExchange => ({
   received: [],
   fillsLag: 0,
   archiveBefore: 0,
+  tell: () => undefined,
 });
 
 export interface FakeAnswer {
@@ -140,6 +143,7 @@ export function answerMember(
   if (path === '/portfolio/orders' && req.method === 'POST')
     return refuse(410, 'deprecated_v1_order_endpoint');
   expireOrders(exchange);
+  if (path === '/portfolio/orders/queue_positions') return showQueues(exchange, books, query);
   if (req.method === 'GET' && !path.startsWith('/portfolio/order_groups')) return read(exchange, path, query);
   const [, id, change] = /^\/portfolio\/events\/orders(?:\/([\w-]+)(\/[a-z]+)?)?$/.exec(path) ?? [path];
   switch (`${req.method} ${path.replace(id ?? ' ', ':id')}`) {
@@ -154,6 +158,30 @@ export function answerMember(
     default:
       return change === undefined ? changeGroup(exchange, `${req.method} ${path}`, query, body) : undefined;
   }
+}
+
+/** Contracts that must match before each resting order: better prices, and earlier orders at its own. */
+function showQueues(
+  { orders }: FakeExchange,
+  books: Map<string, WireBook>,
+  query: URLSearchParams,
+): FakeAnswer {
+  const tickers = query.get('market_tickers')?.split(',');
+  const resting = orders.filter(
+    ({ ticker, status }) => status === 'resting' && (tickers?.includes(ticker) ?? true),
+  );
+  const better = ({ ticker, book_side: side, price }: FakeOrder) => {
+    const levels = (side === 'bid' ? books.get(ticker)?.yes_dollars : books.get(ticker)?.no_dollars) ?? [];
+    const own = side === 'bid' ? price : 100 - price;
+    return levels.filter(([level]) => cents(level) > own).reduce((sum, [, size]) => sum + Number(size), 0);
+  };
+  return answer(200, {
+    queue_positions: resting.map((order) => ({
+      order_id: order.order_id,
+      market_ticker: order.ticker,
+      queue_position_fp: count(hundredths(order.ahead + better(order))),
+    })),
+  });
 }
 
 /** RSA-PSS over time, method and path without the query; the time must be current. */
@@ -313,7 +341,7 @@ function page(name: string, rows: Json[], query: URLSearchParams, more: Json = {
   });
 }
 
-const showOrder = ({ shardOf }: FakeExchange, order: FakeOrder): Json => ({
+export const showOrder = ({ shardOf }: FakeExchange, order: FakeOrder): Json => ({
   order_id: order.order_id,
   user_id: 'member',
   client_order_id: order.client_order_id,
@@ -337,7 +365,7 @@ const showOrder = ({ shardOf }: FakeExchange, order: FakeOrder): Json => ({
   ...(order.group === undefined ? {} : { order_group_id: order.group }),
 });
 
-const showFill = ({ shardOf }: FakeExchange, fill: FakeFill): Json => ({
+export const showFill = ({ shardOf }: FakeExchange, fill: FakeFill): Json => ({
   fill_id: fill.fill_id,
   trade_id: fill.fill_id,
   order_id: fill.order_id,

@@ -7,6 +7,8 @@ import {
   count,
   hundredths,
   refuse,
+  showFill,
+  showOrder,
   type FakeAnswer,
   type FakeExchange,
   type FakeOrder,
@@ -105,6 +107,7 @@ export function createOrder(exchange: FakeExchange, books: Map<string, WireBook>
   for (const [price, contracts] of taken) fill(exchange, order, { price, contracts, isTaker: true });
   if (rests) order.ahead = standingAt(book, order);
   else if (order.remaining > 0) end(order);
+  tellOrder(exchange, order);
   return answer(201, {
     order_id: order.order_id,
     client_order_id: order.client_order_id,
@@ -143,7 +146,13 @@ function fill(
     isTaker,
     created_time: new Date(exchange.now()).toISOString(),
   });
+  const { fill_id: id, ...shown } = showFill(exchange, exchange.fills.at(-1)!);
+  exchange.tell('fill', { ...shown, trade_id: id, client_order_id: order.client_order_id });
+  tellOrder(exchange, order);
 }
+
+const tellOrder = (exchange: FakeExchange, order: FakeOrder): void =>
+  exchange.tell('user_orders', showOrder(exchange, order));
 
 /**
  * In cents: 7% of contracts × price × (1 − price), rounded up to $0.000001, and an order's total rounded up to $0.0001
@@ -324,6 +333,7 @@ export function cancelOrder(exchange: FakeExchange, orderId: string, query: URLS
   if (!order) return refuse(404, 'order_not_found');
   const reduced = order.remaining;
   end(order);
+  tellOrder(exchange, order);
   return answer(200, {
     order_id: orderId,
     client_order_id: order.client_order_id,
@@ -346,6 +356,7 @@ export function decreaseOrder(exchange: FakeExchange, orderId: string, body: Jso
   if (remaining < 0 || remaining > order.remaining) return refuse(400, 'invalid_parameters', 'reduce_to');
   order.remaining = remaining;
   if (remaining === 0) end(order);
+  tellOrder(exchange, order);
   return answer(200, {
     order_id: orderId,
     client_order_id: order.client_order_id,

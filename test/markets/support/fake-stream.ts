@@ -46,6 +46,8 @@ export interface FakeStream {
   say(frame: StreamFrame, isNumbered?: boolean): void;
   /** Sends to all subscribers of a channel. */
   announce(msg: Json): void;
+  /** Sends to all subscribers of a private channel, or of a market's trades; such messages have no number. */
+  tell(channel: 'fill' | 'user_orders' | 'trade', msg: Json): void;
   /** Drops a subscription because its frames were not consumed in time. */
   overflow(): void;
   /** Restarts the sequences of all subscriptions. */
@@ -195,6 +197,13 @@ export function startFakeStream(
       for (const client of clients)
         for (const [sid, { channel }] of client.subscriptions)
           if (channel === 'market_lifecycle_v2') number(client, sid, { type: channel, msg });
+    },
+    tell(channel, msg) {
+      const type = channel === 'user_orders' ? 'user_order' : channel;
+      for (const client of clients)
+        for (const [sid, { channel: of, tickers }] of client.subscriptions)
+          if (of === channel && (channel !== 'trade' || tickers.has(String(msg.market_ticker))))
+            transmit(client, { type, sid, msg });
     },
     overflow() {
       for (const client of clients)

@@ -8,7 +8,12 @@ import { startFakeStream, type FakeStream, type WireBook } from './fake-stream.j
 type Json = Record<string, unknown>;
 
 /** Answers in place of the venue; returns true if it did. */
-type Fault = (req: IncomingMessage, res: ServerResponse, path: string) => boolean | Promise<boolean>;
+type Fault = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  path: string,
+  body?: Json,
+) => boolean | Promise<boolean>;
 
 export interface FakeVenue {
   url: string;
@@ -61,7 +66,7 @@ export async function startFakeVenue(): Promise<FakeVenue> {
     venue.requests.push(req.url!);
     const path = url.pathname.replace('/trade-api/v2', '');
     const body = req.method === 'POST' ? await readJson(req) : undefined;
-    if (await venue.fault?.(req, res, path)) return;
+    if (await venue.fault?.(req, res, path, body)) return;
     if (req.method === 'GET' && !charge(req.headers['kalshi-access-key']?.toString() ?? '')) {
       res.writeHead(429, { 'content-type': 'application/json' }).end('{"error":"too many requests"}');
       return;
@@ -104,6 +109,7 @@ export async function startFakeVenue(): Promise<FakeVenue> {
         server.closeAllConnections();
       }),
   };
+  venue.exchange.tell = (channel, msg) => venue.stream.tell(channel, msg);
   venue.exchange.shardOf = (ticker) =>
     Number(venue.markets.find((market) => market.ticker === ticker)?.exchange_index ?? 0);
   return venue;

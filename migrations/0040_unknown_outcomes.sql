@@ -1,0 +1,1 @@
+ALTER TABLE "trading_orders" ADD COLUMN "unknown_since" timestamp (6) with time zone;

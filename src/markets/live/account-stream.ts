@@ -1,0 +1,248 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import type { Metrics } from '../../core/metrics.js';
+import { shareRun } from '../../core/steps.js';
+import { SECOND_MS, type Clock } from '../../core/time.js';
+import { parseCount } from '../market/contracts.js';
+import { parseDollars, type Micros } from '../market/money.js';
+import { dollars } from '../venue/kalshi-schema.js';
+import { createConnection, type ConnectionOptions } from '../venue/socket/connection.js';
+
+/** A message about one of the account's orders. A hint only: the order is looked up, and the answer decides. */
+export interface OrderHint {
+  venueOrderId: string;
+  clientOrderId: string;
+  /** Null for a message about the order instead of a fill. */
+  fillId: string | null;
+  /** Contracts by such a message; null for a fill. */
+  filled: number | null;
+  remaining: number | null;
+  /** Sending time in milliseconds, by the venue's clock. */
+  sentAtMs: number | undefined;
+}
+
+const id = z.string().min(1).max(200);
+const count = z
+  .string()
+  .regex(/^\d{1,12}(\.\d{1,2})?$/)
+  .transform(parseCount);
+const sent = { sending_ts_ms: z.number().optional().catch(undefined) };
+
+/** The fields in use, see the venue's AsyncAPI document. */
+const messageSchema = z.discriminatedUnion('type', [
+  z.object({
+    type: z.literal('fill'),
+    msg: z.object({ trade_id: id, order_id: id, client_order_id: z.string().max(200).default('') }),
+    ...sent,
+  }),
+  z.object({
+    type: z.literal('user_order'),
+    msg: z.object({
+      order_id: id,
+      client_order_id: z.string().max(200).default(''),
+      fill_count_fp: count,
+      remaining_count_fp: count,
+    }),
+    ...sent,
+  }),
+  z.object({ type: z.literal('trade'), msg: z.object({ market_ticker: id, yes_price_dollars: dollars }) }),
+  z.object({ type: z.literal('subscribed'), msg: z.object({ channel: z.string(), sid: z.int() }) }),
+  z.object({ type: z.literal('error'), msg: z.unknown() }),
+]);
+type Message = z.output<typeof messageSchema>;
+
+export interface AccountStreamTimings extends Pick<
+  ConnectionOptions,
+  'silenceMs' | 'backoffMs' | 'maxBackoffMs'
+> {
+  /** Messages within this time are looked up together. */
+  gatherMs: number;
+  /** First pause before a hint that the venue's lists do not show yet is looked up again; doubles each time. */
+  retryMs: number;
+  /** A subscription unanswered for this long was lost with its connection. */
+  answerMs: number;
+}
+
+const usualTimings: AccountStreamTimings = {
+  silenceMs: 15_000,
+  backoffMs: 500,
+  maxBackoffMs: 30_000,
+  gatherMs: 20,
+  retryMs: 150,
+  answerMs: 10 * SECOND_MS,
+};
+const MAX_RETRIES = 4;
+
+interface AccountStreamOptions extends Pick<ConnectionOptions, 'url' | 'headers'> {
+  log: Pick<Logger, 'info' | 'warn'>;
+  clock: Clock;
+  metrics: Pick<Metrics, 'streamFrames' | 'streamLatency' | 'streamReconnects' | 'liveFillLatency'>;
+  timings?: Partial<AccountStreamTimings> | undefined;
+  /** Looks up the orders of the hints. Resolves to the hints whose news is not booked yet. */
+  lookUp: (hints: readonly OrderHint[]) => Promise<readonly OrderHint[]>;
+  /** Messages may have been missed before. */
+  onOpen: () => void;
+  /** A trade in a followed market. */
+  onTrade: TradeListener;
+}
+
+export type TradeListener = (ticker: string, yesPrice: Micros) => void;
+
+export type AccountStream = ReturnType<typeof createAccountStream>;
+
+/** The venue's messages about the account's orders and fills, and about trades in the markets of resting orders. */
+export function createAccountStream(options: AccountStreamOptions) {
+  const { url, headers, log, metrics, clock } = options;
+  const times = { ...usualTimings, ...options.timings };
+  const hints = createHints(options, times);
+  let lastId = 0;
+  let unanswered: NodeJS.Timeout | undefined;
+  let followed: readonly string[] = [];
+  let tradeSid: number | undefined;
+
+  const send = (cmd: string, params: object) => connection.send({ id: ++lastId, cmd, params });
+  const subscribeTrades = () => {
+    if (followed.length > 0) send('subscribe', { channels: ['trade'], market_tickers: followed });
+  };
+
+  function take(message: Message): void {
+    if ('sending_ts_ms' in message && message.sending_ts_ms !== undefined)
+      metrics.streamLatency.observe(Math.max(0, clock.now() - message.sending_ts_ms) / 1000);
+    switch (message.type) {
+      case 'fill':
+      case 'user_order':
+        return hints.add(toHint(message));
+      case 'trade':
+        return options.onTrade(message.msg.market_ticker, parseDollars(message.msg.yes_price_dollars));
+      case 'subscribed':
+        if (message.msg.channel === 'trade') tradeSid = message.msg.sid;
+        else if (message.msg.channel === 'fill') clearTimeout(unanswered);
+        return undefined;
+      case 'error':
+        // Refusals and overflows; the next connection subscribes from scratch, after a growing pause.
+        log.warn({ msg: message.msg }, "the venue's stream of the account reports an error; reconnecting");
+        connection.restart();
+    }
+  }
+
+  const connection = createConnection({
+    url,
+    headers,
+    ...times,
+    log,
+    onOpen() {
+      send('subscribe', { channels: ['fill', 'user_orders'] });
+      subscribeTrades();
+      unanswered = setTimeout(() => connection.restart(), times.answerMs);
+      options.onOpen();
+    },
+    onMessage(text) {
+      const message = readMessage(text);
+      metrics.streamFrames.inc({ type: message?.type ?? 'other' });
+      if (message) take(message);
+    },
+    onClose() {
+      clearTimeout(unanswered);
+      tradeSid = undefined;
+      metrics.streamReconnects.inc();
+    },
+  });
+
+  return {
+    /** Receives the trades of these markets from now on. */
+    follow(tickers: readonly string[]): void {
+      if (tickers.join() === followed.join()) return;
+      followed = tickers;
+      if (tradeSid !== undefined) send('unsubscribe', { sids: [tradeSid] });
+      tradeSid = undefined;
+      subscribeTrades();
+    },
+    async stop(): Promise<void> {
+      clearTimeout(unanswered);
+      connection.stop();
+      await hints.stop();
+    },
+  };
+}
+
+/** Undefined for messages of other kinds and unreadable ones: polling finds out what they would have said. */
+function readMessage(text: string): Message | undefined {
+  try {
+    return messageSchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+function toHint({
+  type,
+  msg,
+  sending_ts_ms: sentAtMs,
+}: Message & { type: 'fill' | 'user_order' }): OrderHint {
+  const order = { venueOrderId: msg.order_id, clientOrderId: msg.client_order_id, sentAtMs };
+  return type === 'fill'
+    ? { ...order, fillId: msg.trade_id, filled: null, remaining: null }
+    : { ...order, fillId: null, filled: msg.fill_count_fp, remaining: msg.remaining_count_fp };
+}
+
+/** Gathers hints and has them looked up, one batch at a time. */
+function createHints(
+  { lookUp, metrics, clock, log }: AccountStreamOptions,
+  { gatherMs, retryMs }: AccountStreamTimings,
+) {
+  const waiting = new Map<string, { hint: OrderHint; tries: number }>();
+  const timers = new Set<NodeJS.Timeout>();
+  let isStopped = false;
+
+  const drain = shareRun(async () => {
+    while (waiting.size > 0 && !isStopped) {
+      await sleep(gatherMs);
+      const batch = [...waiting.values()];
+      waiting.clear();
+      const all = batch.map(({ hint }) => hint);
+      const left = new Set(
+        await lookUp(all).catch((error: unknown) => {
+          log.warn({ err: error }, 'an order that the venue has reported could not be looked up');
+          return all;
+        }),
+      );
+      for (const one of batch)
+        if (left.has(one.hint)) retry(one);
+        else observe(one.hint);
+    }
+  });
+
+  function observe({ fillId, sentAtMs }: OrderHint): void {
+    if (fillId !== null && sentAtMs !== undefined)
+      metrics.liveFillLatency.observe(Math.max(0, clock.now() - sentAtMs) / 1000);
+  }
+
+  function retry({ hint, tries }: { hint: OrderHint; tries: number }): void {
+    if (tries === MAX_RETRIES || isStopped) return;
+    const timer = setTimeout(
+      () => {
+        timers.delete(timer);
+        put({ hint, tries: tries + 1 });
+      },
+      retryMs * 2 ** tries,
+    );
+    timers.add(timer);
+  }
+
+  /** A newer message about the same fill or order replaces an older one. */
+  function put(one: { hint: OrderHint; tries: number }): void {
+    const key = one.hint.fillId ?? one.hint.venueOrderId;
+    if (one.tries === 0 || !waiting.has(key)) waiting.set(key, one);
+    void drain.run();
+  }
+
+  return {
+    add: (hint: OrderHint): void => put({ hint, tries: 0 }),
+    async stop(): Promise<void> {
+      isStopped = true;
+      for (const timer of timers) clearTimeout(timer);
+      await drain.running;
+    },
+  };
+}
