@@ -24,25 +24,9 @@ let tenant: Awaited<ReturnType<typeof createTenant>>;
 let service: TestService;
 
 beforeAll(async () => {
-  execFileSync(
-    'openssl',
-    [
-      ...[
-        'req',
-        '-x509',
-        '-newkey',
-        'ec',
-        '-pkeyopt',
-        'ec_paramgen_curve:prime256v1',
-        '-nodes',
-        '-days',
-        '1',
-      ],
-      ...['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'],
-      ...['-keyout', key, '-out', certificate],
-    ],
-    { stdio: 'ignore' },
-  );
+  const asked =
+    'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost -addext subjectAltName=DNS:localhost';
+  execFileSync('openssl', [...asked.split(' '), '-keyout', key, '-out', certificate], { stdio: 'ignore' });
   tenant = await createTenant(database.db, '1');
   const accessLog = pino({}, { write: (line) => void logged.push(JSON.parse(line) as { ip?: string }) });
   service = await startTestService(database.db, { env: { TRUST_PROXY: '1' }, context: { accessLog } });
