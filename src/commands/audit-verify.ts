@@ -11,7 +11,7 @@ const help = `
 Each row of an Organization's audit log has a number and a SHA-256 hash over itself and the previous row's hash. This command
 checks every chain. It reports each row that was changed, removed, inserted or moved, and rows missing at the end. It prints
 the head of each chain: Organization, id, number and hash of the last row. It can run beside the service, because it reads one
-snapshot. The embedded database allows one process, so stop the service first.
+snapshot; with the embedded database, requests wait meanwhile.
 
 An intact chain proves that no row was altered, unless all later hashes were recomputed. The database itself cannot rule that
 out: someone with write access to all of it can forge a consistent history, or cut off its end. Keep the heads where the
@@ -87,6 +87,7 @@ await runMaintenance<Flags>({
     )
     .option('--json', 'print the result as JSON, for a later --expect')
     .addHelpText('after', help),
+  throughService: true,
   work: verify,
   explain: (error) => (error instanceof NotedHeadsError ? error.message : undefined),
 });

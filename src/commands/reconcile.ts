@@ -44,6 +44,7 @@ await runMaintenance<Flags>({
     .option('--fix', 'set totals and hours that differ to the sums of their events')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', help),
+  throughService: true,
   work: reconcile,
   explain: (error) =>
     sqlState(error) === '55P03'

@@ -10,8 +10,7 @@ import { runMaintenance } from './kit/maintenance.js';
 
 const help = `
 Until there is an operator, the service prints a set-up link at each start. This command creates a new link at any time;
-earlier links stop working. A link works once, for an hour. The command can run beside the service, except with the embedded
-database, which allows one process.
+earlier links stop working. A link works once, for an hour. The command can run beside the service.
 
 --force creates a link even if operators exist, for operators who are locked out. The reset links work for a day: resetting
 the password requires the second factor, and resetting the second factor requires the password. All of this is written to
@@ -68,6 +67,7 @@ await runMaintenance<Flags>({
       ),
     )
     .addHelpText('after', help),
+  throughService: true,
   work: printLink,
   explain: (error) => (error instanceof AppError ? error.message : undefined),
 });

@@ -1,7 +1,10 @@
-import type { MessagePort, Worker } from 'node:worker_threads';
 import { createBirpc, type BirpcReturn } from 'birpc';
 
-type End = MessagePort | Worker;
+/** A message port, a thread, or what behaves like one. */
+interface End {
+  postMessage(message: unknown, transfer: []): void;
+  on(event: 'message', listener: (message: unknown) => void): unknown;
+}
 
 /** Threads load compiled files only, so `npm run dev` runs everything on one thread. */
 export const canStartThreads = import.meta.url.endsWith('.js');

@@ -17,7 +17,9 @@ import type { OwnValues } from '../core/reference/own-examples.js';
 import type { Reference } from '../core/reference/described.js';
 import { fontFile, fontSheet } from '../core/pages/stylesheet.js';
 import { problemExample } from '../core/reference/problem-examples.js';
-import { createDocumentationPages, topics, viewsFolder } from './documentation-pages.js';
+import { createDocumentationPages } from './documentation-pages.js';
+import { topics } from './documentation-topics.js';
+import { viewsFolder } from './documentation-views.js';
 
 interface Documents {
   document: () => Promise<{ body: Compressed; etag: string }>;

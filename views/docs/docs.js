@@ -12,6 +12,7 @@ copyButtons(document);
 followLanguage();
 followMoved();
 markContents();
+collapseOperations();
 searchKeys();
 for (const form of document.querySelectorAll('form[data-try]')) prepare(form);
 
@@ -19,6 +20,22 @@ for (const form of document.querySelectorAll('form[data-try]')) prepare(form);
 function followMoved() {
   const moved = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.dataset.moved;
   if (moved) location.replace(moved);
+}
+
+/** On a phone, a request shows its fields and examples on demand, except the one that the address names. */
+function collapseOperations() {
+  const narrow = matchMedia('(width < 44rem)');
+  const parts = document.querySelectorAll('.operation-more');
+  const wanted = () => document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const collapse = () => {
+    for (const part of parts) part.open = !narrow.matches || part.closest('.operation') === wanted();
+  };
+  collapse();
+  narrow.addEventListener('change', collapse);
+  addEventListener('hashchange', () => {
+    for (const part of wanted()?.querySelectorAll('.operation-more') ?? []) part.open = true;
+  });
+  if (narrow.matches) wanted()?.scrollIntoView();
 }
 
 /** `/` and Ctrl+K lead to the search field. */

@@ -36,9 +36,8 @@ export const organizations = pgTable(
   },
   (t) => [
     check('organizations_market_access', isOneOf(t.marketAccess, marketAccesses)),
-    // For prefix searches by slug or name in any collation.
+    // For prefix searches by slug in any collation.
     index('organizations_slug_prefix').on(t.slug.op('text_pattern_ops')),
-    index('organizations_name_prefix').on(sql`lower(${t.name}) text_pattern_ops`),
   ],
 );
 

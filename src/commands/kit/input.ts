@@ -1,6 +1,6 @@
 import { createReadStream, statSync } from 'node:fs';
 import { Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
+import { createGunzip, type Gunzip } from 'node:zlib';
 import { CommandError } from './command.js';
 
 export type Input = ReturnType<typeof openInput>;
@@ -13,6 +13,7 @@ export function openInput(file: string, stdin: Readable) {
   const stats = file === '-' ? undefined : statFile(file);
   const source = file === '-' ? stdin : createReadStream(file);
   let position = 0;
+  let inflated: Gunzip | undefined;
 
   async function* counted(): AsyncGenerator<Buffer> {
     for await (const chunk of source) {
@@ -31,9 +32,9 @@ export function openInput(file: string, stdin: Readable) {
         return;
       }
       const packed = Readable.from(chain(start, raw), { objectMode: false });
-      const inflated = createGunzip();
-      packed.on('error', (error) => inflated.destroy(error));
-      for await (const chunk of packed.pipe(inflated)) yield chunk as Buffer;
+      const gunzip = (inflated = createGunzip());
+      packed.on('error', (error) => gunzip.destroy(error));
+      for await (const chunk of packed.pipe(gunzip)) yield chunk as Buffer;
     } catch (error) {
       throw new CommandError(`${nameOf(file)} cannot be read to its end: ${(error as Error).message}`, {
         cause: error,
@@ -45,9 +46,9 @@ export function openInput(file: string, stdin: Readable) {
     /** File size in bytes; undefined for standard input. */
     size: stats?.size,
     modifiedAt: stats?.mtime.toISOString(),
-    /** Bytes of the file read so far, before inflating. */
+    /** Bytes of the file read so far; of a gzip file, those that were inflated. */
     get position() {
-      return position;
+      return inflated?.bytesWritten ?? position;
     },
     chunks,
     /** Stops reading; a pending read of a chunk fails. */

@@ -3,6 +3,7 @@ import { readConfig, type Config } from '../../config.js';
 import { ConfigError } from '../../core/config.js';
 import { UnsuitableDatabaseError } from '../../core/db/check-server.js';
 import { isDatabaseUnavailable, sqlState } from '../../core/db/client.js';
+import { ServiceEndedError } from '../../core/db/database-socket.js';
 import { DirectoryInUseError } from '../../core/db/directory-lock.js';
 import { NotMigratedError, openForMaintenance, type MaintenanceDatabase } from '../../core/db/maintenance.js';
 import { CommandError, openTerminal, runCommand } from './command.js';
@@ -12,6 +13,8 @@ interface MaintenanceOptions<Flags> {
   command: Command;
   /** Refuses invalid requests before the database is opened. @throws CommandError */
   examine?: (flags: Flags, config: Config) => void;
+  /** See `openForMaintenance`. */
+  throughService?: boolean;
   /** Resolves to the exit status. */
   work: (db: MaintenanceDatabase, flags: Flags, config: Config) => Promise<number>;
   /** Describes this command's expected errors in a sentence. */
@@ -22,6 +25,7 @@ interface MaintenanceOptions<Flags> {
 export async function runMaintenance<Flags extends object>({
   command,
   examine,
+  throughService,
   work,
   explain,
 }: MaintenanceOptions<Flags>): Promise<void> {
@@ -31,7 +35,7 @@ export async function runMaintenance<Flags extends object>({
     async (flags) => {
       const config = readConfig(process.env);
       examine?.(flags, config);
-      const db = await openForMaintenance(config);
+      const db = await openForMaintenance(config, throughService);
       try {
         return await work(db, flags, config);
       } finally {
@@ -42,7 +46,7 @@ export async function runMaintenance<Flags extends object>({
   );
 }
 
-const expected = [ConfigError, NotMigratedError, UnsuitableDatabaseError];
+const expected = [ConfigError, NotMigratedError, ServiceEndedError, UnsuitableDatabaseError];
 
 /** The embedded database admits one process, and a start's advice to use another database does not help here. */
 export const explainInUse = (error: unknown): string | undefined =>
@@ -51,7 +55,9 @@ export const explainInUse = (error: unknown): string | undefined =>
     : undefined;
 
 function explainCommon(error: unknown): string | undefined {
-  if (expected.some((kind) => error instanceof kind)) return (error as Error).message;
+  // The ORM wraps an error of the connection.
+  const known = [error, (error as Error).cause].find((one) => expected.some((kind) => one instanceof kind));
+  if (known) return (known as Error).message;
   if (sqlState(error) === '42501')
     return 'the role of DATABASE_URL may not do this. Use the URL of the role that owns the tables.';
   if (isDatabaseUnavailable(error)) return `the database cannot be reached: ${(error as Error).message}`;

@@ -7,6 +7,7 @@ import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
 import { PGlite } from '@electric-sql/pglite';
 import { drizzle } from 'drizzle-orm/pglite';
 import type { Database, Orm, Statement } from './client.js';
+import { openDatabaseSocket } from './database-socket.js';
 import { lockDirectory } from './directory-lock.js';
 import { connectPglite, type PgliteClient } from './pglite-port.js';
 import { oneShardGroup } from './shards.js';
@@ -27,7 +28,12 @@ export async function openEmbedded(dataDir: string, inThread = false): Promise<E
     if (!existsSync(directory)) copyPrepared(directory);
     if (!inThread) return embeddedDatabase(await openPglite(directory), unlock);
     const { client, openPort } = await openPgliteInThread(directory);
-    return embeddedDatabase(client, unlock, openPort);
+    const socket = await openDatabaseSocket(dataDir, openPort);
+    const close = (): Promise<void> => {
+      socket.close();
+      return client.close();
+    };
+    return embeddedDatabase({ ...client, close }, unlock, openPort);
   } catch (error) {
     unlock();
     throw error;

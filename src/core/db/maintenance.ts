@@ -8,8 +8,10 @@ import { explainRefusal } from './check-server.js';
 import { ANCHOR } from './citus.js';
 import { SEQUENTIAL, type Orm } from './client.js';
 import { Connection } from './connection.js';
+import { connectDatabaseSocket } from './database-socket.js';
+import { DirectoryInUseError } from './directory-lock.js';
 import { isDistributed } from './distribute.js';
-import { openEmbedded } from './embedded.js';
+import { embeddedDatabase, openEmbedded, type EmbeddedDatabase } from './embedded.js';
 import { isMigrated } from './migrate.js';
 import { atServer } from './postgres.js';
 import { selectRows } from './sql.js';
@@ -33,12 +35,17 @@ export class NotMigratedError extends Error {}
 /**
  * Opens the configured database for a command that may read all of it: without the service's time-outs, and without
  * changing the schema.
+ * @param throughService whether it may share the session of a service that has the embedded database open. Then it must
+ * not change the session, nor hold a lock beyond a transaction.
  * @throws NotMigratedError, DirectoryInUseError, UnsuitableDatabaseError
  */
 export async function openForMaintenance(
   config: Pick<ServiceConfig, 'databaseUrl' | 'dataDir'>,
+  throughService = false,
 ): Promise<MaintenanceDatabase> {
-  const db = config.databaseUrl ? await connect(config.databaseUrl) : await openExisting(config.dataDir);
+  const db = config.databaseUrl
+    ? await connect(config.databaseUrl)
+    : await openExisting(config.dataDir, throughService);
   try {
     if (!(await isMigrated(db)))
       throw new NotMigratedError(
@@ -68,11 +75,21 @@ async function connect(connectionString: string): Promise<MaintenanceDatabase> {
   };
 }
 
-async function openExisting(dataDir: string): Promise<MaintenanceDatabase> {
+async function openExisting(dataDir: string, throughService: boolean): Promise<MaintenanceDatabase> {
   if (!existsSync(join(dataDir, 'pglite')))
     throw new NotMigratedError(`There is no database in ${dataDir}. Set DATA_DIR or DATABASE_URL.`);
-  const db = await openEmbedded(dataDir);
+  const db = await openEmbedded(dataDir).catch((error: unknown) => {
+    if (throughService) return connectToHolder(dataDir, error);
+    throw error;
+  });
   return { ...db, withoutIngestion: (orgIds, work) => work(orgIds, false) };
+}
+
+/** The running service's own database, if it offers it. @throws the given error otherwise */
+async function connectToHolder(dataDir: string, error: unknown): Promise<EmbeddedDatabase> {
+  const client = error instanceof DirectoryInUseError ? await connectDatabaseSocket(dataDir) : undefined;
+  if (!client) throw error;
+  return embeddedDatabase(client, () => undefined);
 }
 
 /** While a repair waits for the lock, every later ingestion waits behind it. */

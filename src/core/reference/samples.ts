@@ -7,7 +7,7 @@ export interface SampleRequest {
   /** Filled in, with its query. */
   path: string;
   headers: Record<string, string>;
-  /** Empty if there is none. */
+  /** The empty string for a request without a body. */
   body: string;
   answers: 'json' | 'text' | 'stream' | 'nothing';
   /** For routes that the typed client can call. */

@@ -1,10 +1,8 @@
-import { and, asc, eq, gt, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
+import { and, asc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
 import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/sql.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
 import { effectiveCap, entitlements, products, type EntitlementKind } from '../entitlements/table.js';
-import type { UsageScope } from '../events/page-queries.js';
 import { usageHours, usageTotals } from '../ingestion/table.js';
 
 /** An entitlement in effect, with its recent usage. Quantities are exact decimals. */
@@ -114,53 +112,6 @@ function useOfTwoDays(orm: Orm, orgId: string, { now, livemode }: UseAt) {
     )
     .as('daily');
 }
-
-/** A product's usage on one day through one API key, or through all keys beyond the largest. */
-export interface KeyDay {
-  /** Rank of the key by its usage; the other keys share the last place. */
-  place: number;
-  name: string | null;
-  prefix: string | null;
-  /** Milliseconds. */
-  start: number;
-  quantity: string;
-  keyCount: number;
-}
-
-interface DaysRange {
-  metric: string;
-  from: Date;
-  to: Date;
-  maxKeys: number;
-}
-
-export const selectKeyDays = (
-  { orgId, productId, livemode }: UsageScope,
-  { metric, from, to, maxKeys }: DaysRange,
-): SQL => sql`
-  with sums as (
-    select api_key_id, date_bin('1 day', hour, timestamptz '2000-01-01 00:00:00+00') as start, sum(quantity) as quantity
-    from usage_hours
-    where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode} and metric = ${metric}
-      and hour >= ${from.toISOString()}::timestamptz and hour < ${to.toISOString()}::timestamptz
-    group by 1, 2
-  ), ranked as (
-    select api_key_id, row_number() over (order by sum(quantity) desc, api_key_id) as place, count(*) over ()::int as key_count
-    from sums group by 1
-  )
-  select s.place::int, k.name, k.prefix, (extract(epoch from s.start) * 1000)::float8 as start,
-    trim_scale(s.quantity)::text as quantity, s.key_count as "keyCount"
-  from (
-    select least(place, ${maxKeys + 1}::int) as place, case when place <= ${maxKeys} then sums.api_key_id end as api_key_id, start,
-      key_count, sum(quantity) as quantity
-    from sums join ranked on ranked.api_key_id = sums.api_key_id
-    group by 1, 2, 3, 4
-  ) s
-  left join lateral (select name, prefix from api_keys where org_id = ${orgId}::uuid and id = s.api_key_id limit 1) k on true
-  order by s.place, s.start`;
-
-export const readKeyDays = (orm: Orm, scope: UsageScope, range: DaysRange): Promise<KeyDay[]> =>
-  selectRows(orm, selectKeyDays(scope, range));
 
 /** Progress of a new Organization: whether it has a key, and its total number of events. */
 export async function readProgress(orm: Orm, orgId: string): Promise<{ hasKey: boolean; events: number }> {

@@ -4,9 +4,10 @@ import { toTrend } from '../../core/charts/trend.js';
 import type { Orm } from '../../core/db/client.js';
 import { sendEventLine } from '../../accounts/api-keys/event-line.js';
 import { formatCompact, formatCount, formatDay, formatDecimal } from '../../core/pages/format.js';
+import { DAY_MS } from '../../core/time.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { ReadOverviewPanel } from '../../dashboard/overview/pages.js';
-import { readProductSums, type ProductSum } from '../events/page-queries.js';
+import { readKeySteps, readProductSums, toKeySeries, type ProductSum } from '../events/page-queries.js';
 import {
   formatPeriod,
   monthPeriod,
@@ -16,7 +17,7 @@ import {
   type Period,
 } from '../reports/period.js';
 import { axisName } from '../reports/report-view.js';
-import { listCurrentUse, readKeyDays, readProgress, type ProductUse } from './overview-queries.js';
+import { listCurrentUse, readProgress, type ProductUse } from './overview-queries.js';
 
 const SHOWN_PRODUCTS = 12;
 
@@ -99,24 +100,24 @@ async function readDays(
   { productId, usageMetric }: ProductUse,
   period: Period,
 ) {
-  const range = { metric: usageMetric, from: period.from, to: period.to, maxKeys: SHOWN_KEYS };
-  const rows = await readKeyDays(orm, { ...scope, productId }, range);
+  const range = {
+    metric: usageMetric,
+    from: period.from,
+    to: period.to,
+    stepMs: DAY_MS,
+    maxKeys: SHOWN_KEYS,
+  };
+  const rows = await readKeySteps(orm, { ...scope, productId }, range);
   if (rows.length === 0) return undefined;
   const first = Math.min(...rows.map(({ start }) => start));
   const all = stepsOf(period);
   const steps = all.filter((start, i) => start.getTime() >= first || i >= all.length - MIN_DAYS);
-  const keys = rows.filter(({ place }, i) => place !== rows[i - 1]?.place);
-  const series = keys.map(({ place, name, prefix, keyCount }) => {
-    const byStart = new Map(
-      rows.filter((row) => row.place === place).map((row) => [row.start, row.quantity]),
-    );
-    return {
-      place,
-      name: name ?? prefix ?? 'Unknown key',
-      count: keyCount - SHOWN_KEYS,
-      values: steps.map((start) => byStart.get(start.getTime()) ?? '0'),
-    };
-  });
+  const series = toKeySeries(rows, steps).map(({ place, name, prefix, keyCount, quantities }) => ({
+    place,
+    name: name ?? prefix ?? 'Unknown key',
+    count: keyCount - SHOWN_KEYS,
+    values: quantities,
+  }));
   const chart = toStackedChart({
     title: `${usageMetric} by day and API key, ${formatDay(steps[0]!)} – ${formatDay(steps.at(-1)!)}`,
     stepName: 'Day (UTC)',

@@ -1,4 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm';
+import { groupBy } from '../../core/collections.js';
 import { textArray, selectRow, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
@@ -124,35 +125,66 @@ export function selectSums({ orgId, productId, livemode }: UsageScope, range: Su
 export const readSums = (orm: Orm, scope: UsageScope, range: SumRange): Promise<UsageSum[]> =>
   selectRows(orm, selectSums(scope, range));
 
-interface KeyStep {
-  apiKeyId: string;
-  start: string;
+/** Usage in one step through one API key, or through all keys beyond the largest. */
+export interface KeyStep {
+  /** Rank of the key by its usage; the other keys share the last place. */
+  place: number;
+  name: string | null;
+  prefix: string | null;
+  /** Milliseconds. */
+  start: number;
   quantity: string;
+  keyCount: number;
 }
 
-interface KeyStepRange extends Pick<SumRange, 'from' | 'to' | 'stepMs'> {
+interface KeyStepRange extends Pick<SumRange, 'from' | 'to' | 'stepMs' | 'maxKeys'> {
   metric: string;
-  apiKeyIds: string[];
 }
 
-/** The sums of a few API keys by step. */
 export const selectKeySteps = (
   { orgId, productId, livemode }: UsageScope,
-  { from, to, stepMs, metric, apiKeyIds }: KeyStepRange,
+  { metric, from, to, stepMs, maxKeys }: KeyStepRange,
 ): SQL => sql`
-  select api_key_id::text as "apiKeyId", ${timeText(sql`h.start`)} as start, trim_scale(sum(quantity))::text as quantity
-  from (
-    select api_key_id, quantity,
+  with sums as (
+    select api_key_id, sum(quantity) as quantity, sum(events) as events,
       date_bin(make_interval(secs => ${stepMs / 1000}), hour, timestamptz '2000-01-01 00:00:00+00') as start
     from usage_hours
     where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode} and metric = ${metric}
       and hour >= ${from.toISOString()}::timestamptz and hour < ${to.toISOString()}::timestamptz
-      and api_key_id = any(${textArray(apiKeyIds)}::uuid[])
-  ) h
-  group by api_key_id, h.start`;
+    group by api_key_id, start
+  ), ranked as (
+    select api_key_id, count(*) over ()::int as key_count,
+      row_number() over (order by sum(quantity) desc, sum(events) desc, api_key_id) as place
+    from sums group by api_key_id
+  )
+  select s.place::int, k.name, k.prefix, (extract(epoch from s.start) * 1000)::float8 as start,
+    trim_scale(s.quantity)::text as quantity, s.key_count as "keyCount"
+  from (
+    select least(place, ${maxKeys + 1}::int) as place, case when place <= ${maxKeys} then sums.api_key_id end as api_key_id, start,
+      key_count, sum(quantity) as quantity
+    from sums join ranked on ranked.api_key_id = sums.api_key_id
+    group by 1, 2, 3, 4
+  ) s
+  left join lateral (select name, prefix from api_keys where org_id = ${orgId}::uuid and id = s.api_key_id limit 1) k on true
+  order by s.place, s.start`;
 
 export const readKeySteps = (orm: Orm, scope: UsageScope, range: KeyStepRange): Promise<KeyStep[]> =>
   selectRows(orm, selectKeySteps(scope, range));
+
+/** The rows of each place, with a quantity for every step. */
+export function toKeySeries(rows: readonly KeyStep[], steps: readonly Date[]) {
+  return [...groupBy(rows, ({ place }) => place).values()].map((own) => {
+    const { place, name, prefix, keyCount } = own[0]!;
+    const byStart = new Map(own.map(({ start, quantity }) => [start, quantity]));
+    return {
+      place,
+      name,
+      prefix,
+      keyCount,
+      quantities: steps.map((step) => byStart.get(step.getTime()) ?? '0'),
+    };
+  });
+}
 
 /** An Organization's usage of a product in a time step: the product's metric, and the number of events of any metric. */
 export interface ProductSum {

@@ -12,6 +12,7 @@ import {
   readKeySteps,
   readPace,
   readSums,
+  toKeySeries,
   type UsageProduct,
   type UsageScope,
   type UsageSum,
@@ -87,10 +88,7 @@ export async function readReport(
     })),
     keyCount: keys[0]?.count ?? 0,
     /** The usage of the largest API keys by index of the step; undefined if the rows contain only one key's usage. */
-    byKey:
-      key === undefined && keys.length > 1
-        ? await readByKey(orm, scope, period, metric, keys.slice(0, MAX_SERIES))
-        : undefined,
+    byKey: key === undefined && keys.length > 1 ? await readByKey(orm, scope, period, metric) : undefined,
     /** The last hours with usage by mode, if the period has none. */
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
     /** Archived events of the period; the rows still include them. */
@@ -125,18 +123,10 @@ export async function readReport(
   }
 }
 
-async function readByKey(orm: Orm, scope: UsageScope, period: Period, metric: string, keys: UsageSum[]) {
+async function readByKey(orm: Orm, scope: UsageScope, period: Period, metric: string) {
   const { from, to, stepMs } = period;
-  const apiKeyIds = keys.map((sum) => sum.apiKeyId!);
-  const found = await readKeySteps(orm, scope, { from, to, stepMs, metric, apiKeyIds });
-  const byStep = new Map(
-    found.map(({ apiKeyId, start, quantity }) => [`${apiKeyId} ${Date.parse(start)}`, quantity]),
-  );
-  return keys.map(({ apiKeyId, keyName, keyPrefix }) => ({
-    name: keyName,
-    prefix: keyPrefix,
-    quantities: stepsOf(period).map((start) => byStep.get(`${apiKeyId} ${start.getTime()}`) ?? '0'),
-  }));
+  const rows = await readKeySteps(orm, scope, { from, to, stepMs, metric, maxKeys: MAX_SERIES });
+  return toKeySeries(rows, stepsOf(period)).filter(({ place }) => place <= MAX_SERIES);
 }
 
 const toDate = (time: string | null): Date | null => (time === null ? null : new Date(time));

@@ -101,7 +101,7 @@ function statements(): Record<string, SQL> {
       ...range,
       stepMs: 86_400_000,
       metric: 'calls',
-      apiKeyIds: [tenant.key.id],
+      maxKeys: 5,
     }),
     pace: selectPace(scope, 'calls', range),
     latest: selectLatest(orgId, tenant.product.id),

@@ -19,8 +19,9 @@ import {
   type Terminal,
 } from '../../../commands/kit/command.js';
 import { nameOf, type Input } from '../../../commands/kit/input.js';
+import { findColumn, quote } from '../../../commands/kit/columns.js';
 import { createProgress } from '../../../commands/kit/progress.js';
-import { findColumn, missingTest, parseNumber, quote, readCsv, readRows } from './read-cases.js';
+import { missingTest, parseNumber, readCsv, readRows } from './read-cases.js';
 import { meanScores } from './scores.js';
 import { fitWindows, INTERVAL, parseDay } from './training.js';
 

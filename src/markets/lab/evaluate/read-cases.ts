@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { runInNewContext } from 'node:vm';
 import { CsvError, parse, type Options } from 'csv-parse';
+import { findColumn, listColumns, quote } from '../../../commands/kit/columns.js';
 import { CommandError, type Terminal } from '../../../commands/kit/command.js';
 import { nameOf, openInput, type Input } from '../../../commands/kit/input.js';
 import { createProgress } from '../../../commands/kit/progress.js';
@@ -189,8 +190,6 @@ interface Columns {
   excluded: string[];
 }
 
-const LISTED = 20;
-const MAX_NAME_LENGTH = 60;
 const MATCHING_MS = 2_000;
 
 /** @throws CommandError for a missing or duplicate column, and for a pattern without matches */
@@ -199,7 +198,8 @@ function findColumns(
   options: Pick<EvaluateOptions, 'file' | 'date' | 'observed' | 'by' | 'members'>,
 ): Columns {
   const where = `${nameOf(options.file)}, line 1: `;
-  const find = (flag: string, name: string) => findColumn(header, name, `${where}${flag}`, list(header));
+  const find = (flag: string, name: string) =>
+    findColumn(header, name, `${where}${flag}`, listColumns(header));
   const date = find('--date', options.date);
   const observed = find('--obs', options.observed);
   if (observed === date) throw new CommandError(`${where}--obs and --date name the same column.`);
@@ -214,7 +214,9 @@ function findColumns(
   const isOther = ({ index }: { index: number }) => index === date || index === observed || index === by;
   const members = matching.filter((column) => !isOther(column));
   if (members.length === 0)
-    throw new CommandError(`${where}--members: ${quote(options.members)} matches no column. ${list(header)}`);
+    throw new CommandError(
+      `${where}--members: ${quote(options.members)} matches no column. ${listColumns(header)}`,
+    );
   for (const { name } of members) find('--members', name);
   return {
     count: header.length,
@@ -226,15 +228,6 @@ function findColumns(
   };
 }
 
-/** @param hint for the error about a missing column @throws CommandError for a missing or duplicate column */
-export function findColumn(header: readonly string[], name: string, where: string, hint: string): number {
-  const index = header.indexOf(name);
-  if (index < 0) throw new CommandError(`${where}: there is no column ${quote(name)}. ${hint}`);
-  if (header.lastIndexOf(name) !== index)
-    throw new CommandError(`${where}: two columns are named ${quote(name)}.`);
-  return index;
-}
-
 /** Whether each name matches the pattern. Undefined after a timeout, so that no pattern can hang the command. */
 function matchAll(pattern: string, names: readonly string[]): readonly boolean[] | undefined {
   const script = 'names.map((name) => new RegExp(pattern).test(name))';
@@ -244,22 +237,4 @@ function matchAll(pattern: string, names: readonly string[]): readonly boolean[]
     if ((error as NodeJS.ErrnoException).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return undefined;
     throw error;
   }
-}
-
-/** Shortens long text, which may not be CSV at all, and replaces terminal control characters. */
-export const quote = (text: string): string =>
-  JSON.stringify(text.length > MAX_NAME_LENGTH ? `${text.slice(0, MAX_NAME_LENGTH)}…` : text).replace(
-    /\p{Cc}/gu,
-    '\uFFFD',
-  );
-
-function list(header: readonly string[]): string {
-  const names = header.slice(0, LISTED).map(quote).join(', ');
-  const rest = header.length - LISTED;
-  const separator = header.length === 1 ? /[;\t|]/.exec(header[0]!)?.[0] : undefined;
-  const hint =
-    separator === undefined
-      ? ''
-      : ` If fields are separated by ${quote(separator)}, use --delimiter '${separator === '\t' ? '\\t' : separator}'.`;
-  return `The columns are ${names}${rest > 0 ? ` and ${rest} more` : ''}.${hint}`;
 }

@@ -54,9 +54,30 @@ export interface Tally {
   accepted: number;
   deduped: number;
   rejected: number;
+  /** Number of rejected records by reason, for the first reasons found. */
+  reasons: Record<string, number>;
 }
 
-export const emptyTally = (): Tally => ({ lastRecord: 0, records: 0, accepted: 0, deduped: 0, rejected: 0 });
+const MAX_REASONS = 100;
+
+export const emptyTally = (): Tally => ({
+  lastRecord: 0,
+  records: 0,
+  accepted: 0,
+  deduped: 0,
+  rejected: 0,
+  reasons: {},
+});
+
+/** Without the values of one record, which would make each reason unique. */
+const reasonOf = ({ code, detail }: RecordRefusal): string =>
+  code === 'invalid_record' ? detail.replace(/"(?:[^"\\]|\\.)*"/g, '…').replace(/: .*/s, '.') : detail;
+
+function countReason(reasons: Tally['reasons'], refusal: RecordRefusal): void {
+  const reason = reasonOf(refusal);
+  const count = Object.hasOwn(reasons, reason) ? reasons[reason]! : 0;
+  if (count > 0 || Object.keys(reasons).length < MAX_REASONS) reasons[reason] = count + 1;
+}
 
 export interface Warnings {
   /** The latest warning per product, metric and period above its cap. */
@@ -96,6 +117,7 @@ export function createLedger(options: {
     tally.accepted += delivery.accepted;
     tally.deduped += delivery.deduped;
     tally.rejected += refusals.length;
+    for (const refusal of refusals) countReason(tally.reasons, refusal);
     position = batch.position;
     for (const warning of delivery.overCap)
       warnings.overCap.set(`${warning.productSlug}\n${warning.metric}\n${warning.period.start}`, warning);

@@ -1,9 +1,10 @@
 import { parse } from 'csv-parse/sync';
 import { formatCount } from '../../../core/pages/format.js';
+import { findColumn, listColumns } from '../../../commands/kit/columns.js';
 import { CommandError } from '../../../commands/kit/command.js';
 import type { Input } from '../../../commands/kit/input.js';
 import { MAX_LINE_BYTES, readLines, type Line } from './lines.js';
-import type { SourceRecord } from './mapping.js';
+import type { MappedColumn, SourceRecord } from './mapping.js';
 
 /** The lines of one record; several if a quoted field contains line ends. */
 type Row = Line[];
@@ -12,17 +13,25 @@ type Row = Line[];
  * CSV (RFC 4180) whose first record names the columns. A record ends at the first line end outside quotes. A misplaced quote
  * refuses only the line that opened it, and reading continues with the next line. csv-parse alone would lose everything
  * after an open quote, and calling it row by row is 13 times slower.
+ * @throws CommandError if the header is unusable, or lacks a column that is needed
  */
 export async function* readCsv(
   input: Input,
   lastRecord: number,
   delimiter: string,
+  needed: readonly MappedColumn[],
 ): AsyncGenerator<SourceRecord[]> {
-  const assembler = createAssembler(createRowReader(delimiter));
-  const toSend = (records: SourceRecord[]) =>
-    records
-      .filter(({ number }) => number > lastRecord)
-      .map((record) => ({ ...record, position: input.position }));
+  const assembler = createAssembler(createRowReader(delimiter, needed));
+  let before = 0;
+  function toSend(records: SourceRecord[]): SourceRecord[] {
+    const length = input.position - before;
+    const placed = records.map((record, i) => ({
+      ...record,
+      position: before + (length * (i + 1)) / records.length,
+    }));
+    before += length;
+    return placed.filter(({ number }) => number > lastRecord);
+  }
   for await (const lines of readLines(input)) yield toSend(assembler.take(lines));
   yield toSend(assembler.end());
 }
@@ -86,7 +95,10 @@ function createAssembler(readRows: (rows: Row[]) => SourceRecord[]) {
 }
 
 /** Parses many rows at once; on failure, parses them one by one to find the bad row. */
-function createRowReader(delimiter: string): (rows: Row[]) => SourceRecord[] {
+function createRowReader(
+  delimiter: string,
+  needed: readonly MappedColumn[],
+): (rows: Row[]) => SourceRecord[] {
   let header: string[] | undefined;
 
   function parseRows(rows: Row[]): string[][] | undefined {
@@ -112,6 +124,7 @@ function createRowReader(delimiter: string): (rows: Row[]) => SourceRecord[] {
     const twice = names.find((name, i) => names.indexOf(name) !== i);
     if (twice !== undefined)
       throw new CommandError(`The CSV file has two columns named ${JSON.stringify(twice)}.`);
+    for (const { flag, name } of needed) findColumn(names, name, flag, listColumns(names));
     return names;
   }
 

@@ -24,7 +24,14 @@ const contents = z.object({
   input: z.object({ size: count, modifiedAt: z.string() }),
   url: z.string(),
   settings: z.string(),
-  tally: z.object({ lastRecord: count, records: count, accepted: count, deduped: count, rejected: count }),
+  tally: z.object({
+    lastRecord: count,
+    records: count,
+    accepted: count,
+    deduped: count,
+    rejected: count,
+    reasons: z.record(z.string(), count).default({}),
+  }),
   rejectedBytes: count,
 });
 

@@ -41,6 +41,45 @@ export interface MappingOptions {
 
 export type MapRecord = (record: SourceRecord) => OutgoingEvent | RecordRefusal;
 
+/** A column of a CSV file that the mapping reads. */
+export interface MappedColumn {
+  flag: string;
+  name: string;
+}
+
+/** Leaves out what may be missing: the default fields for the quantity and the time. */
+export function listMappedColumns(options: MappingOptions): MappedColumn[] {
+  const expressions: [flag: string, expression: string | undefined][] = [
+    ['--product-slug', options.productSlug ?? 'productSlug'],
+    ['--metric', options.metric ?? 'metric'],
+    ['--quantity', options.quantity],
+    ['--occurred-at', options.occurredAt === 'none' ? undefined : options.occurredAt],
+    [
+      '--idempotency-key',
+      hashExpression.test(options.idempotencyKey ?? '')
+        ? undefined
+        : (options.idempotencyKey ?? 'idempotencyKey'),
+    ],
+  ];
+  return expressions.flatMap(([flag, expression]) => {
+    const name = expression === undefined ? undefined : fieldOf(expression);
+    return name === undefined ? [] : [{ flag, name }];
+  });
+}
+
+/** The field that an expression names; undefined for a constant and for a name on the path. */
+function fieldOf(expression: string): string | undefined {
+  if (expression.startsWith('=') || pathName.test(expression)) return undefined;
+  const inner = lowered.exec(expression)?.[1];
+  if (inner !== undefined) return fieldOf(inner);
+  return expression.startsWith('.') ? expression.slice(1) : expression;
+}
+
+const lowered = /^lower\((.+)\)$/s;
+const pathName = /^\$([1-9]\d?)$/;
+/** `hash` or `hash(text)`. */
+const hashExpression = /^hash(?:\((.*)\))?$/s;
+
 type Read = (record: SourceRecord) => unknown;
 
 class UnmappedError extends Error {}
@@ -103,7 +142,7 @@ function readerOf(flag: string, expression: string): Read {
     if (constant === '') throw new CommandError(`${flag} has no value after the equals sign.`);
     return () => constant;
   }
-  const lower = /^lower\((.+)\)$/s.exec(expression);
+  const lower = lowered.exec(expression);
   if (lower) {
     const inner = readerOf(flag, lower[1]!);
     return (record) => {
@@ -111,10 +150,10 @@ function readerOf(flag: string, expression: string): Read {
       return typeof value === 'string' ? value.toLowerCase() : value;
     };
   }
-  const key = /^\$([1-9]\d?)$/.exec(expression);
+  const key = pathName.exec(expression);
   if (key) return ({ keys }) => keys[Number(key[1]) - 1];
-  const path = expression.startsWith('.') ? expression.slice(1) : expression;
-  if (path === '') throw new CommandError(`${flag} needs the name of a field, or a constant like =value.`);
+  const path = fieldOf(expression);
+  if (!path) throw new CommandError(`${flag} needs the name of a field, or a constant like =value.`);
   const parts = path.split('.');
   return ({ value }) => readField(value, path) ?? parts.reduce(readField, value);
 }
@@ -125,14 +164,14 @@ function readField(value: unknown, name: string): unknown {
     : undefined;
 }
 
-/** `hash` or `hash(text)` derives a key from the record, its place in the input and the text. */
+/** A hash derives a key from the record, its place in the input and the text. */
 function keyReaderOf(expression: string): Read {
   if (expression.startsWith('=')) {
     throw new CommandError(
       '--idempotency-key cannot be a constant, because every event after the first would be a repeat.',
     );
   }
-  const hash = /^hash(?:\((.*)\))?$/s.exec(expression);
+  const hash = hashExpression.exec(expression);
   if (!hash) return readerOf('--idempotency-key', expression);
   const salt = hash[1] ?? '';
   return ({ number, keys, value }) =>

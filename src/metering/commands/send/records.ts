@@ -5,7 +5,7 @@ import { CommandError } from '../../../commands/kit/command.js';
 import type { Input } from '../../../commands/kit/input.js';
 import { readCsv } from './csv.js';
 import { readLines, withoutByteOrderMark } from './lines.js';
-import type { SourceRecord } from './mapping.js';
+import type { MappedColumn, SourceRecord } from './mapping.js';
 
 export const formats = ['ndjson', 'csv', 'json'] as const;
 export type Format = (typeof formats)[number];
@@ -15,14 +15,18 @@ export interface FormatOptions {
   delimiter: string;
 }
 
-/** The records of the input in groups, skipping those up to `lastRecord`. */
+/**
+ * The records of the input in groups, skipping those up to `lastRecord`.
+ * @param needed columns that a CSV file must have
+ */
 export function readRecords(
   input: Input,
   { format, delimiter }: FormatOptions,
   lastRecord: number,
+  needed: readonly MappedColumn[] = [],
 ): AsyncGenerator<SourceRecord[]> {
   if (format === 'ndjson') return readNdjson(input, lastRecord);
-  if (format === 'csv') return readCsv(input, lastRecord, delimiter);
+  if (format === 'csv') return readCsv(input, lastRecord, delimiter, needed);
   return readJsonTree(input, lastRecord);
 }
 
@@ -42,15 +46,19 @@ export function guessFormat(file: string): FormatOptions | undefined {
 
 /** One JSON value per line, skipping blank lines. Lines up to `lastRecord` are already done and are not parsed. */
 export async function* readNdjson(input: Input, lastRecord: number): AsyncGenerator<SourceRecord[]> {
+  let before = 0;
   for await (const lines of readLines(input)) {
     const records: SourceRecord[] = [];
-    for (const { number, text, problem } of lines) {
+    const after = input.position;
+    for (const [i, { number, text, problem }] of lines.entries()) {
       if (number <= lastRecord || text.trim() === '') continue;
-      const record = { number, keys: [], position: input.position };
+      const position = before + ((after - before) * (i + 1)) / lines.length;
+      const record = { number, keys: [], position };
       if (problem !== undefined) records.push({ ...record, value: text, problem });
       else records.push({ ...record, ...parseLine(text) });
     }
     yield records;
+    before = after;
   }
 }
 

@@ -14,7 +14,7 @@ import { createProgress, duration, noProgress, type Progress } from '../../../co
 import { createLedger, toBatches, type OutgoingBatch, type Tally, type Warnings } from './batches.js';
 import { deliver, lookUpEvents, type CapWarning, type LimitWarning, type Unanswered } from './delivery.js';
 import { openProgressFile, openRejectedFile, type ProgressOptions } from './files.js';
-import { createMapping, type OutgoingEvent } from './mapping.js';
+import { createMapping, listMappedColumns, type OutgoingEvent } from './mapping.js';
 import { readRecords } from './records.js';
 
 export interface SendOptions extends ProgressOptions {
@@ -49,7 +49,7 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   const rejected = openRejectedFile(options.rejectedPath, options.file, rejectedBytes);
   if (progressFile.note) progress.note(progressFile.note);
   const ledger = createLedger({
-    tally: { ...resumed },
+    tally: { ...resumed, reasons: { ...resumed.reasons } },
     window: options.concurrency * 16,
     onSettled: (refusals) => rejected.append(refusals),
   });
@@ -64,7 +64,8 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   const client = openClient(options, backfill);
   const unanswered = new Set<OutgoingEvent>();
   const post = openPost(client, { options, surroundings, signal: stop.signal, progress, unanswered });
-  const batches = toBatches(readRecords(input, options, resumed.lastRecord), map, options.batchSize);
+  const source = readRecords(input, options, resumed.lastRecord, listMappedColumns(options.mapping));
+  const batches = toBatches(source, map, options.batchSize);
 
   function showProgress(): void {
     const { records } = ledger.tally;
@@ -90,12 +91,15 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   await runInParallel(options.concurrency, work, stop, input);
 
   const isComplete = !stop.signal.aborted;
-  if (isComplete) progressFile.remove();
+  // A run that failed at once leaves no progress.
+  if (isComplete || ledger.tally.records === 0) progressFile.remove();
   else save(true);
   rejected.close();
   progress.stop();
   const failure = stop.failure();
-  if (failure && !(failure instanceof CommandError || failure instanceof DeliveryError)) throw failure;
+  const couldStart = ledger.tally.records > 0 || failure instanceof DeliveryError;
+  if (failure && !(couldStart && (failure instanceof CommandError || failure instanceof DeliveryError)))
+    throw failure;
   const run = {
     state: isComplete ? ('complete' as const) : ('stopped' as const),
     stopReason: isComplete ? undefined : (failure?.message ?? 'The run was interrupted.'),
@@ -208,6 +212,11 @@ function createStop(interrupt: AbortSignal) {
   };
 }
 
+interface Rejections {
+  reason: string;
+  records: number;
+}
+
 /** The result of a run, printed by `--json`. */
 export interface Summary {
   /** `stopped` means before the end of the input; `stopReason` says why. */
@@ -224,6 +233,8 @@ export interface Summary {
   accepted: number;
   deduped: number;
   rejected: number;
+  /** The most frequent reasons first. */
+  rejections: Rejections[];
   rejectedFile: string | null;
   /** Events sent without an answer before the run stopped, and how many were recorded; null if unknown. */
   unanswered: Unanswered | undefined;
@@ -246,8 +257,8 @@ const toWarningList = ({ overCap, overLimit, mismatches, firstMismatch }: Warnin
 
 /** @param resumed records that an earlier run had settled */
 function toSummary(
-  run: Omit<Summary, keyof Tally | 'resumedAfter' | 'warnings' | 'recordsPerSecond'>,
-  { records, accepted, deduped, rejected }: Tally,
+  run: Omit<Summary, keyof Tally | 'rejections' | 'resumedAfter' | 'warnings' | 'recordsPerSecond'>,
+  { records, accepted, deduped, rejected, reasons }: Tally,
   resumed: Tally,
   warnings: Warnings,
 ): Summary {
@@ -264,6 +275,9 @@ function toSummary(
     accepted,
     deduped,
     rejected,
+    rejections: Object.entries(reasons)
+      .map(([reason, count]) => ({ reason, records: count }))
+      .sort((a, b) => b.records - a.records),
     rejectedFile: rejected > 0 ? rejectedFile : null,
     unanswered,
     warnings: toWarningList(warnings),
@@ -286,6 +300,7 @@ export function summaryText(summary: Summary): string {
     line('accepted', accepted),
     line('deduped', deduped),
     line('rejected', rejected),
+    ...rejectionLines(summary),
     ...(summary.dryRun ? ['This was a dry run. Nothing was recorded.'] : []),
     ...(backfill === undefined ? [] : nextSteps(backfill)),
     ...summary.warnings.map(warningText),
@@ -294,6 +309,16 @@ export function summaryText(summary: Summary): string {
     ...(summary.state === 'stopped' ? ['The run stopped before the end of the input.'] : []),
   ];
   return lines.map(printable).join('\n');
+}
+
+const REASONS_SHOWN = 8;
+
+function rejectionLines({ rejected, rejections }: Summary): string[] {
+  const shown = rejections.slice(0, REASONS_SHOWN);
+  const others = rejected - shown.reduce((sum, { records }) => sum + records, 0);
+  const all = others > 0 ? [...shown, { reason: 'Other reasons', records: others }] : shown;
+  const width = Math.max(0, ...all.map(({ records }) => formatDecimal(records).length));
+  return all.map(({ reason, records }) => `    ${formatDecimal(records).padStart(width)}  ${reason}`);
 }
 
 const nextSteps = (backfill: string) => [

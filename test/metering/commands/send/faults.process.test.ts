@@ -291,6 +291,39 @@ it('an answer that does not account for all events is ignored', async () => {
   expect(run.stderr).toMatch(/does not account for all events/);
 });
 
+it('a run that failed at once leaves no progress file', async () => {
+  const file = eventsFile(5);
+  fault = (res) => problem(res, 401, 'invalid_key');
+  expect((await send([file], env)).code).toBe(2);
+  expect(existsSync(`${file}.gauge-progress.json`)).toBe(false);
+});
+
+it('sums up the refusals by reason', async () => {
+  const file = eventsFile(7);
+  writeFileSync(file, `${readFileSync(file, 'utf8')}\n{\n[\n`);
+  fault = (res, { events }) =>
+    json(res, 202, {
+      accepted: events.length - 4,
+      deduped: 0,
+      warnings: [],
+      rejected: events.slice(0, 4).map((_event, index) => ({
+        index,
+        code: index === 0 ? 'a' : 'b',
+        detail: index === 0 ? 'The "first" reason.' : 'Another reason.',
+      })),
+    });
+  const run = await send([file, '--json'], env);
+  expect(run).toMatchObject({ code: 1, summary: { accepted: 3, rejected: 6 } });
+  expect(run.summary.rejections).toEqual([
+    { reason: 'Another reason.', records: 3 },
+    { reason: 'The line is not valid JSON.', records: 2 },
+    { reason: 'The "first" reason.', records: 1 },
+  ]);
+  expect((await send([file], env)).stdout).toMatch(
+    /rejected +6\n    3 {2}Another reason\.\n    2 {2}The line is not valid JSON\.\n/,
+  );
+});
+
 it('text from the service cannot control the terminal', async () => {
   fault = (res) => problem(res, 401, 'key_revoked', { detail: 'gone\u001b[2J\u0007' });
   expect((await send([eventsFile(1)], env)).stderr).toBe('send: gone [2J  (401 key_revoked)\n');

@@ -5,6 +5,8 @@ import { openInput } from '../../../../src/commands/kit/input.js';
 import { MAX_LINE_BYTES } from '../../../../src/metering/commands/send/lines.js';
 import {
   createMapping,
+  listMappedColumns,
+  type MappedColumn,
   type MappingOptions,
   type SourceRecord,
 } from '../../../../src/metering/commands/send/mapping.js';
@@ -14,7 +16,7 @@ import { guessFormat, readRecords, type Format } from '../../../../src/metering/
 async function read(
   format: Format,
   contents: string | Buffer,
-  { size = 7, delimiter = ',', after = 0 } = {},
+  { size = 7, delimiter = ',', after = 0, needed = [] as MappedColumn[] } = {},
 ): Promise<SourceRecord[]> {
   const bytes = Buffer.from(contents);
   const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) =>
@@ -22,7 +24,7 @@ async function read(
   );
   const input = openInput('-', Readable.from(pieces));
   const records: SourceRecord[] = [];
-  for await (const some of readRecords(input, { format, delimiter }, after))
+  for await (const some of readRecords(input, { format, delimiter }, after, needed))
     for (const record of some) records.push(record);
   return records;
 }
@@ -52,6 +54,17 @@ describe('NDJSON', () => {
       expect(values(records)).toEqual([{ a: 1 }, 'refused', 'refused', 'refused', { a: 5 }]);
       expect(numbers(records)).toEqual([1, 2, 3, 4, 5]);
       expect(String(records[1]!.value).length).toBeLessThan(2000);
+    }
+  });
+
+  it.each(['ndjson', 'csv'] as const)('places each record of a large %s chunk', async (format) => {
+    const text = `id\n${Array.from({ length: 1000 }, (_, i) => i + 1000).join('\n')}`;
+    for (const contents of [Buffer.from(text), gzipSync(text)]) {
+      const records = (await read(format, contents, { size: 1_000_000 })).slice(-1000);
+      const share = (i: number) => records[i]!.position / contents.length;
+      expect(share(249)).toBeCloseTo(0.25, 1);
+      expect(share(499)).toBeCloseTo(0.5, 1);
+      expect(share(999)).toBeCloseTo(1, 1);
     }
   });
 
@@ -116,6 +129,25 @@ describe('CSV', () => {
     // The whole input would be the header.
     await expect(read('csv', 'a,b\r1,2\r')).rejects.toThrow(/carriage returns only/);
     expect(values(await read('csv', 'a,"b\r\nc"\r\n1,2'))).toEqual([{ a: '1', 'b\r\nc': '2' }]);
+  });
+
+  it('needs the columns that the mapping reads, except the default ones for quantity and time', async () => {
+    const needed = listMappedColumns({
+      productSlug: 'lower(a.b)',
+      metric: '=m',
+      occurredAt: 'none',
+      idempotencyKey: 'hash(x)',
+    });
+    expect(needed).toEqual([{ flag: '--product-slug', name: 'a.b' }]);
+    expect(await read('csv', 'a.b,c\n1,2', { needed })).toHaveLength(1);
+    await expect(read('csv', 'a,c\n1,2', { needed })).rejects.toThrow(
+      '--product-slug: there is no column "a.b". The columns are "a", "c".',
+    );
+    expect(listMappedColumns({}).map(({ name }) => name)).toEqual([
+      'productSlug',
+      'metric',
+      'idempotencyKey',
+    ]);
   });
 });
 

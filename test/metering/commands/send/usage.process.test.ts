@@ -50,6 +50,17 @@ describe('the command line', () => {
     expect((await send([folder.path('d.ndjson')], env)).stderr).toMatch(/it is a directory/);
   });
 
+  it('names a column that does not exist, before anything is sent or written', async () => {
+    const file = folder.path('columns.csv');
+    writeFileSync(file, 'product,units\nsearch,1\n');
+    expect(await send([file, '--product-slug', 'product', '--metric', 'calls'], env)).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: 'send: --metric: there is no column "calls". The columns are "product", "units".\n',
+    });
+    expect(existsSync(`${file}.gauge-progress.json`)).toBe(false);
+  });
+
   it('completes a run on an empty file', async () => {
     writeFileSync(folder.path('empty.csv'), '');
     const run = await send([folder.path('empty.csv')], env);

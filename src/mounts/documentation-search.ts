@@ -1,0 +1,123 @@
+import { groupBy } from '../core/collections.js';
+import { formatCount } from '../core/pages/format.js';
+import type { SearchEntry } from '../core/reference/search.js';
+import { listTopics } from './documentation-topics.js';
+import {
+  listErrors,
+  listGroups,
+  loadReader,
+  makeView,
+  renderContent,
+  type Described,
+} from './documentation-views.js';
+
+/** Everything that the search finds: about a thousand short texts. */
+export async function listEntries(described: Described): Promise<SearchEntry[]> {
+  const { reference, document } = described;
+  const { describeMessages, describeOperations } = await loadReader();
+  const groups = await listGroups(reference);
+  const shownFor = { origin: '', own: undefined, circumstances: reference.circumstances };
+  const operations = groups.flatMap(({ id, routes, parts }) =>
+    (parts.length > 0 ? parts : [{ id, routes }]).flatMap((page) =>
+      describeOperations(page.routes, document, shownFor).map((operation) => ({
+        ...operation,
+        href: `/docs/reference/${page.id}#${operation.id}`,
+      })),
+    ),
+  );
+  const requests = operations.map(({ id, summary, method, path, href, descriptionHtml }): SearchEntry => ({
+    kind: 'Request',
+    title: summary,
+    href,
+    context: path,
+    method,
+    text: `${toText(descriptionHtml)} ${id}`,
+  }));
+  const errors = listErrors(reference).map(({ code, status, title = '', meaning, remedy }): SearchEntry => ({
+    kind: 'Error',
+    title: code,
+    href: `/docs/errors#${code}`,
+    context: `${status} ${title}`,
+    text: toText(`${meaning} ${remedy}`).replaceAll('`', ''),
+  }));
+  const messages = describeMessages(document).map(({ type, summaryHtml }): SearchEntry => ({
+    kind: 'Message',
+    title: type,
+    href: `/docs/webhooks#${type}`,
+    context: 'Webhook messages',
+    text: toText(summaryHtml),
+  }));
+  return [
+    ...(await listGuideEntries(described)),
+    ...requests,
+    ...errors,
+    ...messages,
+    ...listFields(operations),
+  ];
+}
+
+async function listGuideEntries(described: Described): Promise<SearchEntry[]> {
+  const entries: SearchEntry[] = [];
+  for (const { id, title, summary } of listTopics(described.reference)) {
+    const href = `/docs/${id}`;
+    entries.push({ kind: 'Guide', title, href, context: '', text: summary });
+    const view = await makeView(`topics/${id}`, described, { origin: '', own: undefined });
+    // Errors and messages have entries of their own.
+    if (view!.contents) continue;
+    const { content } = await renderContent(view!);
+    for (const section of content.split(/(?=<h2 id=)/)) {
+      const [, place, heading] = /^<h2 id="([^"]+)">(.*?)<\/h2>/.exec(section) ?? [];
+      const text = toText(section.replace(/^<h[12].*?<\/h[12]>/, ''));
+      if (heading)
+        entries.push({
+          kind: 'Guide',
+          title: toText(heading),
+          href: `${href}#${place}`,
+          context: title,
+          text,
+        });
+      else entries.at(-1)!.text = `${summary} ${text}`;
+    }
+  }
+  return entries;
+}
+
+interface DescribedOperation {
+  summary: string;
+  href: string;
+  parameters: { name: string; description: string }[];
+  body?: { fields: { name: string; description: string }[] } | undefined;
+  answers: { fields: { name: string; description: string }[] }[];
+}
+
+/** Fields of one name become one entry, which leads to the first request that has it and describes it. */
+function listFields(operations: DescribedOperation[]): SearchEntry[] {
+  const all = operations.flatMap((operation) =>
+    [operation.parameters, operation.body?.fields ?? [], ...operation.answers.map(({ fields }) => fields)]
+      .flat()
+      .map(({ name, description }) => ({ name: name.replace(/^.*\./, ''), description, operation })),
+  );
+  return [...groupBy(all, ({ name }) => name).values()].map((same): SearchEntry => {
+    const { name, description, operation } = same.find((one) => one.description !== '') ?? same[0]!;
+    const others = new Set(same.map((one) => one.operation)).size - 1;
+    return {
+      kind: 'Field',
+      title: name,
+      href: operation.href,
+      context: `${operation.summary}${others === 0 ? '' : ` and ${formatCount(others, 'other request')}`}`,
+      text: description.replaceAll('`', ''),
+    };
+  });
+}
+
+const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'", '#34': '"' };
+
+/** The words of our own HTML, without code that is shown in blocks. */
+const toText = (html: string): string =>
+  html
+    .replaceAll(/<div class="example">[\s\S]*?\n<\/div>/g, ' ')
+    .replaceAll(/<[^>]*>/g, ' ')
+    .replaceAll(/&([#\w]+);/g, (match, name: string) => entities[name] ?? match)
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(/ ([.,:;)])/g, '$1')
+    .trim();

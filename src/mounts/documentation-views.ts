@@ -1,0 +1,158 @@
+import { STATUS_CODES } from 'node:http';
+import { fileURLToPath } from 'node:url';
+import ejs from 'ejs';
+import { groupBy } from '../core/collections.js';
+import type { ErrorCode } from '../core/errors.js';
+import type { Reference } from '../core/reference/described.js';
+import type { OpenApiDocument } from '../core/reference/document.js';
+import type { OwnValues } from '../core/reference/own-examples.js';
+import { listTopics } from './documentation-topics.js';
+
+export const viewsFolder = fileURLToPath(new URL('../../views', import.meta.url));
+
+export interface Described {
+  reference: Reference;
+  document: OpenApiDocument;
+}
+
+export interface Reader {
+  origin: string;
+  own: OwnValues | undefined;
+}
+
+/** A place on a page, for its table of contents. */
+interface Place {
+  id: string;
+  title: string;
+}
+
+export interface PageView extends Record<string, unknown> {
+  title: string;
+  /** Template below `views/docs`. */
+  template: string;
+  /** Default: the headings of the rendered page. */
+  contents?: Place[];
+}
+
+/** @returns undefined for an unknown page */
+export async function makeView(
+  page: string,
+  { reference, document }: Described,
+  reader: Reader,
+): Promise<PageView | undefined> {
+  const [kind, id = ''] = page.split('/');
+  const shownFor = { ...reader, circumstances: reference.circumstances };
+  const common = { isOwn: reader.own !== undefined, toInlineHtml: (await loadReader()).toInlineHtml };
+  if (kind === 'reference') return makeReferenceView(id, { reference, document }, shownFor, common);
+  const shown = listTopics(reference);
+  if (kind === 'index') {
+    const groups = (await listGroups(reference)).map(({ routes, parts, ...group }) => ({
+      ...group,
+      operations: routes.map(toListed),
+      parts: parts.map((part) => ({ ...part, operations: part.routes.map(toListed) })),
+    }));
+    const tasks = Object.fromEntries(groupBy(shown, ({ task }) => task));
+    const byId = Object.fromEntries(shown.map((topic) => [topic.id, topic]));
+    return { title: 'Documentation', template: 'index', contents: [], groups, tasks, topics: byId };
+  }
+  const topic = shown.find((each) => each.id === id);
+  if (!topic) return undefined;
+  const errors = id === 'errors' ? listErrors(reference) : [];
+  const { describeExampleFor, describeMessages } = await loadReader();
+  const messages = id === 'webhooks' ? describeMessages(document) : [];
+  const places = [...errors.map(({ code }) => code), ...messages.map(({ type }) => type)];
+  return {
+    ...common,
+    title: topic.title,
+    template: `topics/${id}`,
+    ...(places.length > 0 ? { contents: places.map((name) => ({ id: name, title: name })) } : {}),
+    errors,
+    messages,
+    findExample(operationId: string, name: string) {
+      const route = reference.routes.find((one) => one.operationId === operationId);
+      const example = route?.examples.find((one) => one.name === name);
+      if (!route || !example) throw new Error(`There is no example ${name} of ${operationId}.`);
+      return describeExampleFor(route, example, shownFor);
+    },
+  };
+}
+
+const toListed = ({ operationId, method, path, summary }: Reference['routes'][number]) => ({
+  id: operationId,
+  method: method.toUpperCase(),
+  path,
+  summary,
+});
+
+async function makeReferenceView(
+  id: string,
+  { reference, document }: Described,
+  shownFor: Reader & Pick<Reference, 'circumstances'>,
+  common: object,
+): Promise<PageView | undefined> {
+  const { describeOperations } = await loadReader();
+  const pages = (await listGroups(reference)).flatMap((group) => [
+    { id: group.id, group, title: group.tag, routes: group.parts.length > 0 ? [] : group.routes },
+    ...group.parts.map((part) => ({
+      id: part.id,
+      group,
+      title: `${group.tag}: ${part.title}`,
+      routes: part.routes,
+    })),
+  ]);
+  const found = pages.find((page) => page.id === id);
+  if (!found) return undefined;
+  const { group, title, routes } = found;
+  const parts = group.id === id ? group.parts : [];
+  return {
+    ...common,
+    title,
+    template: 'reference',
+    pageId: id,
+    group: parts.length > 0 || group.id === id ? group : { descriptionHtml: '' },
+    parts: parts.map((part) => ({ ...part, operations: part.routes.map(toListed) })),
+    operations: describeOperations(routes, document, shownFor),
+    contents: [...parts, ...routes.map(({ operationId, summary }) => ({ id: operationId, title: summary }))],
+  };
+}
+
+export function listErrors({ errors, statuses }: Reference) {
+  const codes = Object.keys(statuses) as ErrorCode[];
+  return codes
+    .map((code) => ({
+      code,
+      status: statuses[code],
+      title: STATUS_CODES[statuses[code]],
+      ...errors[code],
+    }))
+    .toSorted((a, b) => a.status - b.status);
+}
+
+export const renderTemplate = (name: string, values: object): Promise<string> =>
+  ejs.renderFile(`${viewsFolder}/docs/${name}.ejs`, values, { views: [viewsFolder] });
+
+export async function renderContent(view: PageView): Promise<{ content: string; contents: Place[] }> {
+  const contents: Place[] = [];
+  const html = await renderTemplate(view.template, view);
+  const content = html.replaceAll(/<h2>([^<]*)<\/h2>/g, (_match, title: string) => {
+    const id = toId(title);
+    contents.push({ id, title });
+    return `<h2 id="${id}">${title}</h2>`;
+  });
+  return { content, contents };
+}
+
+const toId = (title: string): string =>
+  title
+    .toLowerCase()
+    .replaceAll(/&[#\w]+;/g, '')
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '');
+
+/** Loads the reader with the first page, so that it does not delay the start. */
+export const loadReader = () => import('../core/reference/reader.js');
+
+export async function listGroups(reference: Reference) {
+  const reader = await loadReader();
+  return reader.listGroups(reference);
+}
