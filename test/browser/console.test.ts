@@ -140,7 +140,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     const page = await world.visit({ javaScript, as: late.browser });
     await page.goto(`/console/customers/${hostile.slug}/trading`);
     const contracts = page.getByLabel('Contracts per order');
-    const raised = javaScript ? '1234' : '2345';
+    const raised = javaScript ? '1,234' : '2345';
     await contracts.fill(raised);
     await page.getByRole('button', { name: 'Set limits' }).click();
     await page.getByLabel('Your password').fill(PASSWORD);

@@ -8,7 +8,13 @@ export const ANY_QUANTITY = `1${'0'.repeat(400)}`;
 
 export async function createProduct(
   db: Database,
-  values: { slug?: string; name?: string; usageMetric?: string; unitCap?: string | null; maxQuantity?: string } = {},
+  values: {
+    slug?: string;
+    name?: string;
+    usageMetric?: string;
+    unitCap?: string | null;
+    maxQuantity?: string;
+  } = {},
 ) {
   const slug = values.slug ?? uniqueSlug('product');
   const product = {
