@@ -8,10 +8,14 @@ export interface ModelError {
   key: string;
   date: string;
   errorF: number;
+  /** From an earlier version of the model than the newest. */
+  isOlder?: boolean | undefined;
 }
 
 /** Weather persists for weeks and models change, so data two months old count a quarter. */
 const HALF_LIFE_DAYS = 30;
+/** Share of an error from before a model's newest version. The number of dates is not reduced, so that the weights stay. */
+const OLDER_SHARE = 0.25;
 /** Weight of the prior, in dates. */
 const PRIOR_DATES = 10;
 
@@ -33,7 +37,7 @@ export function learnMix(
   const correlation: Record<string, Known> = {};
   const names = [...errors.keys()].toSorted();
   const byKey = new Map(
-    [...errors].map(([name, own]) => [name, new Map(own.map(({ key, errorF }) => [key, errorF]))]),
+    [...errors].map(([name, own]) => [name, new Map(own.map((each) => [each.key, each]))]),
   );
   for (const [i, a] of names.entries())
     for (const b of names.slice(i)) {
@@ -48,16 +52,18 @@ export function learnMix(
 
 function productsOf(
   errors: readonly ModelError[],
-  others: ReadonlyMap<string, number>,
+  others: ReadonlyMap<string, ModelError>,
   lastDate: string,
 ): { aa: number; bb: number; ab: number; dates: number } {
   let [aa, bb, ab] = [0, 0, 0];
   const shares = new Map<string, number>();
-  for (const { key, date, errorF: a } of errors) {
-    const b = others.get(key);
-    if (b === undefined) continue;
-    const share = shares.get(date) ?? 0.5 ** (daysFrom(date, lastDate) / HALF_LIFE_DAYS);
-    shares.set(date, share);
+  for (const { key, date, errorF: a, isOlder } of errors) {
+    const other = others.get(key);
+    if (other === undefined) continue;
+    const recent = shares.get(date) ?? 0.5 ** (daysFrom(date, lastDate) / HALF_LIFE_DAYS);
+    shares.set(date, recent);
+    const share = isOlder || other.isOlder ? OLDER_SHARE * recent : recent;
+    const { errorF: b } = other;
     aa += share * a * a;
     bb += share * b * b;
     ab += share * a * b;
