@@ -113,7 +113,7 @@ const designs: Readonly<Record<AheadDesign, (rows: readonly AheadRow[]) => Named
       older: BIAS_RIDGE * perDay,
       wide: 6 * perDay,
       slope: 10 * perDay,
-      local: 5 * perDay,
+      local: perDay,
       hour: 3,
     };
     return {
@@ -254,7 +254,7 @@ export function predictAhead(
 /** The fit as lines for one target: mean a + b·m, ln deviation c + d·ln s, for the members' mean m and deviation s. */
 export function lineOf(
   coefficients: AheadFit['coefficients'],
-  row: Pick<AheadRow, 'day' | 'hour' | 'group'>,
+  row: Pick<AheadRow, 'day' | 'hour' | 'group' | 'isOlder'>,
 ): Record<'a' | 'b' | 'c' | 'd', number> {
   const { spread = 0 } = coefficients;
   const at = (mean: number) => predictAhead(coefficients, { ...row, mean, variance: Math.exp(2 * spread) });

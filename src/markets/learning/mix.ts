@@ -1,5 +1,5 @@
 import type { Corrected, Ensemble } from './day-forecast.js';
-import { EARLIER_RUN, MAIN_MODEL } from '../weather/weather.js';
+import { EARLIER_RUN, GRIDPOINTS, MAIN_MODEL } from '../weather/weather.js';
 import { type ModelPart } from './forecast.js';
 import type { Known, Mix } from './fits.js';
 
@@ -161,10 +161,11 @@ const SMALL = 1e-9;
 
 /**
  * Expected product of two models' errors, relative to the first model's square. The prior gives all models equal skill and
- * half of their errors in common, hence equal weights; an earlier run has all these errors and more, hence no weight.
+ * half of their errors in common, hence equal weights; an earlier run has all these errors and more, hence no weight; the gridpoint forecast has twice the square, hence little.
  */
 function productOf(a: string, b: string, mix: Mix | undefined): number {
-  const prior = 1 + Number(a === b) + Number(a === EARLIER_RUN || b === EARLIER_RUN);
+  const isLow = a === b && a === GRIDPOINTS;
+  const prior = 1 + Number(a === b) + Number(a === EARLIER_RUN || b === EARLIER_RUN) + 2 * Number(isLow);
   const [ofA, ofB] = [skillOf(a, mix), skillOf(b, mix)];
   const pair = a === b ? { value: 1, dates: ofA.dates } : (mix?.correlation[pairOf(a, b)] ?? UNKNOWN);
   const known = pair.value * Math.sqrt(ofA.value * ofB.value);
