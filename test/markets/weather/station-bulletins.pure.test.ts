@@ -38,10 +38,7 @@ describe('a bulletin of a station', () => {
 
   it('keeps what the newest cycle lacks, and never states a spread below a degree', () => {
     const ensembles = read(table(...early, ...late));
-    const main = ensembles.map(({ model: _, spreadF: __, ...run }) => ({
-      ...run,
-      membersF: Array(20).fill(80),
-    }));
+    const main = ensembles.map((run) => ({ ...run, model: undefined, membersF: Array<number>(20).fill(80) }));
     const { further } = groupKnownWeather(
       { fetchedAt, ensembles: [...main, ...ensembles], observed: [] },
       fetchedAt,
