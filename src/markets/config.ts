@@ -44,6 +44,10 @@ const tradingEnvironment = {
     .regex(/^[\w.~-]{8,200}$/, 'must be a subscription key: at least 8 characters of A-Z, a-z, 0-9 and -._~')
     .optional(),
   MODEL_URL: urlField(/^https?:$/, 'http://127.0.0.1:8080/forecasts').optional(),
+  STATION_FORECASTS: z.enum(['on', 'off']).default('on'),
+  MESONET_BASE_URL: urlField(/^https?:$/, 'https://mesonet.agron.iastate.edu').default(
+    'https://mesonet.agron.iastate.edu',
+  ),
   NWS_BASE_URL: urlField(/^https?:$/, 'https://api.weather.gov').default('https://api.weather.gov'),
   PAPER_CASH: z
     .string()
@@ -141,6 +145,9 @@ function readTradingConfig(e: Environment) {
     hasFreeForecasts: forecastSource === 'openmeteo' && openMeteoUrls.some(isFreeHost),
     /** URL of the operator's model; set whenever the model is the forecast source. */
     modelUrl: e.MODEL_URL,
+    /** Whether Open-Meteo's models are joined by those that other services give station by station. */
+    hasStationForecasts: e.STATION_FORECASTS === 'on',
+    mesonetBaseUrl: e.MESONET_BASE_URL.replace(/\/+$/, ''),
     nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
     paperCash: parseDollars(e.PAPER_CASH),
     paperLatencyMs: e.PAPER_LATENCY_MS,

@@ -4,12 +4,7 @@ import { spanOf, targetKey, targetOf, temperatureKinds, type Target } from '../m
 import { findPlace } from '../market/stations.js';
 import { probabilityOf, quantileOf, type TemperatureDistribution } from '../market/distribution.js';
 import type { FitBook } from './fits.js';
-import {
-  meanAndVariance,
-  groupKnownWeather,
-  type DayEnsemble,
-  type ObservedExtreme,
-} from '../weather/weather.js';
+import { groupKnownWeather, momentsOf, type DayEnsemble, type ObservedExtreme } from '../weather/weather.js';
 import { type DayForecast, type ForecastModel, type StationForecast } from './forecast.js';
 import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from './running-day.js';
 
@@ -24,7 +19,10 @@ const noHourFits: HourFits = { fits: [], missing: [] };
 
 const quantileLevels = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
 
-export interface Ensemble extends Pick<DayEnsemble, keyof Target | 'model' | 'fetchedAt' | 'membersF'> {
+export interface Ensemble extends Pick<
+  DayEnsemble,
+  keyof Target | 'model' | 'fetchedAt' | 'membersF' | 'spreadF' | 'isNearMidnight'
+> {
   modelRunAt: Date;
   end: Date;
   meanF: number;
@@ -79,7 +77,7 @@ export const modelWith =
   };
 
 function toRun(ensemble: DayEnsemble, end: Date): Ensemble {
-  const { mean, variance } = meanAndVariance(ensemble.membersF);
+  const { mean, variance } = momentsOf(ensemble);
   return { ...ensemble, end, meanF: mean, varianceF: variance };
 }
 

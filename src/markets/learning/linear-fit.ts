@@ -14,6 +14,8 @@ export interface LinearCase {
   /** Outcome and lower bound, both relative to the location's origin; the bound is −Infinity without censoring. */
   observed: number;
   bound: number;
+  /** Default: 1. */
+  weight?: number | undefined;
 }
 
 export interface LinearRule {
@@ -193,6 +195,8 @@ function scoreOf(cases: readonly LinearCase[], rows: Rows, rule: LinearRule, axe
   const [lowest, highest] = [Math.log(rule.scale.lowest), Math.log(rule.scale.highest)];
   const observed = Float64Array.from(cases, (each) => each.observed);
   const bounds = Float64Array.from(cases, (each) => each.bound);
+  const weights = Float64Array.from(cases, ({ weight = 1 }) => weight);
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
   const out = new Float64Array(3);
   const coefficients = new Float64Array(size);
   const slopes = new Float64Array(size);
@@ -209,9 +213,11 @@ function scoreOf(cases: readonly LinearCase[], rows: Rows, rule: LinearRule, axe
       const held = Math.min(highest, Math.max(lowest, logScale));
       const scale = Math.exp(held);
       crpsOfCensored(observed[i]! - location, bounds[i]! - location, scale, out);
-      sum += out[0]!;
-      const byLogScale = held === logScale ? out[2]! * scale : 0;
-      for (let k = begin; k < scaleBegin; k++) slopes[places[k]!]! += out[1]! * values[k]!;
+      const weight = weights[i]!;
+      sum += weight * out[0]!;
+      const byLocation = weight * out[1]!;
+      const byLogScale = held === logScale ? weight * out[2]! * scale : 0;
+      for (let k = begin; k < scaleBegin; k++) slopes[places[k]!]! += byLocation * values[k]!;
       for (let k = scaleBegin; k < end; k++) slopes[places[k]!]! += byLogScale * values[k]!;
     }
     for (let k = 0; k < size; k++) {
@@ -220,8 +226,8 @@ function scoreOf(cases: readonly LinearCase[], rows: Rows, rule: LinearRule, axe
       slopes[k]! += 2 * rule.ridge[k]! * off;
     }
     axes.toSlopes(slopes, gradient);
-    for (let k = 0; k < size; k++) gradient[k]! /= n;
-    return sum / n;
+    for (let k = 0; k < size; k++) gradient[k]! /= total;
+    return sum / total;
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Corrected, Ensemble } from './day-forecast.js';
-import { EARLIER_RUN, MAIN_MODEL } from '../weather/weather.js';
+import { EARLIER_RUN, GRIDPOINTS, MAIN_MODEL } from '../weather/weather.js';
 import { type ModelPart } from './forecast.js';
 import type { Known, Mix } from './fits.js';
 
@@ -8,10 +8,14 @@ export interface ModelError {
   key: string;
   date: string;
   errorF: number;
+  /** From an earlier version of the model than the newest. */
+  isOlder?: boolean | undefined;
 }
 
 /** Weather persists for weeks and models change, so data two months old count a quarter. */
 const HALF_LIFE_DAYS = 30;
+/** Share of an error from before a model's newest version. The number of dates is not reduced, so that the weights stay. */
+const OLDER_SHARE = 0.25;
 /** Weight of the prior, in dates. */
 const PRIOR_DATES = 10;
 
@@ -33,7 +37,7 @@ export function learnMix(
   const correlation: Record<string, Known> = {};
   const names = [...errors.keys()].toSorted();
   const byKey = new Map(
-    [...errors].map(([name, own]) => [name, new Map(own.map(({ key, errorF }) => [key, errorF]))]),
+    [...errors].map(([name, own]) => [name, new Map(own.map((each) => [each.key, each]))]),
   );
   for (const [i, a] of names.entries())
     for (const b of names.slice(i)) {
@@ -48,16 +52,18 @@ export function learnMix(
 
 function productsOf(
   errors: readonly ModelError[],
-  others: ReadonlyMap<string, number>,
+  others: ReadonlyMap<string, ModelError>,
   lastDate: string,
 ): { aa: number; bb: number; ab: number; dates: number } {
   let [aa, bb, ab] = [0, 0, 0];
   const shares = new Map<string, number>();
-  for (const { key, date, errorF: a } of errors) {
-    const b = others.get(key);
-    if (b === undefined) continue;
-    const share = shares.get(date) ?? 0.5 ** (daysFrom(date, lastDate) / HALF_LIFE_DAYS);
-    shares.set(date, share);
+  for (const { key, date, errorF: a, isOlder } of errors) {
+    const other = others.get(key);
+    if (other === undefined) continue;
+    const recent = shares.get(date) ?? 0.5 ** (daysFrom(date, lastDate) / HALF_LIFE_DAYS);
+    shares.set(date, recent);
+    const share = isOlder || other.isOlder ? OLDER_SHARE * recent : recent;
+    const { errorF: b } = other;
     aa += share * a * a;
     bb += share * b * b;
     ab += share * a * b;
@@ -155,10 +161,11 @@ const SMALL = 1e-9;
 
 /**
  * Expected product of two models' errors, relative to the first model's square. The prior gives all models equal skill and
- * half of their errors in common, hence equal weights; an earlier run has all these errors and more, hence no weight.
+ * half of their errors in common, hence equal weights; an earlier run has all these errors and more, hence no weight; the gridpoint forecast has twice the square, hence little.
  */
 function productOf(a: string, b: string, mix: Mix | undefined): number {
-  const prior = 1 + Number(a === b) + Number(a === EARLIER_RUN || b === EARLIER_RUN);
+  const isLow = a === b && a === GRIDPOINTS;
+  const prior = 1 + Number(a === b) + Number(a === EARLIER_RUN || b === EARLIER_RUN) + 2 * Number(isLow);
   const [ofA, ofB] = [skillOf(a, mix), skillOf(b, mix)];
   const pair = a === b ? { value: 1, dates: ofA.dates } : (mix?.correlation[pairOf(a, b)] ?? UNKNOWN);
   const known = pair.value * Math.sqrt(ofA.value * ofB.value);

@@ -5,6 +5,8 @@ import { selectRows } from '../../core/db/sql.js';
 import type { Target, TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { MAIN_MODEL, type DayEnsemble, type KnownHour } from '../weather/weather.js';
+import { dateOf } from '../market/climate-day.js';
+import { knownVersions, versionOn } from '../weather/versions.js';
 import { ensembleRuns } from './table.js';
 
 /** Origin of prices and forecasts; training and scores of one pair do not apply to another. */
@@ -22,6 +24,9 @@ export interface KnownRun extends Target {
   /** Sample variance of the members, °F²; 0 for a single member. */
   varianceF: number;
   curveF?: readonly number[] | undefined;
+  /** The version that the source named, or else the one known for the run's date. */
+  version?: string | undefined;
+  isNearMidnight?: true | undefined;
 }
 
 /** Limit per statement; the next clean-up continues. */
@@ -43,12 +48,12 @@ export const insertRuns = (
 ): Promise<number> =>
   insertNew(
     orm,
-    sql`insert into ensemble_runs (forecast_source, model, kind, station, date, hour, model_run_at, fetched_at, members, mean, variance, curve)
+    sql`insert into ensemble_runs (forecast_source, model, kind, station, date, hour, model_run_at, fetched_at, members, mean, variance, curve, version, near_midnight)
       select ${forecastSource}, coalesce(r.model, ${MAIN_MODEL}), r.kind, r."stationId", r.date, coalesce(r.hour, 0), r."modelRunAt", r."fetchedAt", r."membersF", r.mean,
-        r.variance, case when r.kind = 'daily_maximum' then r."curveF" end
+        r.variance, case when r.kind = 'daily_maximum' then r."curveF" end, r.version, coalesce(r."isNearMidnight", false)
       from json_to_recordset(${JSON.stringify(runs)}::json) as r(
         model text, kind text, "stationId" text, date date, hour smallint, "modelRunAt" timestamptz, "fetchedAt" timestamptz, "membersF" float8[], mean float8, variance float8,
-        "curveF" float8[]
+        "curveF" float8[], version text, "isNearMidnight" boolean
       )`,
   );
 
@@ -123,11 +128,11 @@ export async function readRuns(
   const [answer] = await selectRows<{ runs: RunRow[] | null }>(
     orm,
     sql`select json_agg(json_build_array(
-        date, hour, ${milliseconds('model_run_at')}, ${milliseconds('fetched_at')}, members, mean, variance, curve
+        date, hour, ${milliseconds('model_run_at')}, ${milliseconds('fetched_at')}, members, mean, variance, curve, version, near_midnight
       ) order by date desc, model_run_at desc) as runs
     from (
       select ${one} date, hour, model_run_at, fetched_at, cardinality(members) as members, mean, variance,
-        case when fetched_at > date - interval '12 hours' then curve end as curve
+        case when fetched_at > date - interval '12 hours' then curve end as curve, version, near_midnight
       from ensemble_runs
       where forecast_source = ${forecastSource} and kind = ${kind} and station = ${stationId} and date >= ${from}::date and model = ${model}
         ${to === undefined ? sql`` : sql`and date < ${to}::date`}
@@ -136,16 +141,20 @@ export async function readRuns(
     ) as newest`,
   );
   const runs = answer?.runs ?? [];
-  return runs.map(([date, hour, modelRunMs, fetchedMs, members, meanF, varianceF, curveF]) => ({
-    ...(!isMain && { model }),
-    ...toTarget({ kind, stationId, date, hour }),
-    members,
-    meanF,
-    varianceF,
-    ...(curveF && { curveF }),
-    modelRunAt: new Date(modelRunMs),
-    fetchedAt: new Date(fetchedMs),
-  }));
+  return runs.map(
+    ([date, hour, modelRunMs, fetchedMs, members, meanF, varianceF, curveF, version, isNearMidnight]) => ({
+      ...(!isMain && { model }),
+      ...toTarget({ kind, stationId, date, hour }),
+      members,
+      meanF,
+      varianceF,
+      ...(curveF && { curveF }),
+      version: version ?? versionOn(knownVersions[model], dateOf(modelRunMs)),
+      ...(isNearMidnight && { isNearMidnight: true as const }),
+      modelRunAt: new Date(modelRunMs),
+      fetchedAt: new Date(fetchedMs),
+    }),
+  );
 }
 
 /** Drops the stored hour of a day, which is meaningless. */
@@ -161,6 +170,8 @@ type RunRow = [
   mean: number,
   variance: number,
   curve: number[] | null,
+  version: string | null,
+  isNearMidnight: boolean,
 ];
 
 export async function readHours(

@@ -160,6 +160,10 @@ export const ensembleRuns = pgTable(
     variance: doublePrecision().notNull(),
     /** For a day: the members' mean hour by hour, °F. Stored only with the maximum, because the minimum's is the same. */
     curve: doublePrecision().array(),
+    /** As the source named it; null where it names none. */
+    version: text(),
+    /** The model's window may miss the day's extreme, so that nothing is learned from the run. */
+    nearMidnight: boolean('near_midnight').notNull().default(false),
   },
   (t) => [
     // For a station's training window.

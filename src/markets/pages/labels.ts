@@ -60,6 +60,9 @@ const modelNames: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     ecmwf: 'ECMWF ensemble',
     hrrr: 'HRRR',
     nbm: 'NBM',
+    nbs: 'NBM bulletin',
+    gridpoints: 'Weather service',
+    icon: 'ICON',
   },
   simulated: { main: 'Ensemble', earlier: 'Ensemble, earlier run', single: 'Single run' },
 };

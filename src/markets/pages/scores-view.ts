@@ -3,6 +3,8 @@ import { toIntervalChart } from '../charts/intervals.js';
 import { toReliabilityChart } from '../charts/diagonal.js';
 import { toCrpsChart } from '../charts/series.js';
 import { formatFixed, formatPercent } from '../../core/charts/text.js';
+import { DAY_MS } from '../../core/time.js';
+import { knownVersions, type ModelVersion } from '../weather/versions.js';
 import { groupBy } from '../../core/collections.js';
 import { formatCount, formatDecimal, formatDegrees } from '../../core/pages/format.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
@@ -127,11 +129,12 @@ function toMeans({ model, market, crps }: ScoreSummary) {
   ];
 }
 
-const toModels = ({ forecastSource, models }: ScoresAnswer) =>
+const toModels = ({ forecastSource, models, asOf, windowDays }: ScoresAnswer) =>
   models
     .toSorted((a, b) => (b.weight ?? 0) - (a.weight ?? 0))
     .map(({ model, n, logScore, crps, mixed, weight }) => ({
       name: modelName(forecastSource, model),
+      version: describeVersion(knownVersions[model], { asOf, windowDays }),
       count: formatDecimal(n),
       weight: weight === null ? '–' : formatPercent(weight),
       logScore: formatFixed(logScore, 3),
@@ -139,6 +142,18 @@ const toModels = ({ forecastSource, models }: ScoresAnswer) =>
       crps: `${formatFixed(crps, 2)}\u00a0°F`,
       mixedCrps: `${formatFixed(mixed.crps, 2)}\u00a0°F`,
     }));
+
+/** Within the scores' window a new version is a break: earlier days were forecast by another model. */
+function describeVersion(
+  versions: readonly ModelVersion[] = [],
+  { asOf, windowDays }: Pick<ScoresAnswer, 'asOf' | 'windowDays'>,
+): string | null {
+  const current = versions.findLast(({ from }) => from <= asOf);
+  if (!current) return null;
+  const isBreak = Date.parse(asOf) - Date.parse(current.from) < windowDays * DAY_MS;
+  const since = `version ${current.version} since ${formatDate(current.from)}`;
+  return isBreak ? `new ${since}; errors before count a quarter` : since;
+}
 
 function toCounts({ n, waiting, withoutMarket, since, crps }: ScoreSummary): string {
   return [

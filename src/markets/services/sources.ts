@@ -6,6 +6,8 @@ import { createHttpModelSource } from '../weather/http-model.js';
 import type { Database } from '../../core/db/client.js';
 import type { ObservationPart, WeatherSource } from '../weather/weather.js';
 import { createIndexReader, type IndexReader } from '../weather/kalshi-index.js';
+import { createGridpoints } from '../weather/gridpoints.js';
+import { createStationBulletins } from '../weather/station-bulletins.js';
 import { createObservationReader } from '../weather/nws-observations.js';
 import { createOpenMeteoSource } from '../weather/open-meteo.js';
 import { createSimulatedWeatherSource } from '../weather/simulated.js';
@@ -125,6 +127,12 @@ export function createSources(options: SourceOptions): Sources {
         historyBaseUrl: openMeteoHistoryBaseUrl,
         apiKey: openMeteoApiKey,
         observations: observationParts(),
+        byPlace: config.hasStationForecasts
+          ? [
+              createStationBulletins({ baseUrl: config.mesonetBaseUrl, clock }),
+              createGridpoints({ baseUrl: nwsBaseUrl, clock }),
+            ]
+          : [],
         clock,
         log,
       }),

@@ -2,13 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { inChunks } from '../../core/steps.js';
 import { DAY_MS } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
-import {
-  isPossible,
-  MAIN_MODEL,
-  meanAndVariance,
-  type DayEnsemble,
-  type KnownHour,
-} from '../weather/weather.js';
+import { isPossible, MAIN_MODEL, momentsOf, type DayEnsemble, type KnownHour } from '../weather/weather.js';
 import {
   spanOf,
   targetKey,
@@ -179,7 +173,7 @@ export function createArchive(options: ArchiveOptions): Archive {
     addRuns: (runs) =>
       counted(
         addAll(runs, async (chunk) => {
-          const rows = chunk.filter(isForecast).map((run) => ({ ...run, ...meanAndVariance(run.membersF) }));
+          const rows = chunk.filter(isForecast).map((run) => ({ ...run, ...momentsOf(run) }));
           return rows.length > 0 ? insertRuns(orm, forecastSource, rows) : 0;
         }),
       ),

@@ -20,6 +20,8 @@ import { POSSIBLE_DEVIATION_F, aheadRow } from '../learning/calibrated.js';
 export interface TrainingCase extends KnownRun {
   temperatureF: number;
   knownAt: Date;
+  /** Of another version of the model than the newest case. */
+  isOlder?: true | undefined;
 }
 
 /** Latest days with data in a fit: errors differ by season, and 60 of them determine the deviation to a tenth. */
@@ -47,7 +49,7 @@ export function casesOf(
     const key = keyOf(run);
     if (!reported.has(key)) reported.set(key, findReport(history, station, run));
     const end = reported.get(key)?.end;
-    if (!end) continue;
+    if (!end || run.isNearMidnight) continue;
     const hours = (end.getTime() - modelRunAt.getTime()) / HOUR_MS;
     if (hours <= 0 || hours > MAX_LEAD_HOURS[kind]) continue;
     const lead = fitLeadOf(kind, modelRunAt, end);
@@ -83,8 +85,9 @@ function findReport(history: KnownHistory, station: Place, run: KnownRun): Repor
 export const daysIn = (cases: readonly Pick<KnownRun, 'stationId' | 'date'>[]): number =>
   new Set(cases.map(({ stationId, date }) => `${stationId} ${date}`)).size;
 
-/** True for a real ensemble, whose spread carries information. */
-export const hasSpread = ({ members }: KnownRun): boolean => members >= MIN_MEMBERS;
+/** True for a real ensemble, whose spread carries information, and for a stated spread. */
+export const hasSpread = ({ members, varianceF }: KnownRun): boolean =>
+  members >= MIN_MEMBERS || (members === 1 && varianceF > 0);
 
 /** Prefers real ensembles, then the oldest run, whose long lead makes the fit overcautious, not overconfident. */
 const isBetter = (a: KnownRun, b: KnownRun): boolean =>

@@ -24,6 +24,7 @@ import {
 } from './make-fit.js';
 import { trainHoursInSteps, type TrainedHourFit } from './train-hours.js';
 import { lineOf } from '../learning/day-ahead.js';
+import { markOlder } from '../weather/versions.js';
 import { EARLIER_RUN, MAIN_MODEL } from '../weather/weather.js';
 import { learnMix, type ModelError } from '../learning/mix.js';
 import type { KnownHistory } from './forecast-archive.js';
@@ -143,7 +144,7 @@ export function* trainStationInSteps(
   yield;
   for (const [leadHours, cases] of byLead) {
     if (daysIn(cases) < MIN_SEASONAL_DAYS) continue;
-    const used = spreadOrNone(cases, MIN_SEASONAL_DAYS);
+    const used = markVersions(spreadOrNone(cases, MIN_SEASONAL_DAYS));
     const group = { kind, stationId: station.id, leadHours, cases: used };
     const found = yield* makeFitInSteps(group, history.knownAt, options);
     if (typeof found === 'string') made.missing.push(toMissing(group, found));
@@ -195,8 +196,11 @@ function pooledGroup(all: readonly TrainingCase[]): Pick<WantedGroup, 'stationId
     days < MIN_POOLED_DAYS
       ? `only ${days} of ${MIN_POOLED_DAYS} days are known over all stations at this lead`
       : null;
-  return { stationId: null, cases: spreadOrNone(cases, MIN_POOLED_DAYS), reason };
+  return { stationId: null, cases: markVersions(spreadOrNone(cases, MIN_POOLED_DAYS)), reason };
 }
+
+const markVersions = (cases: readonly TrainingCase[]): TrainingCase[] =>
+  markOlder(cases, ({ modelRunAt }) => modelRunAt.getTime());
 
 /** Uses the spread of real ensembles if there are enough; otherwise all runs count, and the spread is ignored. */
 function spreadOrNone(cases: readonly TrainingCase[], least: number): TrainingCase[] {
@@ -256,17 +260,18 @@ function* trainMixesInSteps(
 
 const isIn = ({ skill }: Mix, model: string): boolean => model === MAIN_MODEL || model in skill;
 
-/** A fit over all stations is the same line on every day for a given station and hour. */
+/** A fit over all stations is the same line on every day for a given station, hour and version. */
 function errorsOf({ fit, cases }: PooledFit): ModelError[] {
   const lines = new Map<string, ReturnType<typeof lineOf>>();
   return cases.map((each) => {
-    const place = `${each.stationId} ${each.hour}`;
+    const place = `${each.stationId} ${each.hour} ${each.isOlder}`;
     const line = lines.get(place) ?? lineOf(fit.coefficients, aheadRow(each));
     lines.set(place, line);
     return {
       key: targetKey(each),
       date: each.date,
       errorF: each.temperatureF - line.a - line.b * each.meanF,
+      isOlder: each.isOlder,
     };
   });
 }

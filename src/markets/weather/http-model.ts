@@ -33,6 +33,7 @@ const forecastSchema = z
     standardDeviationF: z.number().min(0.1).max(40).optional(),
     /** Means at hours 0 to 23 of a climate day. */
     hourlyMeanF: z.array(possibleF).length(24).optional(),
+    version: z.string().min(1).max(40).optional(),
   })
   .superRefine(({ station, kind, hour, membersF, meanF, standardDeviationF, hourlyMeanF }, context) => {
     const isHour = kind === 'hourly';
@@ -144,6 +145,7 @@ function toRun(
     hour,
     modelRunAt,
     hourlyMeanF: curveF,
+    version,
     ...said
   }: z.output<typeof forecastSchema>,
   fetchedAt: Date,
@@ -158,6 +160,7 @@ function toRun(
     fetchedAt,
     membersF: said.membersF ?? normalMembers(said.meanF!, said.standardDeviationF!),
     ...(curveF && { curveF }),
+    ...(version !== undefined && { version }),
   };
 }
 

@@ -26,13 +26,14 @@ interface ArchivedModel {
 
 /**
  * The deterministic GFS, the model behind NOAA's ensemble (`gfs_seamless` would mix in another model near the stations);
- * ECMWF's equivalent; and HRRR and NBM, some of whose hours come from intermediate runs.
+ * ECMWF's and DWD's equivalents; and HRRR and NBM, some of whose hours come from intermediate runs.
  */
 const archivedModels: readonly ArchivedModel[] = [
   { asked: 'gfs_global', runMs: 6 * HOUR_MS, firstDay: '2021-04-01' },
   { model: 'ecmwf', asked: 'ecmwf_ifs025', runMs: 6 * HOUR_MS, firstDay: '2024-02-04' },
   { model: 'hrrr', asked: 'ncep_hrrr_conus', runMs: HOUR_MS, firstDay: '2024-01-01' },
   { model: 'nbm', asked: 'ncep_nbm_conus', runMs: HOUR_MS, firstDay: '2024-01-01' },
+  { model: 'icon', asked: 'icon_global', runMs: 6 * HOUR_MS, firstDay: '2024-01-01' },
 ];
 
 /** Columns by the age of the forecast, in days before the hour it is about. */
@@ -83,8 +84,8 @@ const isModelFailure = (error: unknown, { aborted }: AbortSignal): boolean =>
  * value comes from a later run. With four runs a day that is 25 to 30 (49 to 54) hours before the day's end. An hour of an
  * area comes from one run.
  *
- * One request covers all places: 31 days plus one count as 28 places × 32/7 weeks = 128 calls, 512 for all four models; a
- * year counts as 6,160, which exceeds the hourly limit.
+ * One request covers all places: 31 days plus one count as 28 places × 32/7 weeks = 128 calls, 640 for all five models; a
+ * year counts as 7,700, which exceeds the hourly limit.
  */
 async function readRunsOf(
   { model, asked, runMs, firstDay }: ArchivedModel,

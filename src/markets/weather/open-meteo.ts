@@ -14,6 +14,7 @@ import {
   type ObservationPart,
   type WeatherSource,
 } from './weather.js';
+import type { PlaceForecasts } from './place-forecasts.js';
 import { readPreviousRuns } from './open-meteo-history.js';
 import {
   hourlyF,
@@ -58,8 +59,8 @@ const gefs: OnlineModel = {
 };
 
 /**
- * ECMWF's ensemble of 51, and NOAA's HRRR and NBM with a run each hour; only every sixth HRRR run reaches beyond 18 hours.
- * One request counts as 144 and two as 29 each: together 1,330 a day, or 800 while they fail.
+ * ECMWF's ensemble of 51, NOAA's HRRR and NBM with a run each hour, of which only every sixth HRRR run reaches beyond 18
+ * hours, and DWD's ICON. One request counts as 144 and three as 29 each: together 1,500 a day, or 920 while they fail.
  */
 const furtherModels: readonly (OnlineModel & { model: string })[] = [
   {
@@ -82,6 +83,16 @@ const furtherModels: readonly (OnlineModel & { model: string })[] = [
     takesMs: 0.75 * HOUR_MS,
     everyMs: 3 * HOUR_MS,
   })),
+  {
+    model: 'icon',
+    asked: 'icon_global',
+    dataset: 'dwd_icon',
+    from: 'forecast',
+    leastMembers: 1,
+    runMs: 6 * HOUR_MS,
+    takesMs: 3.5 * HOUR_MS,
+    everyMs: 4 * HOUR_MS,
+  },
 ];
 
 const locationSchema = z.looseObject({
@@ -251,13 +262,15 @@ interface OpenMeteoOptions {
   historyBaseUrl: string;
   apiKey?: string | undefined;
   observations: readonly ObservationPart[];
+  /** Models that other services give station by station. */
+  byPlace?: readonly PlaceForecasts[];
   clock: Clock;
   log: Logger;
 }
 
 /** Open-Meteo models and observations, each polled at its own pace. The first model works without the others. */
 export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource {
-  const { baseUrl, historyBaseUrl, apiKey, observations, clock, log } = options;
+  const { baseUrl, historyBaseUrl, apiKey, observations, byPlace = [], clock, log } = options;
   const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, apiKey, clock };
   const pollEnsembles = createPoll(clock, gefs.everyMs, (signal) => readEnsembles(gefs, hosts, signal));
   const further = furtherModels.map((model) => ({
@@ -269,22 +282,27 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
 
   return {
     name: 'openmeteo',
-    furtherModels: furtherModels.map(({ model }) => model),
+    furtherModels: [...furtherModels, ...byPlace].map(({ model }) => model),
     freshMs: MINUTE_MS,
     async read(signal) {
-      const [forecast, observed, ...others] = await Promise.all([
+      const [forecast, observed, ofPlaces, ...others] = await Promise.all([
         pollEnsembles(signal),
         observe(signal),
+        Promise.all(byPlace.map((each) => each.read(signal))),
         ...further.map(async ({ name, read }) => ({ name, ...(await read(signal)) })),
       ]);
       const ensembles = lastForecasts(forecast, { clock, log, what: 'ensembles' });
       return {
         fetchedAt: new Date(clock.now()),
-        notes: others.flatMap((other) => ('missing' in other ? [noteOf(other)] : [])),
+        notes: [
+          ...others.flatMap((other) => ('missing' in other ? [noteOf(other)] : [])),
+          ...ofPlaces.flatMap(({ notes }) => notes),
+        ],
         ensembles: [
           ...ensembles,
           ...earlierThan(ensembles),
           ...others.flatMap((other) => ('missing' in other ? [] : other.ensembles)),
+          ...ofPlaces.flatMap((each) => each.ensembles),
         ],
         observed,
       };

@@ -101,8 +101,28 @@ const BUSY_PAUSE_MS = MINUTE_MS;
  * @throws UnexpectedAnswerError, WeatherUnavailableError
  */
 export async function readJson<T extends z.ZodType>(request: JsonRequest<T>): Promise<z.output<T>> {
-  const { schema, signal, secrets = [], timeoutMs = TIMEOUT_MS } = request;
+  const { schema, secrets = [] } = request;
   // Coordinates and start times are noise in the log.
+  const url = request.url.split('?')[0]!;
+  const body = await readText(request);
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    throw new UnexpectedAnswerError(url, `no JSON: ${excerpt(hide(body, secrets))}`);
+  }
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const { path, message } = parsed.error.issues[0]!;
+  throw new UnexpectedAnswerError(url, `${placeOf(path)}: ${message}`);
+}
+
+/**
+ * Makes one request and returns the body of a 200.
+ * @throws UnexpectedAnswerError, WeatherUnavailableError
+ */
+export async function readText(request: Omit<JsonRequest<z.ZodType>, 'schema'>): Promise<string> {
+  const { signal, secrets = [], timeoutMs = TIMEOUT_MS } = request;
   const url = request.url.split('?')[0]!;
   const { status, retryAfterMs, body } = await load(
     request,
@@ -116,16 +136,7 @@ export async function readJson<T extends z.ZodType>(request: JsonRequest<T>): Pr
       retryAfterMs: retryAfterMs ?? (status === 429 ? BUSY_PAUSE_MS : undefined),
     });
   if (status !== 200) throw new UnexpectedStatusError(url, status, said());
-  let value: unknown;
-  try {
-    value = JSON.parse(body);
-  } catch {
-    throw new UnexpectedAnswerError(url, `no JSON: ${said()}`);
-  }
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const { path, message } = parsed.error.issues[0]!;
-  throw new UnexpectedAnswerError(url, `${placeOf(path)}: ${message}`);
+  return body;
 }
 
 /** For example `forecasts[3].membersF[2]`. */

@@ -5,6 +5,12 @@ import { targetKey, type Target } from '../market/market.js';
 import type { VenueNote } from '../market/source.js';
 import { createPoll } from './read-json.js';
 
+/** Mean of the members, and their sample variance or the stated one. */
+export function momentsOf({ membersF, spreadF }: Pick<DayEnsemble, 'membersF' | 'spreadF'>) {
+  const { mean, variance } = meanAndVariance(membersF);
+  return { mean, variance: spreadF === undefined ? variance : spreadF ** 2 };
+}
+
 /** Mean and sample variance of the members; a single member has variance 0. */
 export function meanAndVariance(membersF: readonly number[]): { mean: number; variance: number } {
   const mean = membersF.reduce((sum, x) => sum + x, 0) / membersF.length;
@@ -25,6 +31,8 @@ export const MIN_MEMBERS = 10;
 export const MAIN_MODEL = 'main';
 /** The first model's latest run at least half a day older than its newest one. */
 export const EARLIER_RUN = 'earlier';
+/** The weather service's gridpoint forecast, of low weight until its errors are known. */
+export const GRIDPOINTS = 'gridpoints';
 export const EARLIER_MS = 12 * HOUR_MS;
 
 /** Groups what was known at a time by target: newest usable ensemble, further models and the reported extreme. */
@@ -135,6 +143,12 @@ export interface DayEnsemble extends Target {
   /** When Gauge received the run. */
   fetchedAt: Date;
   membersF: readonly number[];
+  /** Standard deviation that a model of one member states, °F. */
+  spreadF?: number | undefined;
+  /** The version that the source names. */
+  version?: string | undefined;
+  /** The model's window may miss the day's extreme: the forecast is stored, but neither used nor learned from. */
+  isNearMidnight?: true | undefined;
   /** For a day: the members' mean at hours 0 to 23 local standard time, °F; omitted if unknown. */
   curveF?: readonly number[] | undefined;
 }

@@ -108,6 +108,20 @@ describe('the calibrated model', () => {
     expect(deviationF).toBeCloseTo(2 * (20 / 9) ** 0.25, 12);
   });
 
+  it('begins near 1.5 times a stated deviation, and shrinks to the learned one', () => {
+    const after = (n: number) => dayOf(book(pooled({ n })), { spreadF: 4 }).deviationF;
+    expect(after(0)).toBeCloseTo(6, 12);
+    expect(after(60)).toBeCloseTo(Math.sqrt(6 * 2), 12);
+    expect(after(60_000)).toBeCloseTo(2, 1);
+    expect(dayOf(book(pooled({ n: 0 }))).deviationF).toBeCloseTo(2, 12);
+  });
+
+  it('does not correct a run whose window may miss the extreme, and says why', () => {
+    const day = dayOf(book(pooled()), { isNearMidnight: true });
+    expect(day).toMatchObject({ isCalibrated: false });
+    expect(day.fallback).toContain('near midnight');
+  });
+
   it('falls back to the raw members and says why', () => {
     const [day] = rawEnsemble({
       source: 'test',

@@ -98,6 +98,12 @@ describe('the mix of several models', () => {
     expect([...day.probabilities.values()].reduce((sum, p) => sum + p, 0)).toBeCloseTo(1, 12);
   });
 
+  it('starts with a low weight for the gridpoint forecast', () => {
+    const { mixes: _, ...book } = learned(main, pastOf('gridpoints', single, 35));
+    const { main: first, gridpoints } = shares(forecast([runs[0]!, runOf('gridpoints', 71)], book));
+    expect(gridpoints! / first!).toBeCloseTo(1 / 3, 6);
+  });
+
   it('shifts to the better model, further with more data', () => {
     const lately = (of: number) =>
       shares(
@@ -203,6 +209,23 @@ describe('the comparison of models', () => {
       ]),
     )!;
     expect(found.skill['other']).toMatchObject({ value: (9 / 4 + 1) / (1 / 4 + 1), dates: 1.25 });
+  });
+
+  it('counts errors of an earlier version a quarter, and keeps the number of days', () => {
+    const mark = (all: ModelError[]) => all.map((each, i) => ({ ...each, isOlder: i < 2 }));
+    const of = (marked: typeof mark) =>
+      learnMix(
+        new Map([
+          ['main', errors([1, 1, 1])],
+          ['other', marked(errors([3, 3, 1]))],
+        ]),
+      )!.skill['other']!;
+    const [told, untold] = [of(mark), of((all) => all.map((each) => ({ ...each, isOlder: false })))];
+    expect(told.value).toBeLessThan(0.6 * untold.value);
+    expect(told.dates).toBe(untold.dates);
+    // Without a day of the new version nothing changes.
+    const allOlder = of((all) => all.map((each) => ({ ...each, isOlder: true })));
+    expect(allOlder.value).toBeCloseTo(untold.value, 12);
   });
 
   it('needs the first model and another', () => {

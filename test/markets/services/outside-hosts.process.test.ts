@@ -81,6 +81,7 @@ it('no job, backfill or check contacts a default host once all hosts are overrid
     OPEN_METEO_BASE_URL: weather.ensembles.url,
     OPEN_METEO_HISTORY_BASE_URL: weather.runs.url,
     NWS_BASE_URL: weather.nws.url,
+    MESONET_BASE_URL: weather.nws.url,
     MODEL_URL: `${weather.model.url}/forecasts`,
   };
   expect(Object.keys(urls).toSorted()).toEqual(

@@ -91,7 +91,9 @@ function answerTo(fake: FakeWeather, { pathname, searchParams }: URL): unknown {
     return fake.spoil ? fake.spoil(locations) : locations;
   }
   if (
-    /^\/data\/(ncep_gefs025|ecmwf_ifs025_ensemble|ncep_(hrrr|nbm)_conus)\/static\/meta.json$/.test(pathname)
+    /^\/data\/(ncep_gefs025|ecmwf_ifs025_ensemble|dwd_icon|ncep_(hrrr|nbm)_conus)\/static\/meta.json$/.test(
+      pathname,
+    )
   )
     return fake.lastRun === undefined
       ? undefined

@@ -94,14 +94,20 @@ describe('past forecasts', () => {
 
   it('come from each model alone, for all stations in one request, and never from the reassembled archive', async () => {
     await readRuns('2026-06-01', '2026-07-01');
-    expect(fake.requests).toHaveLength(4);
+    expect(fake.requests).toHaveLength(5);
     const query = new URL(fake.requests[0]!.path, 'http://x').searchParams;
     expect(query.get('hourly')).toBe('temperature_2m_previous_day1,temperature_2m_previous_day2');
     expect(query.get('models')).toBe('gfs_global');
     expect([query.get('start_date'), query.get('end_date')]).toEqual(['2026-06-01', '2026-07-02']);
     expect(query.get('latitude')!.split(',')).toHaveLength(28);
     const models = fake.requests.map(({ path }) => new URL(path, 'http://x').searchParams.get('models'));
-    expect(models).toEqual(['gfs_global', 'ecmwf_ifs025', 'ncep_hrrr_conus', 'ncep_nbm_conus']);
+    expect(models).toEqual([
+      'gfs_global',
+      'ecmwf_ifs025',
+      'ncep_hrrr_conus',
+      'ncep_nbm_conus',
+      'icon_global',
+    ]);
   });
 
   it.each([400, 503])(
@@ -110,7 +116,7 @@ describe('past forecasts', () => {
       fake.previous = (_station, _ms, _days, model) => (model === 'ncep_nbm_conus' ? null : 60);
       fake.fault = (req, res) => req.url!.includes('ecmwf') && (res.writeHead(status).end('{}'), true);
       const runs = await readAll('2026-06-01', '2026-06-01');
-      expect(new Set(runs.map(({ model }) => model))).toEqual(new Set([undefined, 'hrrr']));
+      expect(new Set(runs.map(({ model }) => model))).toEqual(new Set([undefined, 'hrrr', 'icon']));
       // Hourly runs; the last hour of New York's day is 04:00Z of the next.
       expect(runs.find(({ model }) => model === 'hrrr')).toMatchObject({
         stationId: 'KNYC',

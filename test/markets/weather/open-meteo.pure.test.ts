@@ -242,7 +242,8 @@ describe('further models', () => {
 
   it('arrive beside the first model, each with its own members and run time', async () => {
     fake.temperature = (_station, _member, _ms, model) =>
-      ({ gfs025: 60, ecmwf_ifs025: 61, ncep_hrrr_conus: 62, ncep_nbm_conus: 63 })[model] ?? null;
+      ({ gfs025: 60, ecmwf_ifs025: 61, ncep_hrrr_conus: 62, ncep_nbm_conus: 63, icon_global: 64 })[model] ??
+      null;
     fake.lastRun = Date.parse('2026-07-04T12:00:00Z') / 1000;
     const data = await makeForecastSource().read(signal);
     expect(data.notes).toEqual([]);
@@ -250,6 +251,7 @@ describe('further models', () => {
       ['ecmwf', 61, 51],
       ['hrrr', 62, 1],
       ['nbm', 63, 1],
+      ['icon', 64, 1],
     ] as const) {
       const runs = ofModel(data, model);
       expect(runs).toHaveLength(24 * 2 * 3 + 4 * 48);
@@ -285,7 +287,7 @@ describe('further models', () => {
     expect(data.notes).toMatchObject([{ kind: 'missing_model', name, count: 1 }]);
     expect(data.notes![0]!.example).not.toBe('');
     expect(ofModel(data, name)).toEqual([]);
-    expect(new Set(data.ensembles.map(({ model }) => model)).size).toBe(3);
+    expect(new Set(data.ensembles.map(({ model }) => model)).size).toBe(4);
   });
 
   it('cannot replace the first model', async () => {
@@ -301,12 +303,12 @@ describe('further models', () => {
     now += 8 * 60 * MINUTE_MS;
     expect((await names()).has('hrrr')).toBe(true);
     now += 61 * MINUTE_MS;
-    expect([...(await names())]).toEqual([undefined, 'ecmwf', 'nbm']);
+    expect([...(await names())]).toEqual([undefined, 'ecmwf', 'nbm', 'icon']);
     fake.fault = undefined;
     fake.lastRun = now / 1000 - 25 * 3600;
     now += 6 * 60 * MINUTE_MS;
     const { notes } = await source.read(signal);
-    expect(notes!.map(({ name }) => name)).toEqual(['ecmwf', 'hrrr', 'nbm']);
+    expect(notes!.map(({ name }) => name)).toEqual(['ecmwf', 'hrrr', 'nbm', 'icon']);
     expect(notes![0]!.example).toContain('its newest run is from');
   });
 
@@ -508,8 +510,8 @@ describe('a subscription key', () => {
     const paths = fake.requests.map(({ path }) => path);
     const ofWeatherService = paths.filter((path) => path.startsWith('/stations/'));
     const others = paths.filter((path) => !path.startsWith('/stations/'));
-    // Four current models, the run time of each, and four models of the past.
-    expect(others).toHaveLength(12);
+    // Five current models, the run time of each, and five models of the past.
+    expect(others).toHaveLength(15);
     expect(others.map(keyIn)).toEqual(others.map(() => apiKey));
     expect(ofWeatherService).toHaveLength(24);
     expect(ofWeatherService.map(keyIn)).toEqual(ofWeatherService.map(() => null));
@@ -544,7 +546,7 @@ describe('a subscription key', () => {
     fake.fault = failFurther;
     now += 2 * MINUTE_MS;
     const { notes } = await source.read(signal);
-    expect(notes).toHaveLength(3);
+    expect(notes).toHaveLength(4);
     expect(lines.length).toBeGreaterThan(2);
     const said = inspect([failure, pastFailure, notes], { depth: 10 }) + lines.join('');
     expect(said).toContain('/v1/');
@@ -611,12 +613,12 @@ describe('polling', () => {
     fake.spoil = (places) => places.map((place) => ({ ...place, hourly: firstOf(place.hourly as object) }));
     const firstOf = (hourly: object) =>
       Object.fromEntries(Object.entries(hourly).map(([name, values]) => [name, values.slice(0, 1)]));
-    const further = 6 * (28 * 5.1 + 1) + 2 * 8 * (28 + 1);
+    const further = 6 * (28 * 5.1 + 1) + (2 * 8 + 6) * (28 + 1);
     expect(await callsOfADay()).toBeCloseTo(24 * (28 * 3.1 + 1) + further, 6);
     now = Date.parse('2026-07-04T12:00:00Z');
     fake.fault = (_req, res) => (res.writeHead(503).end(), true);
     const whileItFails = await callsOfADay();
-    expect(whileItFails).toBeLessThan(9_500);
+    expect(whileItFails).toBeLessThan(9_600);
   });
 
   it('happens every hour for ensembles and every five minutes for observations, however often the source is read', async () => {
@@ -627,7 +629,7 @@ describe('polling', () => {
     }
     expect(askedOfMain()).toBe(2);
     expect(asked('/data/ncep_gefs025')).toBe(2);
-    expect(asked('/v1/')).toBe(5);
+    expect(asked('/v1/')).toBe(6);
     expect(asked('/stations/KNYC')).toBe(24);
   });
 

@@ -2,6 +2,8 @@ import type { AheadCase } from '../../learning/day-ahead.js';
 import { crpsOfEnsemble } from '../../learning/pit.js';
 
 export interface CaseRow {
+  /** Number of the row in the file. */
+  row: number;
   day: number;
   /** Index of the row's group in the `by` column; 0 without one. */
   group: number;
@@ -18,6 +20,7 @@ export interface CaseRow {
 /** Keeps a few numbers per ensemble, by column, in a third of the memory of objects. */
 export class CaseTable {
   private readonly columns: Record<keyof CaseRow, number[]> = {
+    row: [],
     day: [],
     group: [],
     observed: [],
@@ -65,7 +68,7 @@ export class CaseTable {
   }
 }
 
-type MembersPart = Omit<CaseRow, 'day' | 'group' | 'observed'>;
+type MembersPart = Omit<CaseRow, 'row' | 'day' | 'group' | 'observed'>;
 
 /**
  * Describes the raw ensemble. The central 90% interval lies between the quantiles 0.05 and 0.95, interpolated

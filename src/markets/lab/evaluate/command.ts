@@ -12,9 +12,11 @@ import { compareModels, comparisonTable } from './compare.js';
 import type { Tail } from './decomposition.js';
 import { evaluate } from './evaluate.js';
 import { runHourlyCommand } from './hourly.js';
-import { leftOutReasons, type EvaluateOptions, type Evaluation, type LeftOut } from './evaluation.js';
+import type { EvaluateOptions, Evaluation } from './evaluation.js';
+import { collect, parseDelimiter, parsePattern, readingNotes } from './flags.js';
+import { runMixCommand } from './mix-command.js';
 import { modelNames, models, type ModelName } from './models.js';
-import { parseNumber, readCases, readRows, type FileCases } from './read-cases.js';
+import { parseNumber, readCases, readRows } from './read-cases.js';
 import { requireReportTarget, writeReport } from './report.js';
 
 interface Flags {
@@ -79,6 +81,7 @@ Other models:
   --above X, --below X  adds twCrps, the CRPS of the range above (below) X only: how well heat (cold) is forecast.
 
 Forecasts during the day, from hourly rows: evaluate --hourly --help.
+Several models mixed: evaluate --mix --help.
 
 Exit status: 0 success, 2 error.
 
@@ -92,21 +95,6 @@ function parseMonths(value: string): number[] {
   if (!months.every((month) => /^(0?[1-9]|1[0-2])$/.test(month)))
     throw new InvalidArgumentError('It must be numbers from 1 to 12, such as 12,1,2.');
   return [...new Set(months.map(Number))];
-}
-
-function parsePattern(value: string): string {
-  try {
-    return RegExp(value).source;
-  } catch (error) {
-    throw new InvalidArgumentError((error as Error).message);
-  }
-}
-
-function parseDelimiter(value: string): string {
-  const delimiter = value === '\\t' ? '\t' : value;
-  if (delimiter.length !== 1 || delimiter === '"')
-    throw new InvalidArgumentError('It must be one character, or \\t.');
-  return delimiter;
 }
 
 function parseModels(value: string): ModelName[] {
@@ -154,8 +142,6 @@ const createEvaluateCommand = (): Command =>
     .option('--html <file>', 'also write a report with charts, one file that works offline')
     .addHelpText('after', help);
 
-const collect = (value: string, before: string[] = []): string[] => [...before, value];
-
 /** @throws CommandError unless exactly one training flag is given, or if the report would overwrite the data */
 function toEvaluateOptions(file: string, flags: Flags): EvaluateOptions {
   if (flags.html !== undefined && resolve(flags.html) === resolve(file))
@@ -193,8 +179,11 @@ const tailOf = ({ above, below }: Flags): Tail | null => {
   return below === undefined ? null : { side: 'below', threshold: below };
 };
 
-export const runEvaluateCommand = (terminal: Terminal): Promise<number> =>
-  terminal.args.includes('--hourly') ? runHourlyCommand(terminal) : runDayAheadCommand(terminal);
+export function runEvaluateCommand(terminal: Terminal): Promise<number> {
+  if (terminal.args.includes('--hourly')) return runHourlyCommand(terminal);
+  const isMix = terminal.args.some((arg) => arg === '--mix' || arg.startsWith('--mix='));
+  return isMix ? runMixCommand(terminal) : runDayAheadCommand(terminal);
+}
 
 const runDayAheadCommand = (terminal: Terminal): Promise<number> =>
   runCommand<Flags>(createEvaluateCommand(), terminal, async (flags, files) => {
@@ -229,24 +218,6 @@ const runDayAheadCommand = (terminal: Terminal): Promise<number> =>
     }
     return 0;
   });
-
-function readingNotes({ columns, leftOut, examples, rows, suspects }: FileCases): string[] {
-  const notes = columns.excluded.map(
-    (name) => `The pattern also matches the column ${JSON.stringify(name)}, which is not a member.`,
-  );
-  for (const [reason, text] of Object.entries(leftOutReasons) as [keyof LeftOut, string][]) {
-    if (leftOut[reason] === 0) continue;
-    const { line, column, value } = examples[reason]!;
-    const where =
-      column === null ? '' : `, column ${JSON.stringify(column)}: ${JSON.stringify(value.slice(0, 40))}`;
-    notes.push(`Skipped ${leftOut[reason]} of ${rows} rows ${text} (first in line ${line}${where}).`);
-  }
-  for (const [value, times] of suspects)
-    notes.push(
-      `${value} was read as a number ${times} times. If it marks missing data, use --missing ${value}.`,
-    );
-  return notes;
-}
 
 function testingNotes({ untested, options: { training } }: Evaluation): string[] {
   const notes: string[] = [];

@@ -89,28 +89,36 @@ function scoreModel(
 
 const interval = { blockLength: 7, resamples: 2_000, confidence: 0.95, seed: 1 };
 
-/** Errors within a date are correlated and last some days, so blocks of seven dates are drawn. */
 function compare(
   [first, ...others]: readonly Scored[],
   rows: readonly number[],
   table: CaseTable,
 ): Comparison[] {
-  const difference = (byRow: Scored['byRow'], score: 'crps' | 'logScore'): Interval => {
-    const byDate = groupBy(rows.keys(), (i) => table.get('day', rows[i]!));
-    const values = [...byDate.values()].map(
-      (indices) =>
-        indices.reduce((sum, i) => sum + byRow[i]![score] - first!.byRow[i]![score], 0) / indices.length,
+  const difference = (byRow: Scored['byRow'], score: 'crps' | 'logScore'): Interval =>
+    differenceByDate(
+      rows.map((row, i) => [table.get('day', row), byRow[i]![score] - first!.byRow[i]![score]]),
     );
-    const mean = values.reduce((sum, x) => sum + x, 0) / values.length;
-    if (values.length < 2 * interval.blockLength) return { mean, low: -Infinity, high: Infinity };
-    return blockBootstrap(values, interval);
-  };
   return others.map(({ name, byRow }) => ({
     model: name,
     against: first!.name,
     crps: difference(byRow, 'crps'),
     logScore: difference(byRow, 'logScore'),
   }));
+}
+
+/**
+ * Errors within a date are correlated and last some days, so blocks of seven dates are drawn.
+ * @param differences in date order, each with its day
+ */
+export function differenceByDate(
+  differences: readonly (readonly [day: number, difference: number])[],
+): Interval {
+  const values = [...groupBy(differences, ([day]) => day).values()].map(
+    (ofDay) => ofDay.reduce((sum, [, difference]) => sum + difference, 0) / ofDay.length,
+  );
+  const mean = values.reduce((sum, x) => sum + x, 0) / values.length;
+  if (values.length < 2 * interval.blockLength) return { mean, low: -Infinity, high: Infinity };
+  return blockBootstrap(values, interval);
 }
 
 export function comparisonTable(summary: ComparedModels, names: readonly ModelName[]): string[] {

@@ -8,6 +8,8 @@ export interface EvaluateOptions {
   observed: string;
   /** Regular expression for the columns of the ensemble's members. */
   members: string;
+  /** Column of the standard deviation, for a single member; undefined: the members' own. */
+  spread?: string | undefined;
   date: string;
   training: RollingTraining | FixedTraining;
   /** Months (1 to 12) whose rows are used for training and testing. Null: all. */

@@ -8,6 +8,7 @@ import { fitWindows } from './training.js';
 type RowFit<Coefficients> = Fitted<Coefficients> & {
   /** Mean and sample deviation of the window's observations, the forecast without an ensemble. */
   climate: { mean: number; deviation: number };
+  trainingRows: () => readonly number[];
 };
 
 export interface RowForecasts<Coefficients> {
@@ -40,9 +41,10 @@ export function forecastRows<Coefficients>(
     const rows = table.byDate(part);
     const days = rows.map((row) => table.get('day', row));
     const steps = fitWindows<RowFit<Coefficients>>(days, training, ({ from, to }, last) => {
-      const cases = rows.slice(from, to).map((row) => table.case(row));
+      const trainingRows = () => rows.slice(from, to);
+      const cases = trainingRows().map((row) => table.case(row));
       const fitted = model.fit(cases, last);
-      return typeof fitted === 'object' ? { ...fitted, climate: climateOf(cases) } : fitted;
+      return typeof fitted === 'object' ? { ...fitted, climate: climateOf(cases), trainingRows } : fitted;
     });
     for (const { training: window, test, fit } of steps) {
       const count = test.to - test.from;

@@ -61,15 +61,29 @@ export async function readCases(
   options: EvaluateOptions,
   onRow: () => void,
 ): Promise<FileCases> {
-  let reader: ReturnType<typeof createRowReader> | undefined;
-  const csv = { delimiter: options.delimiter, max_record_size: MAX_RECORD_LENGTH };
-  await readCsv(input, options.file, csv, (record, line) => {
-    if (reader) reader.read(record, line);
-    else reader = createRowReader(record, options);
+  const [found] = await readModels(input, [options], onRow);
+  return found!;
+}
+
+/**
+ * Reads one file for several models, each with columns of its own. A row without one model's members serves the others.
+ * @param models options that differ in their members only
+ * @throws CommandError for a file that is not a CSV, or lacks the columns
+ */
+export async function readModels(
+  input: Input,
+  models: readonly EvaluateOptions[],
+  onRow: () => void,
+): Promise<FileCases[]> {
+  const { file, delimiter } = models[0]!;
+  let readers: ReturnType<typeof createRowReader>[] | undefined;
+  await readCsv(input, file, { delimiter, max_record_size: MAX_RECORD_LENGTH }, (record, line) => {
+    if (readers) for (const { read } of readers) read(record, line);
+    else readers = models.map((options) => createRowReader(record, options));
     onRow();
   });
-  if (!reader) throw new CommandError(`${nameOf(options.file)} is empty.`);
-  return reader.found;
+  if (!readers) throw new CommandError(`${nameOf(file)} is empty.`);
+  return readers.map(({ found }) => found);
 }
 
 /** @throws CommandError for a file that is not a CSV */
@@ -139,8 +153,18 @@ function createRowReader(header: string[], options: EvaluateOptions) {
       suspect(member);
     }
     suspect(observed);
+    const spread = columns.spread === undefined ? undefined : parseNumber(record[columns.spread]!);
+    if (columns.spread !== undefined && !(spread! >= 0))
+      return leaveOut('notNumeric', line, columns.spread, record[columns.spread]);
     const group = groupFor(columns.by === undefined ? '' : record[columns.by]!);
-    found.table.add({ day, group, observed, ...describeMembers(members, observed, found.rows) });
+    found.table.add({
+      row: found.rows,
+      day,
+      group,
+      observed,
+      ...describeMembers(members, observed, found.rows),
+      ...(spread !== undefined && { variance: spread ** 2 }),
+    });
   }
 
   function suspect(value: number): void {
@@ -185,6 +209,7 @@ interface Columns {
   observed: number;
   /** Undefined if all rows belong together. */
   by: number | undefined;
+  spread: number | undefined;
   members: { index: number; name: string }[];
   /** Columns that match the pattern but are used otherwise. */
   excluded: string[];
@@ -195,7 +220,7 @@ const MATCHING_MS = 2_000;
 /** @throws CommandError for a missing or duplicate column, and for a pattern without matches */
 function findColumns(
   header: readonly string[],
-  options: Pick<EvaluateOptions, 'file' | 'date' | 'observed' | 'by' | 'members'>,
+  options: Pick<EvaluateOptions, 'file' | 'date' | 'observed' | 'by' | 'members' | 'spread'>,
 ): Columns {
   const where = `${nameOf(options.file)}, line 1: `;
   const find = (flag: string, name: string) =>
@@ -204,6 +229,7 @@ function findColumns(
   const observed = find('--obs', options.observed);
   if (observed === date) throw new CommandError(`${where}--obs and --date name the same column.`);
   const by = options.by === null ? undefined : find('--by', options.by);
+  const spread = options.spread === undefined ? undefined : find('--spread', options.spread);
   const matches = matchAll(options.members, header);
   if (!matches)
     throw new CommandError(
@@ -211,7 +237,8 @@ function findColumns(
     );
   const matching = header.map((name, index) => ({ index, name })).filter(({ index }) => matches[index]);
   // An observation among the members would give the forecast knowledge of the outcome.
-  const isOther = ({ index }: { index: number }) => index === date || index === observed || index === by;
+  const isOther = ({ index }: { index: number }) =>
+    index === date || index === observed || index === by || index === spread;
   const members = matching.filter((column) => !isOther(column));
   if (members.length === 0)
     throw new CommandError(
@@ -223,6 +250,7 @@ function findColumns(
     date,
     observed,
     by,
+    spread,
     members,
     excluded: matching.filter(isOther).map(({ name }) => name),
   };

@@ -1,0 +1,128 @@
+import { z } from 'zod';
+import { type Clock, DAY_MS, HOUR_MS } from '../../core/time.js';
+import { climateDayAt } from '../market/climate-day.js';
+import type { DailyKind } from '../market/market.js';
+import type { Station } from '../market/stations.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import { NWS_USER_AGENT } from './nws-observations.js';
+import { createPlaceForecasts, type PlaceForecasts } from './place-forecasts.js';
+import { readJson } from './read-json.js';
+import { GRIDPOINTS, isPossible, type DayEnsemble } from './weather.js';
+
+/** The forecasters' own maximum and minimum at a grid point (National Digital Forecast Database). */
+
+const pointSchema = z.looseObject({
+  properties: z.looseObject({
+    gridId: z.string().regex(/^[A-Z]{3}$/),
+    gridX: z.int().min(0).max(2_000),
+    gridY: z.int().min(0).max(2_000),
+  }),
+});
+
+const MAX_VALUES = 60;
+const layer = z.looseObject({
+  uom: z.literal('wmoUnit:degC'),
+  values: z.array(z.object({ validTime: z.string(), value: z.number().nullable() })).max(MAX_VALUES),
+});
+const gridSchema = z.looseObject({
+  properties: z.looseObject({
+    updateTime: z.iso.datetime({ offset: true }),
+    gridId: z.string(),
+    gridX: z.int().optional(),
+    gridY: z.int().optional(),
+    maxTemperature: layer,
+    minTemperature: layer,
+  }),
+});
+
+type Grid = z.output<typeof gridSchema>['properties'];
+type Point = z.output<typeof pointSchema>['properties'];
+
+const INTERVAL = /^(.+)\/P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?)?$/;
+/** A day's maximum and a night's minimum last half a day and a little more; what is left of either is shorter. */
+const HOURS = { least: 10, most: 16 };
+
+/** Start and hours of an ISO 8601 interval; undefined for other text. */
+function readInterval(text: string): { startMs: number; hours: number } | undefined {
+  const [, start = '', days = '0', hours = '0', minutes = '0'] = INTERVAL.exec(text) ?? [];
+  const startMs = Date.parse(start);
+  return Number.isNaN(startMs)
+    ? undefined
+    : { startMs, hours: Number(days) * 24 + Number(hours) + Number(minutes) / 60 };
+}
+
+/**
+ * The climate day of an interval is the one of its middle. An interval that is not about half a day is left out.
+ * @throws UnexpectedAnswerError for values that no interval or temperature can be read from
+ */
+export function readGrid(
+  grid: Grid,
+  { station, url, fetchedAt }: { station: Station; url: string; fetchedAt: Date },
+): DayEnsemble[] {
+  const modelRunAt = new Date(Math.min(Date.parse(grid.updateTime), fetchedAt.getTime()));
+  const read = (kind: DailyKind, { values }: z.output<typeof layer>) =>
+    values.flatMap(({ validTime, value }): DayEnsemble[] => {
+      const interval = readInterval(validTime);
+      if (!interval) throw new UnexpectedAnswerError(url, `${validTime.slice(0, 60)} is no interval`);
+      if (value === null || interval.hours < HOURS.least || interval.hours > HOURS.most) return [];
+      const valueF = Math.round((value * 1.8 + 32) * 10) / 10;
+      if (!isPossible(valueF)) throw new UnexpectedAnswerError(url, `${value} °C is impossible`);
+      const middle = new Date(interval.startMs + (interval.hours * HOUR_MS) / 2);
+      const { date, end } = climateDayAt(station, middle);
+      if (modelRunAt >= end) return [];
+      return [
+        { model: GRIDPOINTS, kind, stationId: station.id, date, modelRunAt, fetchedAt, membersF: [valueF] },
+      ];
+    });
+  return [
+    ...read('daily_maximum', grid.maxTemperature),
+    ...read('daily_minimum', grid.minTemperature),
+  ].filter(isFirst);
+}
+
+const isFirst = (run: DayEnsemble, i: number, runs: readonly DayEnsemble[]): boolean =>
+  runs.findIndex(({ kind, date }) => kind === run.kind && date === run.date) === i;
+
+/** Offices rarely move their grid; a point is asked for once a day. */
+const POINT_LASTS_MS = DAY_MS;
+/** Later days have no markets. */
+const FURTHEST_MS = 3 * DAY_MS;
+
+/** 24 stations once an hour, and their grid points once a day: 600 requests a day. */
+export function createGridpoints({ baseUrl, clock }: { baseUrl: string; clock: Clock }): PlaceForecasts {
+  const points = new Map<string, Point & { untilMs: number }>();
+  const headers = { 'user-agent': NWS_USER_AGENT, accept: 'application/geo+json' };
+
+  async function findPoint({ id, latitude, longitude }: Station, signal: AbortSignal): Promise<Point> {
+    const found = points.get(id);
+    if (found && clock.now() < found.untilMs) return found;
+    const url = `${baseUrl}/points/${latitude.toFixed(4)},${longitude.toFixed(4)}`;
+    const { properties } = await readJson({ url, headers, schema: pointSchema, signal });
+    points.set(id, { ...properties, untilMs: clock.now() + POINT_LASTS_MS });
+    return properties;
+  }
+
+  return createPlaceForecasts({
+    model: GRIDPOINTS,
+    clock,
+    async ask(station, signal) {
+      const point = await findPoint(station, signal);
+      const { gridId, gridX, gridY } = point;
+      const url = `${baseUrl}/gridpoints/${gridId}/${gridX},${gridY}`;
+      try {
+        const { properties: grid } = await readJson({ url, headers, schema: gridSchema, signal });
+        if (grid.gridId !== gridId || (grid.gridX ?? gridX) !== gridX || (grid.gridY ?? gridY) !== gridY)
+          throw new UnexpectedAnswerError(url, `the grid is ${grid.gridId}, not ${gridId}`);
+        const fetchedAt = new Date(clock.now());
+        const furthestMs = fetchedAt.getTime() + FURTHEST_MS;
+        return readGrid(grid, { station, url, fetchedAt }).filter(
+          ({ date }) => Date.parse(date) < furthestMs,
+        );
+      } catch (error) {
+        // The grid may have moved: its place is asked for again.
+        if (error instanceof UnexpectedAnswerError) points.delete(station.id);
+        throw error;
+      }
+    },
+  });
+}

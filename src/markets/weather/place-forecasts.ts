@@ -1,0 +1,108 @@
+import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import type { VenueNote } from '../market/source.js';
+import { stations, type Station } from '../market/stations.js';
+import { type DayEnsemble } from './weather.js';
+import { WeatherUnavailableError } from './read-json.js';
+
+/** A model that a service gives station by station. */
+export interface PlaceForecasts {
+  readonly model: string;
+  /** Asks for at most one station. Never rejects. */
+  read(signal: AbortSignal): Promise<{ ensembles: DayEnsemble[]; notes: VenueNote[] }>;
+}
+
+interface Options {
+  model: string;
+  /** @throws Error whose message says why the station has no forecast */
+  ask: (station: Station, signal: AbortSignal) => Promise<DayEnsemble[]>;
+  clock: Clock;
+  of?: readonly Station[];
+}
+
+/** 24 stations once an hour are 576 requests a day; twice that for what fails. */
+const EVERY_MS = HOUR_MS;
+const RETRY_MS = 30 * MINUTE_MS;
+/** Least time between two requests; the Iowa Environmental Mesonet asks for it. */
+const APART_MS = 4_000;
+const FIRST_PAUSE_MS = 2 * MINUTE_MS;
+const LONGEST_PAUSE_MS = 2 * HOUR_MS;
+/** Older runs are no news to any model. */
+const OLDEST_RUN_MS = DAY_MS;
+
+interface Known {
+  runs: readonly DayEnsemble[];
+  nextMs: number;
+  problem: string | null;
+}
+
+/**
+ * Asks for one station at a time, the one that has waited longest. A service that is busy or failing is left alone for a
+ * pause that doubles, and no station is asked meanwhile. A station keeps its runs until they are a day old, also those of
+ * earlier cycles that the newest does not repeat; a broken answer replaces none of them.
+ */
+export function createPlaceForecasts({ model, ask, clock, of = stations }: Options): PlaceForecasts {
+  const known = new Map<string, Known>(
+    of.map(({ id }) => [id, { runs: [], nextMs: -Infinity, problem: 'it has not been read yet' }]),
+  );
+  let nextMs = -Infinity;
+  let pauses = 0;
+
+  async function askNext(signal: AbortSignal): Promise<void> {
+    const now = clock.now();
+    const [station] = of.toSorted((a, b) => known.get(a.id)!.nextMs - known.get(b.id)!.nextMs);
+    const found = station && known.get(station.id)!;
+    if (!station || !found || now < nextMs || now < found.nextMs) return;
+    nextMs = now + APART_MS;
+    try {
+      const runs = await ask(station, signal);
+      known.set(station.id, {
+        runs: merge(found.runs, runs),
+        nextMs: now + EVERY_MS,
+        problem: runs.length > 0 ? null : 'it has no forecast for these days',
+      });
+      pauses = 0;
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : 'it failed';
+      known.set(station.id, { ...found, nextMs: now + RETRY_MS, problem });
+      if (!(error instanceof WeatherUnavailableError)) return;
+      const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** pauses++);
+      nextMs = now + Math.max(pauseMs, error.retryAfterMs ?? 0);
+    }
+  }
+
+  return {
+    model,
+    async read(signal) {
+      await askNext(signal);
+      const oldestMs = clock.now() - OLDEST_RUN_MS;
+      const ensembles: DayEnsemble[] = [];
+      const missing: string[] = [];
+      for (const [id, { runs, problem }] of known) {
+        const fresh = runs.filter(({ modelRunAt }) => modelRunAt.getTime() > oldestMs);
+        ensembles.push(...fresh);
+        if (fresh.length === 0)
+          missing.push(`${id}: ${problem ?? `its newest run is from ${newestOf(runs)}`}`);
+      }
+      const notes = missing.length === 0 ? [] : [noteOf(model, missing)];
+      return { ensembles, notes };
+    },
+  };
+}
+
+const noteOf = (name: string, missing: readonly string[]): VenueNote => ({
+  kind: 'missing_model',
+  name,
+  count: missing.length,
+  example: missing.join('; ').slice(0, 300),
+});
+
+const keyOf = ({ kind, date, modelRunAt }: DayEnsemble): string => `${kind} ${date} ${modelRunAt.getTime()}`;
+
+function merge(before: readonly DayEnsemble[], found: readonly DayEnsemble[]): DayEnsemble[] {
+  const newestMs = Math.max(...found.map(({ modelRunAt }) => modelRunAt.getTime()), -Infinity);
+  const all = new Map([...before, ...found].map((run) => [keyOf(run), run]));
+  return [...all.values()].filter(({ modelRunAt }) => newestMs - modelRunAt.getTime() < OLDEST_RUN_MS);
+}
+
+const newestOf = (runs: readonly DayEnsemble[]): string =>
+  new Date(Math.max(...runs.map(({ modelRunAt }) => modelRunAt.getTime()), 0)).toISOString();

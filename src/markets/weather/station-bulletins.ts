@@ -1,0 +1,160 @@
+import { parse } from 'csv-parse/sync';
+import { groupBy } from '../../core/collections.js';
+import { type Clock, DAY_MS, HOUR_MS } from '../../core/time.js';
+import { addDays, climateDayOf, dateOf } from '../market/climate-day.js';
+import type { DailyKind } from '../market/market.js';
+import type { Station } from '../market/stations.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import { NWS_USER_AGENT } from './nws-observations.js';
+import { createPlaceForecasts, type PlaceForecasts } from './place-forecasts.js';
+import { readText, WeatherUnavailableError } from './read-json.js';
+import { isPossible, type DayEnsemble } from './weather.js';
+
+/*
+ * Bulletins of the National Blend of Models for stations (NBS), with the maximum and minimum as the station would report
+ * them (TXN) and their standard deviation (XND), from the archive of the Iowa Environmental Mesonet.
+ */
+
+const NBS = 'nbs';
+/** Below a degree the stated deviation is not believed. */
+const LEAST_SPREAD_F = 1;
+/** A bulletin marks missing values so, or leaves them blank. */
+const MISSING = /^(|m|-99|-?999|-?9999)(\.0*)?$/i;
+const TIME = /^(\d{4}-\d\d-\d\d)[ T](\d\d):(\d\d)(?::\d\d)?(?:Z|\+00:?(?:00)?)?$/;
+
+function timeOf(text = ''): number {
+  const [, date, hour, minute] = TIME.exec(text) ?? [];
+  return date === undefined ? Number.NaN : Date.parse(`${date}T${hour}:${minute}:00Z`);
+}
+
+type Row = Readonly<Record<string, string | undefined>>;
+
+interface Asked {
+  station: Station;
+  url: string;
+  fetchedAt: Date;
+}
+
+/**
+ * Reads one station's bulletins by their header, because columns without any value are left out. Each cycle is a run of its
+ * own: the newest may lack today's maximum, which an earlier one has.
+ * @throws WeatherUnavailableError for text instead of a table, the answer to too many requests
+ * @throws UnexpectedAnswerError for a table that is cut off, of another station or with other values than numbers
+ */
+export function parseBulletins(body: string, asked: Asked): DayEnsemble[] {
+  const { station, url, fetchedAt } = asked;
+  const rows = readTable(body, url);
+  return [...groupBy(rows, ({ runtime }) => timeOf(runtime))].flatMap(([runMs, cycle]) => {
+    const wrong = cycle.find((row) => row.station !== station.id || row.model !== 'NBS');
+    if (wrong)
+      throw new UnexpectedAnswerError(
+        url,
+        `${wrong.model} of ${wrong.station} instead of NBS of ${station.id}`,
+      );
+    if (!(runMs <= fetchedAt.getTime())) throw new UnexpectedAnswerError(url, 'a runtime is no past time');
+    return cycle.flatMap((row) => toRun(row, cycle, asked, new Date(runMs)) ?? []);
+  });
+}
+
+const NEEDED = ['runtime', 'ftime', 'model', 'station'];
+
+function readTable(body: string, url: string): Row[] {
+  const [header = ''] = body.split(/\r?\n/, 1);
+  const names = header.split(',').map((name) => name.trim().toLowerCase());
+  if (!NEEDED.every((name) => names.includes(name)))
+    throw new WeatherUnavailableError(url, `no table but: ${body.slice(0, 100).trim() || 'nothing'}`);
+  try {
+    return parse(body, { columns: () => names, trim: true, skip_empty_lines: true });
+  } catch (error) {
+    throw new UnexpectedAnswerError(url, `the table is cut off: ${(error as Error).message}`);
+  }
+}
+
+/** The day's window: a maximum from 12Z to 06Z is given at 00Z, a minimum from 00Z to 18Z at 12Z. */
+function targetAt(
+  forecastMs: number,
+): { kind: DailyKind; date: string; fromMs: number; toMs: number } | undefined {
+  const date = dateOf(forecastMs);
+  const hours = (forecastMs % DAY_MS) / HOUR_MS;
+  const window = (from: number, to: number) => ({
+    fromMs: forecastMs + from * HOUR_MS,
+    toMs: forecastMs + to * HOUR_MS,
+  });
+  if (hours === 0) return { kind: 'daily_maximum', date: addDays(date, -1), ...window(-12, 6) };
+  return hours === 12 ? { kind: 'daily_minimum', date, ...window(-12, 6) } : undefined;
+}
+
+function toRun(row: Row, cycle: readonly Row[], asked: Asked, modelRunAt: Date): DayEnsemble | undefined {
+  const { station, url, fetchedAt } = asked;
+  const extremeF = numberOf(row, 'txn', url);
+  if (extremeF === undefined || !isPossible(extremeF)) return undefined;
+  const target = targetAt(timeOf(row.ftime));
+  if (!target) return undefined;
+  const { kind, date, ...window } = target;
+  const { start, end } = climateDayOf(station, date);
+  // In the last hours of a day the window may already be past.
+  if (modelRunAt >= end) return undefined;
+  const spreadF = numberOf(row, 'xnd', url);
+  const outside = cycle.flatMap((each): number[] => {
+    const ms = timeOf(each.ftime);
+    const isOutside =
+      ms >= start.getTime() && ms <= end.getTime() && (ms < window.fromMs || ms > window.toMs);
+    return isOutside ? [numberOf(each, 'tmp', url) ?? Number.NaN] : [];
+  });
+  const sign = kind === 'daily_maximum' ? 1 : -1;
+  const isNearMidnight = outside.some((temperatureF) => sign * (temperatureF - extremeF) >= -NEAR_F);
+  return {
+    model: NBS,
+    kind,
+    stationId: station.id,
+    date,
+    modelRunAt,
+    fetchedAt,
+    membersF: [extremeF],
+    ...(spreadF !== undefined && spreadF >= 0 && { spreadF: Math.max(LEAST_SPREAD_F, spreadF) }),
+    ...(isNearMidnight && { isNearMidnight }),
+  };
+}
+
+/** °F. Hours outside the bulletin's window this close to its extreme may hold the day's. */
+const NEAR_F = 1;
+
+function numberOf(row: Row, name: string, url: string): number | undefined {
+  const text = row[name] ?? '';
+  if (MISSING.test(text)) return undefined;
+  const value = Number(text);
+  if (!Number.isFinite(value))
+    throw new UnexpectedAnswerError(url, `${name} is ${JSON.stringify(text.slice(0, 20))}`);
+  return value;
+}
+
+/** Reaches back over four cycles, of which those at 01, 07, 13 and 19Z are archived. */
+const PAST_MS = DAY_MS;
+
+/** 24 stations once an hour: 576 requests a day. */
+export function createStationBulletins({
+  baseUrl,
+  clock,
+}: {
+  baseUrl: string;
+  clock: Clock;
+}): PlaceForecasts {
+  return createPlaceForecasts({
+    model: NBS,
+    clock,
+    async ask(station, signal) {
+      const fetchedAt = new Date(clock.now());
+      const url = `${baseUrl}/cgi-bin/request/mos.py`;
+      const query = new URLSearchParams({
+        station: station.id,
+        model: 'NBS',
+        sts: new Date(fetchedAt.getTime() - PAST_MS).toISOString(),
+        ets: fetchedAt.toISOString(),
+        format: 'csv',
+      });
+      const headers = { 'user-agent': NWS_USER_AGENT, accept: 'text/csv' };
+      const body = await readText({ url: `${url}?${query.toString()}`, headers, signal });
+      return parseBulletins(body, { station, url, fetchedAt });
+    },
+  });
+}
