@@ -257,7 +257,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
   it('follow the signals of the last days, and are settled and booked to the last digit', async () => {
     const orders = await database.db.orm.select().from(tradingOrders);
     expect(orders.length).toBeGreaterThan(3);
-    const since = service.clock.now() - 6 * 24 * 60 * 60 * 1000;
+    const since = service.clock.now() - 31 * 24 * 60 * 60 * 1000;
     for (const { createdAt, status, timeInForce } of orders) {
       expect(createdAt.getTime()).toBeGreaterThan(since);
       expect(createdAt.getTime()).toBeLessThan(service.clock.now());
