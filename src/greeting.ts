@@ -24,6 +24,11 @@ export function describeDemo(
   const sections = [
     `Gauge is running at ${baseUrl} with demo data.`,
     `Sign in at ${baseUrl}/login as one of:\n\n${loginTable}`,
+    ...logins.flatMap(({ role, factorSecret }) =>
+      factorSecret === undefined
+        ? []
+        : [`The page fills in the ${role}'s code. Later codes come from an app with the key ${factorSecret}.`],
+    ),
     `API keys of ${subject}:`,
     keyLines.join('\n'),
     ...keyTables.map(({ rows }) => table(rows)),

@@ -1,32 +1,20 @@
 import type { RequestHandler, Router } from 'express';
 import { prefersHtml } from '../core/http/request.js';
 import { renderPage, type PageDeps, pageRouter } from '../core/pages/layout.js';
+import { groupByPerson, type ListDemoLogins } from '../accounts/identity/sign-in/demo-logins.js';
 import { organizationArchived, sessionOf, type ReadSession } from '../accounts/identity/session/session.js';
-
-/** A login shown to every visitor: always of the demo, never of a customer. */
-export interface DemoLogin {
-  email: string;
-  name: string;
-  organization: string;
-  role: string;
-  password: string;
-}
 
 /** `/`: introduces the service and links to it. */
 export function frontPages(
   deps: PageDeps,
   readSession: ReadSession,
-  { before, listDemoLogins }: { before: RequestHandler[]; listDemoLogins: () => readonly DemoLogin[] },
+  { before, listDemoLogins }: { before: RequestHandler[]; listDemoLogins: ListDemoLogins },
 ): Router {
   return pageRouter().get('/', ...before, async (req, res) => {
     const session = await readSession(req);
     res.locals.person = session;
     const page = { view: 'front', title: 'Welcome', frame: 'card' } as const;
-    const shown = session ? [] : listDemoLogins();
-    // One login per person, even with several Organizations.
-    const emails = new Set(shown.map(({ email }) => email));
-    const logins = [...emails].map((email) => shown.filter((login) => login.email === email));
-    await renderPage(deps, req, res, page, { logins });
+    await renderPage(deps, req, res, page, { logins: session ? [] : groupByPerson(listDemoLogins()) });
   });
 }
 

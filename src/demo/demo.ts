@@ -17,8 +17,10 @@ const demoSchema = z.object({
       email: z.string(),
       name: z.string(),
       organization: z.string(),
-      role: z.enum(roles),
+      role: z.enum([...roles, 'operator']),
       password: z.string(),
+      /** The secret of an authenticator app, in base32. */
+      factorSecret: z.string().optional(),
     }),
   ),
   /** End of the past that is still to be filled in; ISO 8601. */
@@ -43,10 +45,16 @@ export const demoOrganizations = [
 
 export type DemoSlug = (typeof demoOrganizations)[number]['slug'];
 
+export interface FirstOrganization {
+  id: string;
+  slug: DemoSlug;
+  ownerId: string;
+}
+
 /** A product's part of the demo. */
 export interface DemoPart {
   schema: z.ZodType<PartialFields>;
-  seed(tx: Tx, first: { id: string; slug: DemoSlug }, source: Source): Promise<PartialFields>;
+  seed(tx: Tx, first: FirstOrganization, source: Source): Promise<PartialFields>;
 }
 
 /** A product's part of the text that is shown once the demo has started. */

@@ -1,11 +1,17 @@
 import { randomInt } from 'node:crypto';
 import { sql } from 'drizzle-orm';
+import { v7 as uuid } from 'uuid';
 import { change, byService } from '../accounts/audit/audit.js';
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
+import { DAY_MS } from '../core/time.js';
 import { putMember } from '../accounts/identity/members/members.js';
 import { putOrganization } from '../accounts/identity/organizations/organizations.js';
-import type { Source } from '../accounts/identity/source.js';
+import { createSecretBox } from '../accounts/identity/second-factor/secret-box.js';
+import { generateSecret } from '../accounts/identity/second-factor/totp.js';
+import { auditPerson, type Source } from '../accounts/identity/source.js';
+import { operators, secondFactors } from '../accounts/identity/table.js';
+import { insertUser } from '../accounts/identity/users/queries.js';
 import { choosePassword, putUser, type PasswordChoice } from '../accounts/identity/users/users.js';
 import { organizations, type Role } from '../accounts/organizations/table.js';
 import {
@@ -15,6 +21,7 @@ import {
   type DemoKeys,
   type DemoPart,
   type DemoSlug,
+  type FirstOrganization,
 } from './demo.js';
 
 /** An arbitrary constant; all instances ask for the same lock. */
@@ -32,27 +39,34 @@ export async function seedDemo(
   if (config.production || !(await isEmpty(db.orm))) return undefined;
   const password = randomPassword();
   const choices = await choosePasswords(db.orm, password);
+  const factorSecret = generateSecret();
   return change({ db, clock }, byService, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${DEMO_LOCK})`);
     if (!(await isEmpty(tx))) return undefined;
+    const now = clock.now();
+    const at = new Date(now - SEEDED_BEFORE_MS);
+    await makeOperator(tx, choices, { at, factorSecret, secretKeys: config.secretKeys });
     const source: Source = {
-      actor: 'system',
-      at: new Date(clock.now()),
+      actor: `operator:${demoOperator.email}`,
+      at,
       ip: undefined,
       requestId: undefined,
     };
     const first = await makeOrganizations(tx, choices, source);
-    const pastUpTo = source.at.toISOString();
+    const pastUpTo = new Date(now).toISOString();
     const seeded = [];
     for (const part of parts) seeded.push(await part.seed(tx, first, source));
     const keys = Object.assign({}, ...seeded.map((fields) => fields.keys)) as DemoKeys;
-    const own = { database: db.kind, logins: toLogins(password), pastUpTo };
+    const own = { database: db.kind, logins: toLogins(password, factorSecret), pastUpTo };
     const demo = Object.assign({}, ...seeded, own, { keys }) as DemoData;
     // Written before the commit: after a crash in between, the next start seeds again and overwrites the file.
     await writeDemo(config.dataDir, demo);
     return demo;
   });
 }
+
+/** Earlier than the week of usage. */
+const SEEDED_BEFORE_MS = 8 * DAY_MS;
 
 /** Invented people, on domains that cannot exist. */
 interface DemoPerson {
@@ -61,8 +75,11 @@ interface DemoPerson {
   roles: Partial<Record<DemoSlug, Role>>;
 }
 
+const demoOperator = { email: 'olivia@gauge.example', name: 'Olivia Berg' };
+
 const demoPeople: DemoPerson[] = [
   { email: 'ada@northwind.example', name: 'Ada Lindqvist', roles: { 'northwind-labs': 'owner' } },
+  { email: 'elena@helios.example', name: 'Elena Vidal', roles: { 'helios-weather': 'owner' } },
   {
     email: 'ben@northwind.example',
     name: 'Ben Okafor',
@@ -70,7 +87,6 @@ const demoPeople: DemoPerson[] = [
   },
   { email: 'chloe@northwind.example', name: 'Chloé Martin', roles: { 'northwind-labs': 'member' } },
   { email: 'dev@northwind.example', name: 'Dev Raman', roles: { 'northwind-labs': 'billing' } },
-  { email: 'elena@helios.example', name: 'Elena Vidal', roles: { 'helios-weather': 'owner' } },
 ];
 
 async function isEmpty(orm: Orm): Promise<boolean> {
@@ -81,35 +97,71 @@ async function isEmpty(orm: Orm): Promise<boolean> {
 async function choosePasswords(orm: Orm, password: string): Promise<Map<string, PasswordChoice>> {
   return new Map(
     await Promise.all(
-      demoPeople.map(async ({ email }) => [email, await choosePassword(orm, email, password)] as const),
+      [demoOperator, ...demoPeople].map(
+        async ({ email }) => [email, await choosePassword(orm, email, password)] as const,
+      ),
     ),
   );
 }
 
-/**
- * Performs the operator API's steps directly.
- * @returns the first Organization
- */
-async function makeOrganizations(tx: Tx, choices: ReadonlyMap<string, PasswordChoice>, source: Source) {
-  const made = [];
-  for (const { slug, name } of demoOrganizations) {
-    const { resource } = await putOrganization(tx, slug, { name }, source);
-    made.push({ slug, id: resource.id });
-  }
-  for (const { email, name, roles } of demoPeople) {
-    await putUser(tx, email, { name, ...choices.get(email)! }, source);
-    for (const [slug, role] of Object.entries(roles)) await putMember(tx, slug, email, { role }, source);
-  }
-  return made[0]!;
+/** Performs the steps of the set-up directly. The console requires a second factor. */
+async function makeOperator(
+  tx: Tx,
+  choices: ReadonlyMap<string, PasswordChoice>,
+  { at, factorSecret, secretKeys }: { at: Date; factorSecret: string; secretKeys: readonly string[] },
+): Promise<void> {
+  const { email, name } = demoOperator;
+  const { passwordHash } = choices.get(email)!;
+  const userId = uuid({ msecs: at.getTime() });
+  const where = { at, ip: undefined, requestId: undefined };
+  await insertUser(tx, { id: userId, email, name, passwordHash, createdAt: at });
+  await auditPerson(tx, { userId, email }, 'user.created', where, { after: { name }, by: 'setup' });
+  await tx.insert(operators).values({ userId, createdAt: at });
+  const added = { by: 'setup', createdBy: null, wasOperator: false };
+  await auditPerson(tx, { userId, email }, 'operator.added', where, added);
+  const secret = createSecretBox(secretKeys).seal(userId, factorSecret);
+  await tx
+    .insert(secondFactors)
+    .values({ userId, secret, confirmedAt: at, lastStep: null, setupSession: '', createdAt: at });
 }
 
-const toLogins = (password: string): DemoData['logins'] =>
-  demoPeople.flatMap(({ email, name, roles }) =>
+/**
+ * Performs the steps of operators and owners directly.
+ * @returns the first Organization
+ */
+async function makeOrganizations(
+  tx: Tx,
+  choices: ReadonlyMap<string, PasswordChoice>,
+  source: Source,
+): Promise<FirstOrganization> {
+  const made = new Map<DemoSlug, { id: string; source: Source }>();
+  for (const { slug, name } of demoOrganizations) {
+    const { resource } = await putOrganization(tx, slug, { name }, source);
+    made.set(slug, { id: resource.id, source });
+  }
+  for (const { email, name, roles } of demoPeople) {
+    const { resource } = await putUser(tx, email, { name, ...choices.get(email)! }, source);
+    for (const [slug, role] of Object.entries(roles) as [DemoSlug, Role][]) {
+      const organization = made.get(slug)!;
+      await putMember(tx, slug, email, { role }, organization.source);
+      // The operator adds the owner, who adds the others.
+      if (role === 'owner') organization.source = { ...source, actor: resource.id };
+    }
+  }
+  const [{ slug }] = demoOrganizations;
+  const { id, source: owners } = made.get(slug)!;
+  return { id, slug, ownerId: owners.actor };
+}
+
+const toLogins = (password: string, factorSecret: string): DemoData['logins'] => [
+  ...demoPeople.flatMap(({ email, name, roles }) =>
     demoOrganizations.flatMap((organization) => {
       const role = roles[organization.slug];
       return role ? [{ email, name, organization: organization.name, role, password }] : [];
     }),
-  );
+  ),
+  { ...demoOperator, organization: 'This service', role: 'operator', password, factorSecret },
+];
 
 const alphabet = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789';
 

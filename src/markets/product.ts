@@ -1,4 +1,4 @@
-import { Router } from 'express';
+import { Router, type RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import { requireMarketAccess } from '../accounts/identity/session/session.js';
 import { mountRoutes } from '../core/reference/define-route.js';
@@ -86,7 +86,7 @@ export const markets: Product = {
       readOwnPart: createOwnMarketsReader({ ...context, ...trading }),
       router: tradingRoutes(context, calls, trading),
       pages: [
-        Router().use(['/markets', '/scores', '/portfolio'], requireMarketAccess),
+        Router().use(['/markets', '/scores', '/portfolio'], requireMarketAccess, markInvented(context)),
         ...[marketsPages, scoresPages, portfolioPages, riskPages].map((pages) => pages(context, trading)),
       ],
       consolePages: (deps) => consolePages({ ...deps, live }),
@@ -109,6 +109,15 @@ export const markets: Product = {
     };
   },
 };
+
+/** Pages of the demo mark its numbers. */
+function markInvented({ config: { production, trading } }: Pick<Context, 'config'>): RequestHandler {
+  const isInvented = !production && trading.marketSource === 'simulated';
+  return (_req, res, next) => {
+    res.locals.isInvented = isInvented;
+    next();
+  };
+}
 
 const operatorMarketRoutes = [...reconciliationRoutes, ...tradingControlRoutes];
 

@@ -21,7 +21,8 @@ import { perKeyLimit } from '../core/http/rate-limit.js';
 import { pageAssets, pageFrame, renderPage, type ReadFrame, pageRouter } from '../core/pages/layout.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import { auditPages } from '../dashboard/audit-log/pages.js';
-import { frontPages, hideArchived, type DemoLogin } from '../dashboard/front-pages.js';
+import type { ListDemoLogins } from '../accounts/identity/sign-in/demo-logins.js';
+import { frontPages, hideArchived } from '../dashboard/front-pages.js';
 import { overviewPages } from '../dashboard/overview/pages.js';
 import { searchPages } from '../dashboard/search/pages.js';
 import { findGroupsAway } from '../health/database.js';
@@ -61,7 +62,7 @@ import { webhookRoutes } from '../accounts/webhooks/routes.js';
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;
   joinLimits?: Partial<JoinLimits>;
-  listDemoLogins?: () => readonly DemoLogin[];
+  listDemoLogins?: ListDemoLogins;
 }
 
 /** `/`, `/login`, `/logout`, `/set-up`, `/dashboard` and `/console`: pages for people with a session cookie. */
@@ -90,7 +91,7 @@ export function dashboardRoutes(
   const pages = ['/login', '/logout', '/confirm', '/reset', '/forgot', '/set-up', '/dashboard', '/console'];
   router.use(pages, before);
   router.use(['/dashboard', '/confirm', '/set-up', '/console'], sessionLimit(context));
-  router.use(signInPages(context, readSession, signIn));
+  router.use(signInPages(context, readSession, { ...signIn, listDemoLogins }));
   router.use(joinPages(context, readSession, options.joinLimits));
   router.use(
     confirmPages(account, readSession),

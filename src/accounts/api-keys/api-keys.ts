@@ -100,18 +100,20 @@ function whyNotOffered(
 export const scopesFor = (config: KeyDeps['config'], access: MarketAccess): Scope[] =>
   allScopes.filter((scope) => whyNotOffered(scope, config, access) === undefined);
 
-/** The key does not count towards the hourly limit. */
-export function addSystemKey(
+const MAX_SEEDED_KEYS = 10;
+
+/** For a service that declares its first keys itself; checks no permission. */
+export function addMembersKey(
   tx: Tx,
-  orgId: string,
+  member: { orgId: string; userId: string },
   { name, livemode, scopes, now }: { name: string; livemode: boolean; scopes: string[]; now: Date },
 ): Promise<NewKey> {
   return addKey(
     tx,
-    { orgId, userId: null, by: byService },
+    { ...member, by: byService },
     {
       now,
-      limit: 0,
+      limit: MAX_SEEDED_KEYS,
       values: { name, livemode, scopes, expiresAt: null, rotatedFromId: null },
       audit: { action: 'api_key.created', details: { expiresAt: null } },
     },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { addSystemKey } from '../../accounts/api-keys/api-keys.js';
+import { addMembersKey } from '../../accounts/api-keys/api-keys.js';
 import type { DemoPart } from '../../demo/demo.js';
 
 const schema = z.object({
@@ -21,6 +21,7 @@ export const demo: DemoPart = {
   async seed(tx, first, source) {
     const scopes = ['trading:read', 'trading:write'];
     const key = { name: 'paper trader', livemode: false, scopes, now: source.at };
-    return { keys: { trading: (await addSystemKey(tx, first.id, key)).secret } };
+    const owner = { orgId: first.id, userId: first.ownerId };
+    return { keys: { trading: (await addMembersKey(tx, owner, key)).secret } };
   },
 };

@@ -23,11 +23,13 @@ import type { JudgedRecord } from '../scores/queries.js';
 
 /** Seconds; longer than the lease of the settlement. */
 const LEASE_TRIES = 90;
-const DAYS = 5;
+const DAYS = 30;
 /** Interval at which the past is replayed: markets settle and values are recorded. */
 const STEP_MS = 6 * HOUR_MS;
+/** Hours in UTC at which orders are placed. */
+const ORDER_HOURS = [0, 12];
 /** Signals followed at each step that places orders. */
-const ORDERS_A_DAY = 3;
+const ORDERS_AT_ONCE = 3;
 /** Contracts per order: few enough to stay within the daily limits. */
 const MAX_CONTRACTS = 25;
 /** Contracts and lifetime of a resting order; simulated prints are of one or two contracts. */
@@ -79,9 +81,9 @@ export async function seedDemoTrading(
     const first = Math.ceil((nowMs - DAYS * 24 * HOUR_MS) / STEP_MS) * STEP_MS;
     for (past.ms = first; past.ms < nowMs - HOUR_MS; past.ms += STEP_MS) {
       signal.throwIfAborted();
-      // Orders are placed once a day and at the end, so that some positions are open.
+      // Orders are also placed at the end, so that some positions are open.
       const isLast = past.ms + STEP_MS >= nowMs - HOUR_MS;
-      const isOrdering = isLast || new Date(past.ms).getUTCHours() === 12;
+      const isOrdering = isLast || ORDER_HOURS.includes(new Date(past.ms).getUTCHours());
       trading.calibration.replace({ fits: await training.fitsAt(new Date(past.ms)) });
       if (isOrdering) trading.calibration.replace({ gates: judgeGates(records, new Date(past.ms)) });
       await trading.refresher.refresh();
@@ -142,7 +144,7 @@ async function followSignals(
     // Long shots hardly ever fill as bids, so their value would not show.
     .filter(({ price }) => price >= 15n * CENT && price <= 85n * CENT)
     .toSorted((a, b) => b.edge - a.edge)
-    .slice(0, ORDERS_A_DAY);
+    .slice(0, ORDERS_AT_ONCE);
   const place = async (
     { market, side }: Signal,
     terms: Pick<OrderInput, 'idempotencyKey' | 'contracts' | 'limitPrice' | 'timeInForce' | 'rest'>,

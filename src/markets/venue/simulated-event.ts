@@ -14,7 +14,6 @@ import type { Place } from '../market/place.js';
 import type { SimulatedWorld } from './simulation/weather.js';
 
 const BOOK_MS = 15_000;
-const LEVELS = 5;
 
 /** Last change of an event's books, at an offset per event; between changes nothing about an event moves. */
 function bookTimeOf(seed: string, eventTicker: string, at: Date): Date {
@@ -22,19 +21,26 @@ function bookTimeOf(seed: string, eventTicker: string, at: Date): Date {
   return new Date(Math.floor((at.getTime() - offsetMs) / BOOK_MS) * BOOK_MS + offsetMs);
 }
 
+/** Contracts at each level, from the best price. Costs are quoted for ten contracts, so the best ask has about as many. */
+const askContracts = [12, 3, 1, 1, 1];
+const bidContracts = [3, 1, 1, 1, 1];
+
 /** Bids below and asks above the crowd's belief; further levels are smaller and worse priced. */
 export function makeBook(seed: string, ticker: string, probability: number, changedAt: Date): OrderBook {
   const next = uniformsOf(seed, ticker, changedAt.getTime());
   const mid = probability * 100 + 0.5 * nextGaussian(next);
-  const half = 0.6 + 1.2 * next();
-  const side = (best: number): Level[] =>
+  const half = 0.3 + 0.6 * next();
+  const side = (best: number, contracts: readonly number[]): Level[] =>
     toLevels(
-      Array.from({ length: LEVELS }, (_, i) => ({
+      contracts.map((usual, i) => ({
         price: BigInt(best - i) * CENT,
-        contracts: Math.ceil((20 + 30 * i) * (0.3 + 1.4 * next())),
+        contracts: Math.ceil(usual * (0.7 + 0.6 * next())),
       })),
     );
-  return { yes: side(Math.floor(mid - half)), no: side(Math.floor(100 - mid - half)) };
+  return {
+    yes: side(Math.floor(mid - half), bidContracts),
+    no: side(Math.floor(100 - mid - half), askContracts),
+  };
 }
 
 type Prices = Pick<

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { addSystemKey } from '../../accounts/api-keys/api-keys.js';
+import { addMembersKey } from '../../accounts/api-keys/api-keys.js';
 import type { DemoPart, DemoSlug } from '../../demo/demo.js';
 import { putGrant } from '../entitlements/grants.js';
 import { putProduct, type ProductInput } from '../entitlements/products.js';
@@ -81,9 +81,9 @@ export const demo: DemoPart = {
       }
     }
     const runtime = { scopes: ['usage:write', 'usage:read', 'entitlements:read'], now: source.at };
-    // Created by the system, not by a person, so they do not count towards the Organization's hourly key changes.
-    const live = await addSystemKey(tx, first.id, { ...runtime, name: 'production runtime', livemode: true });
-    const test = await addSystemKey(tx, first.id, { ...runtime, name: 'staging runtime', livemode: false });
+    const owner = { orgId: first.id, userId: first.ownerId };
+    const live = await addMembersKey(tx, owner, { ...runtime, name: 'production runtime', livemode: true });
+    const test = await addMembersKey(tx, owner, { ...runtime, name: 'staging runtime', livemode: false });
     return {
       keys: { live: live.secret, test: test.secret },
       products: products.flatMap(({ slug, usageMetric, unitCap, grants }) => {

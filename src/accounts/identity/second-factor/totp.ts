@@ -18,3 +18,6 @@ export function findStep(secret: string, code: string, ms: number): number | und
   const distance = TOTP.validate({ secret: key, token: code, timestamp: ms, window: WINDOW });
   return distance === null ? undefined : Math.floor(ms / STEP_MS) + distance;
 }
+
+export const codeAt = (secret: string, ms: number): string =>
+  TOTP.generate({ secret: Secret.fromBase32(secret), timestamp: ms });

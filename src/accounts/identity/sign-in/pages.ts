@@ -20,6 +20,8 @@ import { findChallenge, findFactors } from '../second-factor/queries.js';
 import { markGuess, setSignIn, type Devices, type SignInLimiters } from './sign-in-limits.js';
 import { HOME, codeSchema, passkeySchema, toLocalPath } from './schema.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
+import { codeAt } from '../second-factor/totp.js';
+import { groupByPerson, type ListDemoLogins } from './demo-logins.js';
 import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
 import { arrivalOf, type ReadSession } from '../session/session.js';
 import { passLimits, perAddressLimit } from '../../../core/http/rate-limit.js';
@@ -32,17 +34,32 @@ const notices = {
   'signed-out-everywhere': 'You are signed out, here and everywhere else.',
 };
 
+interface SignInOptions {
+  limiters: SignInLimiters;
+  devices: Devices;
+  secrets: SecretBox;
+  listDemoLogins: ListDemoLogins;
+}
+
 export function signInPages(
   { db, clock, log }: Pick<Context, 'db' | 'clock' | 'log'>,
   readSession: ReadSession,
-  { limiters, devices, secrets }: { limiters: SignInLimiters; devices: Devices; secrets: SecretBox },
+  { limiters, devices, secrets, listDemoLogins }: SignInOptions,
 ): Router {
   const router = Router();
   const renderForm: RenderForm = (req, res, view) =>
-    renderPage({ clock }, req, res, { view: 'login', title: 'Sign in', frame: 'card', notices }, view);
+    renderPage(
+      { clock },
+      req,
+      res,
+      { view: 'login', title: 'Sign in', frame: 'card', notices },
+      { ...view, logins: groupByPerson(listDemoLogins()) },
+    );
 
   mountRoutes(router, '', signInRoutes, { db, clock, log, readSession, renderForm, limiters, devices });
-  router.use(codePages({ db, clock, secrets }, readSession, { codes: limiters.codes, devices }));
+  router.use(
+    codePages({ db, clock, secrets }, readSession, { codes: limiters.codes, devices, listDemoLogins }),
+  );
   router.use(passkeyPages({ db, clock }, { passwords: limiters.passwords, devices }));
   router.use('/login', answerWithForm(renderForm));
   return router;
@@ -71,9 +88,18 @@ function readTyped(req: Request): { email: string; next: string } {
 function codePages(
   { db, clock, secrets }: Pick<Context, 'db' | 'clock'> & { secrets: SecretBox },
   readSession: ReadSession,
-  { codes, devices }: Pick<SignInLimiters, 'codes'> & { devices: Devices },
+  {
+    codes,
+    devices,
+    listDemoLogins,
+  }: Pick<SignInLimiters, 'codes'> & Pick<SignInOptions, 'devices' | 'listDemoLogins'>,
 ): Router {
   const router = pageRouter();
+
+  function findDemoCode(email: string): string | undefined {
+    const secret = listDemoLogins().find((login) => login.email === email)?.factorSecret;
+    return secret && codeAt(secret, clock.now());
+  }
 
   const requireChallenge: RequestHandler = async (req, res, next) => {
     const token = readToken(req);
@@ -94,6 +120,7 @@ function codePages(
     const page = { view: 'login-code', title: 'Second factor', frame: 'card' } as const;
     await renderPage({ clock }, req, res, page, {
       form,
+      demoCode: findDemoCode(email),
       email,
       ...(await findFactors(db.orm, userId)),
       next,

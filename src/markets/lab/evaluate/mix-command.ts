@@ -7,7 +7,8 @@ import { MAIN_MODEL } from '../../weather/weather.js';
 import type { EvaluateOptions } from './evaluation.js';
 import { collect, parseDelimiter, parsePattern, readingNotes } from './flags.js';
 import { compareMixes, type MixSummary } from './mix.js';
-import { findColumn, readCsv, readModels, readRows } from './read-cases.js';
+import { findColumn } from '../../../commands/kit/columns.js';
+import { readCsv, readModels, readRows } from './read-cases.js';
 
 const help = `
 Mixes several models as the trading server does. Each --mix names a model and the columns of its members; the first one

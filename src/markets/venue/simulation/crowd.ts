@@ -1,40 +1,33 @@
 import { HOUR_MS } from '../../../core/time.js';
 import { probabilityOf, sureDegree, type TemperatureDistribution } from '../../market/distribution.js';
 import type { Bracket } from '../../market/brackets.js';
-import { gridBiasF, seedParts, newestRunAt, sharedErrorF } from './ensemble.js';
+import { gridBiasF, seedParts, newestRunAt, readModels, type Estimate } from './ensemble.js';
 import { smoothNoise } from './random.js';
 import type { SimulatedWeather } from './weather.js';
 import { cityStationOf, type SimulatedSubject } from './world.js';
 
-interface Temperament {
-  /** Share of the grid point's bias that they correct; 1 reads the ensemble correctly. */
-  corrected: number;
-  /** Assumed uncertainty as a multiple of the true one. */
-  width: number;
-  blindness: number;
-}
-
 /**
- * Traders differ by city. In busy cities prices match the best possible forecast; elsewhere traders follow a grid point
- * that is not the station, or are overconfident. A calibrated forecast can profit from that.
+ * In most cities prices match the best possible forecast. In these, they lean towards the grid point, which is not the
+ * station, by this share of the traders' uncertainty while few watch.
  */
-const temperaments: Readonly<Record<string, Temperament>> = {
-  KNYC: { corrected: 1, width: 1, blindness: 1.5 },
-  KMDW: { corrected: 1, width: 1.1, blindness: 2 },
-  KMIA: { corrected: -1, width: 1.3, blindness: 8 },
-  KAUS: { corrected: 1, width: 1, blindness: 1.5 },
-  KDEN: { corrected: -1, width: 1.3, blindness: 8 },
-  KLAX: { corrected: -0.6, width: 1.3, blindness: 8 },
-  KPHL: { corrected: -0.6, width: 1.2, blindness: 8 },
-  KSFO: { corrected: -0.8, width: 1.2, blindness: 8 },
-  KPHX: { corrected: -1, width: 1.2, blindness: 8 },
-  KBOS: { corrected: -0.5, width: 1.1, blindness: 6 },
-  KLAS: { corrected: -0.8, width: 1.2, blindness: 8 },
-  KMSY: { corrected: -0.5, width: 1.2, blindness: 8 },
-  KSAN: { corrected: -0.8, width: 1.2, blindness: 8 },
-  KTTN: { corrected: -0.8, width: 1.2, blindness: 8 },
+const leans: Readonly<Record<string, number>> = {
+  KMIA: 1.45,
+  KDEN: 1.3,
+  KLAX: 1.45,
+  KPHL: 1.3,
+  KSFO: 1.3,
+  KPHX: 0.4,
+  KBOS: 0.3,
+  KLAS: 1.3,
+  KMSY: 0.3,
+  KSAN: 1.3,
+  KTTN: 1.3,
 };
-const usual: Temperament = { corrected: 1, width: 1, blindness: 2 };
+
+/** Share of the lean that stays while many watch. */
+const LASTING = 0.25;
+/** The thermometer corrects the grid point in the last hours. */
+const CORRECTED_HOURS = 3;
 
 export interface Belief {
   /** °F, before truncation by that day's observations. */
@@ -42,25 +35,31 @@ export interface Belief {
   probabilityOf(bracket: Bracket): number;
 }
 
-/** Combines the ensemble, an own view that sharpens as the peak nears, and the thermometer so far. */
+/** Combines both models, an own view that sharpens as the peak nears, and the thermometer so far. */
 export function believe(
   seed: string,
   weather: SimulatedWeather,
   subject: SimulatedSubject,
   at: Date,
 ): Belief {
-  const { corrected, width, blindness } = temperaments[cityStationOf(subject.station).id] ?? usual;
-  const decidedMs = weather.decidedAt(subject).getTime();
-  const runAt = newestRunAt(subject.span, at);
-  const read = {
-    mean: meanOf(weather.members(subject, runAt)) - corrected * gridBiasF(subject),
-    deviation: sharedErrorF((decidedMs - runAt.getTime()) / HOUR_MS),
-  };
-  const seenDeviation = insightF((decidedMs - at.getTime()) / HOUR_MS, blindness);
+  const lean = leans[cityStationOf(subject.station).id];
+  const read = readModels(weather, subject, newestRunAt(subject.span, at));
+  const hoursAhead = (weather.decidedAt(subject).getTime() - at.getTime()) / HOUR_MS;
+  const seenDeviation = insightF(hoursAhead, lean === undefined ? 2 : 8);
   const error = smoothNoise(at.getTime() / (3 * HOUR_MS), seed, ...seedParts(subject), 'crowd');
   const seen = { mean: weather.truth(subject) + seenDeviation * error, deviation: seenDeviation };
   const { mean, deviation } = weigh(read, seen);
-  return toBelief(subject, mean, width * deviation, soFar(weather, subject, at));
+  const leaning = lean === undefined ? 0 : lean * leaningAt(subject, at, hoursAhead) * deviation;
+  return toBelief(subject, mean + leaning, deviation, soFar(weather, subject, at));
+}
+
+/** From −1 to 1: towards the grid point, fully only at noon and midnight, when few trade. */
+function leaningAt(subject: SimulatedSubject, at: Date, hoursAhead: number): number {
+  const hour = at.getTime() / HOUR_MS + cityStationOf(subject.station).standardOffsetHours;
+  // 1 at noon and midnight, a half 40 minutes away. Minima have few traders at any time, and those watch.
+  const inattention = subject.kind === 'daily_minimum' ? 0 : Math.cos((Math.PI * hour) / 12) ** 48;
+  const uncorrected = Math.max(0, Math.min(1, hoursAhead / CORRECTED_HOURS));
+  return Math.sign(gridBiasF(subject)) * uncorrected * (LASTING + (1 - LASTING) * inattention);
 }
 
 function soFar(
@@ -104,14 +103,7 @@ const insightF = (hoursAhead: number, blindness: number): number =>
     ? 0.3 + blindness * Math.expm1(hoursAhead / 8)
     : Math.max(0.05, 0.3 * Math.exp(hoursAhead / 6));
 
-interface Estimate {
-  mean: number;
-  deviation: number;
-}
-
 function weigh(a: Estimate, b: Estimate): Estimate {
   const [ofA, ofB] = [1 / a.deviation ** 2, 1 / b.deviation ** 2];
   return { mean: (a.mean * ofA + b.mean * ofB) / (ofA + ofB), deviation: 1 / Math.sqrt(ofA + ofB) };
 }
-
-const meanOf = (values: readonly number[]): number => values.reduce((sum, x) => sum + x, 0) / values.length;

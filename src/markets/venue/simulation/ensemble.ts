@@ -67,11 +67,36 @@ const CURVE_NOISE_HOURS = 3;
 /** Finer grid, other biases, slightly smaller errors; half shared, since models start from the same data. */
 const other = { biasShare: -0.5, errorShare: 0.9, inCommon: Math.SQRT1_2 };
 
+/** Weights of ensemble and single run with the smallest error, and that error as a share of the ensemble's. */
+const best = { ensemble: 0.35, single: 0.65, errorShare: 0.87 };
+
 /** Correlation time of the error: runs of the same day share most of it. */
 const ERROR_LASTS_MS = 2 * DAY_MS;
 
 /** Standard deviation in °F of the error shared by all members, by hours from the run's start to the target. */
 export const sharedErrorF = (leadHours: number): number => 1.2 + 0.04 * Math.max(0, leadHours);
+
+export interface Estimate {
+  /** °F. */
+  mean: number;
+  deviation: number;
+}
+
+/** The best forecast from the runs of one time, for a reader who knows how this world is built. */
+export function readModels(
+  weather: Pick<Ensembles, 'members' | 'single'> & { decidedAt(subject: SimulatedSubject): Date },
+  subject: SimulatedSubject,
+  runAt: Date,
+): Estimate {
+  const members = weather.members(subject, runAt);
+  const ensemble = members.reduce((sum, member) => sum + member, 0) / members.length - gridBiasF(subject);
+  const single = weather.single(subject, runAt) - other.biasShare * gridBiasF(subject);
+  const leadHours = (weather.decidedAt(subject).getTime() - runAt.getTime()) / HOUR_MS;
+  return {
+    mean: best.ensemble * ensemble + best.single * single,
+    deviation: best.errorShare * sharedErrorF(leadHours),
+  };
+}
 
 /** Runs cover today and tomorrow, so a day's first run exists a day before it begins. */
 const SEEN_BEFORE_MS = DAY_MS;

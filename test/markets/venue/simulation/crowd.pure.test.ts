@@ -8,7 +8,7 @@ import { impliedProbabilities, logScore } from '../../../../src/markets/scores/s
 import { bracketPays, outcomesOf, type Bracket } from '../../../../src/markets/market/brackets.js';
 import { findStation, indexAreas } from '../../../../src/markets/market/stations.js';
 import { believe } from '../../../../src/markets/venue/simulation/crowd.js';
-import { gridBiasF, sharedErrorF } from '../../../../src/markets/venue/simulation/ensemble.js';
+import { readModels } from '../../../../src/markets/venue/simulation/ensemble.js';
 import { simulateWeather } from '../../../../src/markets/venue/simulation/weather.js';
 import {
   dailySubject,
@@ -46,13 +46,11 @@ function look(subject: SimulatedSubject, leadHours: number) {
   return { at, markets, books, prices, winner };
 }
 
-/** The best forecast from the public ensemble and past maxima, given knowledge of how the world is built. */
+/** The best forecast from the public models and past maxima, given knowledge of how the world is built. */
 function bestForecast(subject: SimulatedSubject, at: Date, brackets: readonly Bracket[]) {
   const { ensembles, observed } = readWeatherOf({ weather }, [subject], at);
-  const { membersF, modelRunAt } = ensembles[0]!;
   const distribution = {
-    mean: mean(membersF) - gridBiasF(subject),
-    deviation: sharedErrorF((weather.decidedAt(subject).getTime() - modelRunAt.getTime()) / HOUR_MS),
+    ...readModels(weather, subject, ensembles[0]!.modelRunAt),
     atLeast: observed[0] ? sureDegree(observed[0].extremeF) : null,
   };
   return brackets.map((bracket) => probabilityOf(distribution, bracket));
