@@ -95,9 +95,8 @@ export function toOrdersView(
   found: readonly ListedOrder[] | undefined,
   snapshot: Snapshot | undefined,
 ) {
-  const [mode, status, station, from, to, sort, cursor] = [
-    ...['mode', 'status', 'station', 'from', 'to', 'sort', 'cursor'].map((name) => textField(query, name)),
-  ];
+  const names = ['mode', 'status', 'station', 'from', 'to', 'sort', 'cursor'];
+  const [mode, status, station, from, to, sort, cursor] = names.map((name) => textField(query, name));
   const current = mode === 'live' ? 'live' : 'paper';
   const account = modeQuery(current);
   const narrowed = { station, from, to };
