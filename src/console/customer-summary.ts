@@ -7,7 +7,7 @@ export interface Flag {
   label: string;
 }
 
-/** What a product shows of each customer: a column of the list, flags, and filters by these flags. */
+/** A product's part of the customers: a column of the list, flags, filters by these flags, and a panel. */
 export interface CustomerSummary {
   /** Heading of the column. */
   column: string;

@@ -86,8 +86,8 @@ function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSessio
     name: 'set_up',
     title: 'Set up Gauge',
     origin:
-      'Until there is an operator, Gauge prints a link on the terminal and in its log whenever it starts.',
-    advice: 'Until there is an operator, restart Gauge or run npm run setup-link for a new one.',
+      'Until an operator exists, Gauge prints a link on the terminal and in its log whenever it starts.',
+    advice: 'Until an operator exists, restart Gauge or run npm run setup-link for a new one.',
   });
   const guesses = limitLinkGuesses(deps.limitStores, 'set_up', opened);
 

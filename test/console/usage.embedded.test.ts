@@ -1,5 +1,5 @@
 import { beforeAll, expect, it } from 'vitest';
-import { usageTotals } from '../../src/metering/ingestion/table.js';
+import { usageHours, usageTotals } from '../../src/metering/ingestion/table.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { operatorToken } from '../support/operator.js';
@@ -189,6 +189,28 @@ it('refuses a repeated field and a cursor that it did not issue', async () => {
   expect(status).toBe(400);
   for (const cursor of ['x', '%00', Buffer.from('a b c d').toString('base64url')])
     expect([cursor, (await ask({ cursor })).status]).toEqual([cursor, 404]);
+});
+
+it('draws no chart of more than 5,000 sums', async () => {
+  const { id: orgId } = await createOrganization(database.db, { slug: 'crowded' });
+  const { id: productId } = await createProduct(database.db, { slug: 'crowd' });
+  const common = { orgId, productId, livemode: true, quantity: '1', events: 1 };
+  await database.db.orm.insert(usageTotals).values({ ...common, period: '2026-03-01', metric: 'm-0' });
+  for (let day = 1; day <= 31; day++) {
+    const hour = new Date(Date.UTC(2026, 2, day));
+    const rows = Array.from({ length: 162 }, (_, n) => ({
+      ...common,
+      metric: `m-${n}`,
+      apiKeyId: orgId,
+      hour,
+    }));
+    await database.db.orm.insert(usageHours).values(rows);
+  }
+  const crowded = { organization: 'crowded', granularity: 'day' };
+  const { text } = await ask(crowded);
+  expect(text).toContain('too large for one chart');
+  expect(rowsOf(text)).toHaveLength(50);
+  expect(chartOf((await ask({ ...crowded, to: '2026-03-31' })).text)).toHaveLength(31);
 });
 
 it('searches for a customer instead of listing them if there are many', async () => {

@@ -186,7 +186,7 @@ function toOptions(rows: Named[], all: string) {
   return [{ value: '', label: all }, ...options];
 }
 
-/** The entry with this slug, or all that match in part. @throws AppError invalid_request if there is no match */
+/** The entry with this slug, or all that match in part. @throws AppError invalid_request without a match */
 async function findNamed<T extends Named>(
   field: string,
   typed: string | undefined,
