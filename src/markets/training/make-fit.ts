@@ -20,7 +20,7 @@ import { POSSIBLE_DEVIATION_F, aheadRow } from '../learning/calibrated.js';
 export interface TrainingCase extends KnownRun {
   temperatureF: number;
   knownAt: Date;
-  /** Of another version of the model than the newest case. */
+  /** Forecast by another version of the model than the newest case. */
   isOlder?: true | undefined;
 }
 

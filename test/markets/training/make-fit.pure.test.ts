@@ -89,7 +89,7 @@ describe('training', () => {
       makePast({ ...newYork, biasF: -3, stationId: 'KDEN' }, 3, { from: 37 }),
     );
     const fit = fitOf(past)!;
-    expect(Math.abs(correctionOf(fit, 'KLAX') + 5)).toBeLessThan(0.8);
+    expect(Math.abs(correctionOf(fit, 'KLAX') + 5)).toBeLessThan(1);
     expect(Math.abs(correctionOf(fit) + 1)).toBeLessThan(0.8);
     // Three days in Denver count in part.
     const [denver, unknown] = [correctionOf(fit, 'KDEN'), correctionOf(fit, 'KPHL')];

@@ -13,7 +13,7 @@ const date = (day: number) => formatEpochDay(FIRST + day);
 interface Made {
   days: number;
   places?: number;
-  /** Of `b` from this day on. */
+  /** `b` is 6 warmer from this day on. */
   breakAt?: number;
 }
 
