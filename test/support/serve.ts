@@ -26,13 +26,14 @@ const service = await startService(config, {
   ...(clock !== undefined && { clock: { now: () => from + (Date.now() - from) * factor } }),
   products: {
     inThreads: canStartThreads,
-    trading: {
-      ...(pastDays !== undefined && { pastDays: Number(pastDays) }),
-      ...(liveTimings !== undefined && { liveTimings: JSON.parse(liveTimings) as object }),
-    },
+    ...(pastDays !== undefined && { trading: { pastDays: Number(pastDays) } }),
+    ...(liveTimings !== undefined && { trading: { liveTimings: JSON.parse(liveTimings) as object } }),
   },
   ...(maxDelayMs !== undefined && { signInLimits: { maxDelayMs: Number(maxDelayMs) } }),
 });
+const live = service.services as { trading?: { live?: { reconcile(): Promise<void> } | undefined } };
+// A minute of the faster clock passes between two reconciliations, too.
+if (clock !== undefined) setInterval(() => void live.trading?.live?.reconcile(), 60_000 / factor).unref();
 process.once('SIGTERM', () => {
   service.stop().then(
     () => process.exit(0),

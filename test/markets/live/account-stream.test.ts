@@ -25,6 +25,7 @@ beforeEach(async () => {
   account.venue.stream.fault = undefined;
   account.venue.books.set(TICKER, newBook());
   await account.service.trading.refresher.refresh();
+  await booksKnown();
 });
 
 const privateChannels = () =>
@@ -37,6 +38,12 @@ const filled = (id: string, contracts: number) =>
   vi.waitUntil(async () => (await account.find(id)).filledContracts === contracts, {
     timeout: 20_000,
     interval: 2,
+  });
+/** Books are in doubt for a moment after a disconnect, which also cuts their stream. */
+const booksKnown = () =>
+  vi.waitUntil(() => !account.service.trading.snapshots.current!.data.doubts?.has(TICKER), {
+    timeout: 20_000,
+    interval: 5,
   });
 const countReads = () => account.venue.requests.filter((one) => /portfolio\/(orders|fills)/.test(one)).length;
 /** Longer than messages are gathered and retried. */
@@ -133,6 +140,7 @@ it('reconnects after an error, and reads on', async () => {
   const times = privateChannels().length;
   account.venue.stream.say({ type: 'error', msg: { code: 25, msg: 'Subscription buffer overflow' } }, false);
   await subscribed(times + 1);
+  await booksKnown();
   const trade = await account.rest({ limitPrice: 43n * CENT });
   account.print('ask', 43, 10);
   await filled(trade.id, 10);
