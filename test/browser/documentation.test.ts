@@ -55,7 +55,7 @@ it('a language chosen once is shown by every example, also on the next page', as
   expect(await page.getByRole('radio', { name: 'Python' }).nth(2).isChecked()).toBe(true);
   for (const path of [undefined, '/docs/retries']) {
     if (path) await page.goto(path);
-    expect(await page.getByText('from urllib.request import').first().isVisible()).toBe(true);
+    expect(await page.getByText('from gauge import GaugeClient').first().isVisible()).toBe(true);
     expect(await page.getByText('curl -sS').first().isVisible()).toBe(false);
   }
   expect(await findBarriers(page)).toEqual([]);
