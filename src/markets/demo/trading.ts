@@ -7,7 +7,7 @@ import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { createMetrics } from '../../core/metrics.js';
 import { createMarketMetrics } from '../metrics.js';
-import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { Orders } from '../orders/order.js';
 import { CENT } from '../market/money.js';
@@ -24,14 +24,15 @@ import type { JudgedRecord } from '../scores/queries.js';
 /** Seconds; longer than the lease of the settlement. */
 const LEASE_TRIES = 90;
 const DAYS = 30;
-/** Interval at which the past is replayed: markets settle and values are recorded. */
-const STEP_MS = 6 * HOUR_MS;
-/** Hours in UTC at which orders are placed. */
-const ORDER_HOURS = [0, 12];
+const RECENT_DAYS = 5;
+/** Intervals at which the past is replayed: markets settle and values are recorded. */
+const STEP_MS = { recent: 6 * HOUR_MS, earlier: 12 * HOUR_MS };
+/** In UTC. */
+const ORDER_HOUR = 18;
 /** Signals followed at each step that places orders. */
-const ORDERS_AT_ONCE = 3;
+const ORDERS_AT_ONCE = 5;
 /** Contracts per order: few enough to stay within the daily limits. */
-const MAX_CONTRACTS = 25;
+const MAX_CONTRACTS = 15;
 /** Contracts and lifetime of a resting order; simulated prints are of one or two contracts. */
 const MAX_RESTING = 5;
 const RESTING_MS = 15 * MINUTE_MS;
@@ -78,16 +79,20 @@ export async function seedDemoTrading(
     const records: JudgedRecord[] = [];
     for await (const recalled of reconstructed.recall(part!, training, signal))
       records.push(...recalled.map(toJudged));
-    const first = Math.ceil((nowMs - DAYS * 24 * HOUR_MS) / STEP_MS) * STEP_MS;
-    for (past.ms = first; past.ms < nowMs - HOUR_MS; past.ms += STEP_MS) {
+    const { recent, earlier } = STEP_MS;
+    const orderMs = ORDER_HOUR * HOUR_MS;
+    const first = Math.ceil((nowMs - DAYS * DAY_MS - orderMs) / earlier) * earlier + orderMs;
+    for (let stepMs = 0, ms = first; ms < nowMs - HOUR_MS; ms += stepMs) {
       signal.throwIfAborted();
+      past.ms = ms;
+      stepMs = nowMs - ms > RECENT_DAYS * DAY_MS ? earlier : recent;
       // Orders are also placed at the end, so that some positions are open.
-      const isLast = past.ms + STEP_MS >= nowMs - HOUR_MS;
-      const isOrdering = isLast || ORDER_HOURS.includes(new Date(past.ms).getUTCHours());
+      const isLast = ms + stepMs >= nowMs - HOUR_MS;
+      const isOrdering = isLast || new Date(ms).getUTCHours() === ORDER_HOUR;
       trading.calibration.replace({ fits: await training.fitsAt(new Date(past.ms)) });
       if (isOrdering) trading.calibration.replace({ gates: judgeGates(records, new Date(past.ms)) });
       await trading.refresher.refresh();
-      if (past.ms === first) await awaitLease(trading.settlement, signal);
+      if (ms === first) await awaitLease(trading.settlement, signal);
       await trading.settlement.settle();
       if (isOrdering) {
         await followSignals(trading.orders, trading.snapshots.current!, key, new Date(past.ms + RESTING_MS));
@@ -142,7 +147,7 @@ async function followSignals(
   const best = signals.events
     .flatMap((event) => event.signals)
     // Long shots hardly ever fill as bids, so their value would not show.
-    .filter(({ price }) => price >= 15n * CENT && price <= 85n * CENT)
+    .filter(({ price }) => price >= 10n * CENT && price <= 90n * CENT)
     .toSorted((a, b) => b.edge - a.edge)
     .slice(0, ORDERS_AT_ONCE);
   const place = async (

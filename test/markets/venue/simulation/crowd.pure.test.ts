@@ -100,6 +100,22 @@ describe('the crowd of the simulated markets', () => {
     },
   );
 
+  it.each(['KLAX', 'KMIA', 'KDEN'])('errs by a few cents at %s in the morning and the afternoon', (id) => {
+    const errors = daysOf('daily_maximum', [id]).flatMap((subject) =>
+      [33, 30, 17].flatMap((leadHours) => {
+        const { at, markets, prices } = look(subject, leadHours);
+        const best = bestForecast(
+          subject,
+          at,
+          markets.map(({ bracket }) => bracket),
+        );
+        return prices.map((price, i) => Math.abs(price - best[i]!));
+      }),
+    );
+    expect(mean(errors)).toBeLessThan(0.05);
+    expect(mean(errors)).toBeGreaterThan(0.01);
+  });
+
   it.each(['KNYC', 'KMDW', 'KAUS'])('is near the best possible forecast at %s a day ahead', (id) => {
     for (const leadHours of [36, 24])
       expect(Math.abs(differenceAt(id, leadHours)), `${leadHours} h`).toBeLessThan(0.12);
