@@ -27,7 +27,9 @@ export function describeDemo(
     ...logins.flatMap(({ role, factorSecret }) =>
       factorSecret === undefined
         ? []
-        : [`The page fills in the ${role}'s code. Later codes come from an app with the key ${factorSecret}.`],
+        : [
+            `The page fills in the ${role}'s code. Later codes come from an app with the key ${factorSecret}.`,
+          ],
     ),
     `API keys of ${subject}:`,
     keyLines.join('\n'),
