@@ -75,6 +75,32 @@ describe('several models in the archive', () => {
     expect(await ofModels(createArchive({ db: database.db, ...names }))).toEqual([[undefined, 81]]);
   });
 
+  it('carry a stated spread, the version and the mark of a window that may miss the extreme', async () => {
+    const archive = createArchive({ db: database.db, ...names, furtherModels: ['nbs'] });
+    const of = (date: string, more: Partial<DayEnsemble>): DayEnsemble => ({
+      ...run,
+      ...more,
+      model: 'nbs',
+      date,
+      membersF: [70],
+      spreadF: 3,
+    });
+    const may = new Date('2026-05-04T23:00:00Z');
+    await archive.addRuns([
+      of('2026-07-05', { version: '6.0', isNearMidnight: true }),
+      of('2026-05-05', { modelRunAt: may }),
+      of('2026-05-07', { modelRunAt: new Date('2026-05-06T12:00:00Z') }),
+    ]);
+    const { runs } = await archive.asOf(at);
+    const bulletins = runs.filter(({ model }) => model === 'nbs');
+    expect(bulletins).toMatchObject([
+      { date: '2026-07-05', varianceF: 9, version: '6.0', isNearMidnight: true },
+      // The source named no version: those of these dates are known.
+      { date: '2026-05-07', varianceF: 9, version: '5.0' },
+      { date: '2026-05-05', version: '4.3' },
+    ]);
+  });
+
   it('have fits and a mix of their own, stored before use and loaded again', async () => {
     const { orm } = database.db;
     const archive = createArchive({ db: database.db, ...names, furtherModels: ['other'] });

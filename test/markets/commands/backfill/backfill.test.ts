@@ -37,7 +37,7 @@ afterAll(async () => {
   await venue.stop();
 });
 beforeEach(async () => {
-  // Only one of the four requested models has a history here.
+  // Only one of the five requested models has a history here.
   const previous: FakeWeather['previous'] = (_station, _ms, _days, model) =>
     model === 'gfs_global' ? 60 : null;
   Object.assign(weather, { previous, fault: undefined, requests: [] });
@@ -82,7 +82,7 @@ const askedDays = () => {
     // The last day ends on the next UTC date.
     return `${query.get('start_date')} ${addDays(query.get('end_date')!, -1)}`;
   });
-  expect(asked).toHaveLength(4);
+  expect(asked).toHaveLength(5);
   return [...new Set(asked)];
 };
 
