@@ -12,7 +12,7 @@ it(
     const report = await runLiveFaults({
       db: database.db,
       databaseUrl: database.url!,
-      orders: 24,
+      orders: 14,
       kills: 1,
       traders: 4,
       seed,

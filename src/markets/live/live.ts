@@ -133,26 +133,7 @@ export function createLiveTrading(
     watchResting: () => watch.watchResting(),
     listQueuePositions: (tickers, signal) => venue.listQueuePositions(tickers, signal),
     followTrades: stream.followTrades,
-    async accept(source, by) {
-      let { account, comparison } = await compareToAccept(deps, slug, stopping.signal);
-      // An order unknown to the venue will not fill any more.
-      for (const { orgId, id } of await listOrdersNamed(db.orm, account.orgId, comparison.lost))
-        await recordOutcome(
-          db.orm,
-          orgId,
-          id,
-          { kind: 'done', venueOrderId: null, fills: [], reason: LOST },
-          source.at,
-        );
-      if (comparison.lost.length > 0)
-        ({ account, comparison } = await compareToAccept(deps, slug, stopping.signal));
-      const problem = account.problem ?? status.problem;
-      if (comparison.differences.length > 0 || problem !== null)
-        await acceptDifferences({ db, clock, by }, { ...account, slug, problem }, comparison, source);
-      watch.open();
-      await watch.reconcile();
-      return { accepted: comparison.differences, report: status.report };
-    },
+    accept: (source, by) => acceptVenue(deps, { clock, slug, watch, signal: stopping.signal }, source, by),
     async stop() {
       stopping.abort();
       const { restingOrders } = status.report;
@@ -165,6 +146,43 @@ export function createLiveTrading(
 }
 
 const LOST = 'the venue no longer knows it';
+
+/** Compares again and adopts the venue's side of every difference. */
+async function acceptVenue(
+  deps: ReconcileDeps,
+  {
+    clock,
+    slug,
+    watch,
+    signal,
+  }: {
+    clock: WorkContext['clock'];
+    slug: string;
+    watch: ReturnType<typeof createWatch>;
+    signal: AbortSignal;
+  },
+  source: Source,
+  by: Authority,
+): ReturnType<LiveTrading['accept']> {
+  const { db, status } = deps;
+  let { account, comparison } = await compareToAccept(deps, slug, signal);
+  // An order unknown to the venue will not fill any more.
+  for (const { orgId, id } of await listOrdersNamed(db.orm, account.orgId, comparison.lost))
+    await recordOutcome(
+      db.orm,
+      orgId,
+      id,
+      { kind: 'done', venueOrderId: null, fills: [], reason: LOST },
+      source.at,
+    );
+  if (comparison.lost.length > 0) ({ account, comparison } = await compareToAccept(deps, slug, signal));
+  const problem = account.problem ?? status.problem;
+  if (comparison.differences.length > 0 || problem !== null)
+    await acceptDifferences({ db, clock, by }, { ...account, slug, problem }, comparison, source);
+  watch.open();
+  await watch.reconcile();
+  return { accepted: comparison.differences, report: status.report };
+}
 
 /** Opens the stream once, after the first reconciliation, and keeps what it has to follow until then. */
 function createStreamKeeper(

@@ -212,6 +212,13 @@ function toEnv(
 function createServerKeeper(env: Record<string, string>, db: Database) {
   let server: ServerProcess | undefined;
   let restarting: Promise<void> = Promise.resolve();
+  async function killAndStart(): Promise<void> {
+    if (!server?.isRunning) return;
+    keeper.kills++;
+    await server.end('SIGKILL');
+    await expireLeases(db);
+    await keeper.start();
+  }
   const keeper = {
     kills: 0,
     async start(): Promise<void> {
@@ -219,13 +226,7 @@ function createServerKeeper(env: Record<string, string>, db: Database) {
       await server.ready;
     },
     kill(): void {
-      restarting = restarting.then(async () => {
-        if (!server?.isRunning) return;
-        keeper.kills++;
-        await server.end('SIGKILL');
-        await expireLeases(db);
-        await keeper.start();
-      });
+      restarting = restarting.then(killAndStart);
     },
     settled: () => restarting,
     async stop(): Promise<void> {
