@@ -171,7 +171,7 @@ async function followSignals(
   };
   for (const signal of best) {
     const { market, side, limitPrice, rest } = signal;
-    const idempotencyKey = `demo-${market.ticker}-${side}`;
+    const idempotencyKey = `demo-${market.ticker}-${side}-${expiresAt.getTime()}`;
     const contracts = Math.min(signal.contracts, MAX_CONTRACTS);
     await place(signal, { idempotencyKey, contracts, limitPrice, timeInForce: 'immediate_or_cancel' });
     if (signal !== best[0] || !rest || rest.edge <= 0) continue;

@@ -5,7 +5,7 @@ export interface DemoLogin {
   organization: string;
   role: string;
   password: string;
-  /** Of an authenticator app; the demo shows its codes. */
+  /** Belongs to an authenticator app; the demo shows its codes. */
   factorSecret?: string | undefined;
 }
 
