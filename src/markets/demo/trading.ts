@@ -36,6 +36,7 @@ const MAX_CONTRACTS = 15;
 /** Contracts and lifetime of a resting order; simulated prints are of one or two contracts. */
 const MAX_RESTING = 5;
 const RESTING_MS = 15 * MINUTE_MS;
+const MAX_REFRESH_MS = 5 * MINUTE_MS;
 
 /**
  * Paper-trades the signals of the last days with the production code, at their times in the simulated world and with
@@ -67,8 +68,13 @@ export async function seedDemoTrading(
       log,
       metrics,
     },
-    // Simulated orders have no latency, because nothing changes meanwhile.
-    { selection: part!, onTheWay: () => Promise.resolve() },
+    {
+      selection: part!,
+      // Simulated orders have no latency, because nothing changes meanwhile.
+      onTheWay: () => Promise.resolve(),
+      // A busy machine gets the same past.
+      refreshTimes: { timeOutMs: MAX_REFRESH_MS, forecastWaitMs: MAX_REFRESH_MS },
+    },
   );
   try {
     const reconstructed = trading.local?.past;
