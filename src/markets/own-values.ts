@@ -25,12 +25,24 @@ export const createOwnMarketsReader =
         [trade.id]: newest?.id,
         [resting.id]: newestResting?.id,
       },
-      adapt: (request) =>
-        market && typeof (request.body as { limitPrice?: unknown } | undefined)?.limitPrice === 'string'
-          ? { ...request, body: { ...(request.body as object), limitPrice: market.ask } }
-          : request,
+      adapt: (request) => {
+        const body = request.body as ExampleOrder | undefined;
+        if (!market || typeof body?.limitPrice !== 'string') return request;
+        return {
+          ...request,
+          body: { ...body, limitPrice: market.ask, ...(isWhole(body) ? {} : { contracts: 1 }) },
+        };
+      },
     };
   };
+
+interface ExampleOrder {
+  limitPrice?: unknown;
+  timeInForce?: string;
+}
+
+/** The example asks for more than the book has. Others ask for one contract, which any book has. */
+const isWhole = ({ timeInForce }: ExampleOrder): boolean => timeInForce === 'fill_or_kill';
 
 /** The market priced closest to half a dollar: an order for it fits into any account. */
 function findMarket(snapshots: SnapshotStore, now: Date): { ticker: string; ask: string } | undefined {

@@ -23,7 +23,7 @@ export const webhookEndpoints = pgTable(
       .references(() => organizations.id),
     id: uuid().notNull(),
     format: text({ enum: formats }).notNull().default('standard'),
-    /** Of a chat: masked. */
+    /** A chat's is masked. */
     url: text().notNull(),
     types: text().array().notNull(),
     livemode: boolean().notNull(),
@@ -32,12 +32,12 @@ export const webhookEndpoints = pgTable(
     disabledReason: text('disabled_reason', { enum: ['gone', 'failing'] }),
     /** Time of the first failure since the last success. */
     failingSince: time('failing_since'),
-    /** Signs deliveries; of a chat: its URL. Encrypted with SECRET_KEYS. */
+    /** Signs deliveries; for a chat, its URL. Encrypted with SECRET_KEYS. */
     secret: text().notNull(),
     /** Also signs, until `previousSecretEndsAt`. */
     previousSecret: text('previous_secret'),
     previousSecretEndsAt: time('previous_secret_ends_at'),
-    /** Of a chat: no post before. */
+    /** A chat gets no post before it. */
     nextPostAt: time('next_post_at'),
     createdAt: time('created_at').notNull(),
   },

@@ -34,8 +34,8 @@ const body = {
   ticker: today.traded.ticker,
   side: 'yes',
   action: 'buy',
-  contracts: 40,
-  limitPrice: '0.4600',
+  contracts: 12,
+  limitPrice: '0.3700',
 };
 const placed = {
   id: generated('019c13a6-8a00-7b3c-9d41-2f60c5a1e7d8'),
@@ -46,8 +46,8 @@ const placed = {
   station: 'KNYC',
   side: 'yes',
   action: 'buy',
-  contracts: 40,
-  limitPrice: '0.4600',
+  contracts: 12,
+  limitPrice: '0.3700',
   idempotencyKey: 'ny-jan31-1',
   clientOrderId: generated('c7d1f1de-6c0e-5a0b-8f35-0a1f6f5f7b52'),
   venueOrderId: null,
@@ -61,13 +61,13 @@ export const filledOrder = {
   reason: null,
   timeInForce: 'immediate_or_cancel',
   ...immediate,
-  filledContracts: 40,
-  averagePrice: '0.4520',
-  fees: '0.6936',
-  total: '-18.7736',
+  filledContracts: 12,
+  averagePrice: '0.3625',
+  fees: '0.1942',
+  total: '-4.5442',
   fills: [
-    { price: '0.4500', contracts: 32, fee: '0.5544', filledAt: exampleWorld.now },
-    { price: '0.4600', contracts: 8, fee: '0.1392', filledAt: exampleWorld.now },
+    { price: '0.3600', contracts: 9, fee: '0.1452', filledAt: exampleWorld.now },
+    { price: '0.3700', contracts: 3, fee: '0.0490', filledAt: exampleWorld.now },
   ],
 };
 const killed = {
@@ -151,7 +151,7 @@ An Organization with read access to markets can still close positions. Short sel
     problemExample('entitlement_read_only', {
       summary: 'A purchase by an Organization with read access to markets',
       circumstance: 'read_market_access',
-      detail: `The Organization can read markets and close positions only. This order would buy 40 yes contracts of ${body.ticker}, of which 0 would close a position.`,
+      detail: `The Organization can read markets and close positions only. This order would buy 12 yes contracts of ${body.ticker}, of which 0 would close a position.`,
       request: order,
     }),
     ...placeRefusals(order, body),
@@ -175,14 +175,14 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
     problemExample('insufficient_funds', {
       summary: 'More cash than the account has',
       circumstance: 'small_account',
-      detail: 'The order can cost $19.0956 at its limit price, including the fee. $1.0000 is available.',
+      detail: 'The order can cost $4.6359 at its limit price, including the fee. $1.0000 is available.',
       request: order,
     }),
     problemExample('invalid_request', {
       summary: "A price that is not a multiple of the market's price step",
       at: '/limitPrice',
       detail: tick,
-      request: but({ limitPrice: '0.4650' }),
+      request: but({ limitPrice: '0.3650' }),
     }),
     problemExample('invalid_request', {
       name: 'noIdempotencyKey',
@@ -205,7 +205,7 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
       summary: 'The idempotency key of another order',
       detail: 'This idempotency key was used for another order. Use a new key for each order.',
       before: [order],
-      request: but({ contracts: 41 }),
+      request: but({ contracts: 13 }),
     }),
     problemExample('market_closed', {
       summary: 'A market of yesterday',
@@ -214,7 +214,7 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
     }),
     problemExample('insufficient_position', {
       summary: 'A sale of contracts that are not held',
-      detail: `The order sells 40 NO of ${ticker}, but 0 are held.`,
+      detail: `The order sells 12 NO of ${ticker}, but 0 are held.`,
       request: but({ side: 'no', action: 'sell' }),
     }),
     problemExample('risk_limit', {
@@ -224,8 +224,8 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
     }),
     problemExample('price_moved', {
       summary: 'No contracts at the limit price or better',
-      detail: `YES of ${ticker} is offered at 45¢ at best (32 contracts). The limit price is 44¢.`,
-      request: but({ limitPrice: '0.4400' }),
+      detail: `YES of ${ticker} is offered at 36¢ at best (9 contracts). The limit price is 35¢.`,
+      request: but({ limitPrice: '0.3500' }),
     }),
     problemExample('market_data_unavailable', {
       summary: 'Before the first market data',

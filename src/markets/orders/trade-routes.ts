@@ -46,7 +46,7 @@ const restingExample = {
   ...named,
   status: 'resting',
   contracts: 40,
-  limitPrice: '0.4100',
+  limitPrice: '0.3300',
   timeInForce: 'good_till_cancelled',
   cancelOn: ['observation', 'stale'],
   filledContracts: 0,

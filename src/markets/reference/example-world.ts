@@ -18,16 +18,16 @@ export const exampleWorld = {
   markets: {
     yesterday: {
       eventTicker: 'KXHIGHNY-26JAN30',
-      lowest: { ticker: 'KXHIGHNY-26JAN30-T42', label: '41° or below' },
+      lowest: { ticker: 'KXHIGHNY-26JAN30-T43', label: '42° or below' },
     },
     today: {
       eventTicker: 'KXHIGHNY-26JAN31',
-      lowest: { ticker: 'KXHIGHNY-26JAN31-T49' },
-      /** The next bracket up, which the examples trade: it asks 0.45 dollars for 32 contracts and 0.46 for more. */
+      lowest: { ticker: 'KXHIGHNY-26JAN31-T47' },
+      /** The next bracket up, which the examples trade: it asks 0.36 dollars for 9 contracts and 0.37 for 3 more. */
       traded: {
-        ticker: 'KXHIGHNY-26JAN31-B49.5',
-        bracket: { kind: 'between', floor: 49, cap: 50, unit: 'fahrenheit', label: '49° to 50°' },
-        label: '49° to 50°',
+        ticker: 'KXHIGHNY-26JAN31-B47.5',
+        bracket: { kind: 'between', floor: 47, cap: 48, unit: 'fahrenheit', label: '47° to 48°' },
+        label: '47° to 48°',
       },
       unknown: { ticker: 'KXHIGHNY-26JAN31-B99.5' },
     },
@@ -36,7 +36,7 @@ export const exampleWorld = {
     id: '019c0f10-9500-7000-8000-000000000061',
     idempotencyKey: 'ny-jan31-morning',
     clientOrderId: '6f1c2a4e-8d0b-5c37-9e21-4b7a1d5f0c93',
-    ticker: 'KXHIGHNY-26JAN31-B49.5',
+    ticker: 'KXHIGHNY-26JAN31-B47.5',
     createdAt: '2026-01-30T15:04:05.000Z',
   },
   /** Used only where an order rests in the book. */
@@ -44,7 +44,7 @@ export const exampleWorld = {
     id: '019c13a6-8a00-7000-8000-000000000062',
     idempotencyKey: 'ny-jan31-patient',
     clientOrderId: 'b3f0a7d2-51c9-5e08-8a64-2d9e7c1f4a30',
-    ticker: 'KXHIGHNY-26JAN31-B49.5',
+    ticker: 'KXHIGHNY-26JAN31-B47.5',
     createdAt: '2026-01-31T12:00:00.000Z',
     queueAhead: 120,
   },

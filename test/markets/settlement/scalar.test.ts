@@ -50,7 +50,7 @@ async function whyOf(orgId: string, snapshot = service.trading.snapshots.current
     after: undefined,
     limit: 10,
   });
-  return words.map((word) => toSettlementView(word, snapshot).why);
+  return words.map((word) => toSettlementView(word, snapshot).why.full);
 }
 
 it('without data, YES is paid the last fair price and NO the rest of the dollar', async () => {

@@ -323,7 +323,7 @@ export const restingOrder = {
   side: 'yes',
   action: 'buy',
   contracts: 40,
-  limitPrice: 410_000n,
+  limitPrice: 330_000n,
   timeInForce: 'good_till_cancelled',
   cancelOn: ['observation', 'stale'],
   status: 'resting',
