@@ -26,9 +26,11 @@ export async function giveSecondFactor(
     hashedCode: `argon2id:${randomBytes(32).toString('hex')}`,
   }));
   const past = new Date('2020-01-01T00:00:00Z');
+  const factor = { secret, setupSession: '', confirmedAt: past, createdAt: past };
   await db.orm
     .insert(secondFactors)
-    .values({ userId, secret, setupSession: '', confirmedAt: past, createdAt: past });
+    .values({ userId, ...factor })
+    .onConflictDoUpdate({ target: secondFactors.userId, set: factor });
   await db.orm.insert(recoveryCodes).values(unhashed.map(({ hashedCode }) => ({ userId, hashedCode })));
   return {
     secret,
