@@ -9,6 +9,7 @@ import { userRoutes } from './identity/users/routes.js';
 import { accountStatuses } from './errors.js';
 import { errorGuide } from './reference/error-guide.js';
 import { deliveryRoutes } from './webhooks/delivery-routes.js';
+import { operatorWebhookRoutes } from './webhooks/operator-routes.js';
 import type { WebhookSchemas } from './webhooks/schema.js';
 import { webhookRoutes } from './webhooks/routes.js';
 
@@ -64,5 +65,6 @@ changes or the membership ends. Changes from a browser must come from the servic
     ...organizationRoutes,
     ...userRoutes,
     ...memberRoutes,
+    ...operatorWebhookRoutes(schemas),
   ],
 });

@@ -1033,6 +1033,18 @@ export const changes: Record<string, Prepare[]> = {
   'delete /operator/organizations/{slug}/entitlements/{productSlug}': [
     byOperator('DELETE', ({ own }) => `/organizations/${own.slug}/entitlements/${own.productSlugs[1]!}`),
   ],
+  'post /operator/organizations/{slug}/webhooks': [
+    byOperator('POST', ({ own }) => `/organizations/${own.slug}/webhooks`, endpoint),
+  ],
+  'put /operator/organizations/{slug}/webhooks/{id}': [
+    byOperator('PUT', async ({ own }) => `/organizations/${own.slug}/webhooks/${await own.newWebhook()}`, {
+      ...endpoint,
+      isEnabled: false,
+    }),
+  ],
+  'delete /operator/organizations/{slug}/webhooks/{id}': [
+    byOperator('DELETE', async ({ own }) => `/organizations/${own.slug}/webhooks/${await own.newWebhook()}`),
+  ],
   'put /operator/organizations/{slug}/trading/limits': [
     byOperator('PUT', ({ own }) => `/organizations/${own.slug}/trading/limits`, { maxOpenOrders: 7 }),
   ],

@@ -50,6 +50,7 @@ export function byMember(res: Response): MemberAuthority {
 
 export interface MemberActor extends Pick<Whereabouts, 'ip' | 'requestId'> {
   orgId: string;
+  /** The actor of audit rows. */
   userId: string;
   by: Authority;
 }
@@ -57,6 +58,12 @@ export interface MemberActor extends Pick<Whereabouts, 'ip' | 'requestId'> {
 export function memberActor(req: Request, res: Response): MemberActor {
   const { orgId, userId } = sessionOf(res);
   return { orgId, userId, by: byMember(res), ip: req.ip, requestId: requestIdOf(res) };
+}
+
+/** The operator, who acts in an Organization as its owners do. */
+export function operatorActor(req: Request, res: Response, orgId: string): MemberActor {
+  const by = byOperator(res);
+  return { orgId, userId: by.actor, by, ip: req.ip, requestId: requestIdOf(res) };
 }
 
 export function changeAsMember<T>(
