@@ -2,7 +2,13 @@ import { openSync, writeSync } from 'node:fs';
 import { Command } from 'commander';
 import { stringify, type ScalarTag } from 'yaml';
 import { z } from 'zod';
-import { CommandError, readServiceUrl, runCommand, type Terminal } from '../../../commands/kit/command.js';
+import {
+  CommandError,
+  messageOf,
+  readServiceUrl,
+  runCommand,
+  type Terminal,
+} from '../../../commands/kit/command.js';
 import { nameOf, openInput } from '../../../commands/kit/input.js';
 import { ExactNumber } from '../../../core/http/json.js';
 import { printableLines } from '../../../core/terminal.js';
@@ -97,7 +103,7 @@ export const runApplyCommand = (terminal: DeclareTerminal): Promise<number> =>
       if (kept.length > 0) print('--prune deletes or archives what was kept.');
       return kept.length > 0 || (dryRun && work.length > 0) ? 1 : 0;
     },
-    (error) => (error instanceof RefusedError ? error.message : undefined),
+    messageOf(RefusedError),
   );
 
 const openApi = (url: string | undefined, env: DeclareTerminal['env']): OperatorApi =>
@@ -238,7 +244,7 @@ export const runExportCommand = (terminal: DeclareTerminal): Promise<number> =>
       stdout.write(schema ? describeSchema() : toYaml(await readState(openApi(url, env))));
       return 0;
     },
-    (error) => (error instanceof RefusedError ? error.message : undefined),
+    messageOf(RefusedError),
   );
 
 const describeSchema = (): string =>
