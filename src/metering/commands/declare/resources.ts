@@ -151,7 +151,7 @@ export interface Change {
 
 export interface Plan {
   changes: Change[];
-  /** Of what only the service has, in an order in which it can be deleted. */
+  /** Deletes what only the service has, in an order without conflicts. */
   removals: Change[];
   unchanged: number;
 }
@@ -181,7 +181,7 @@ export function makePlan(wanted: readonly Resource[], current: readonly Resource
     }
   }
   const isLeft = ({ fields }: Resource) => fields.archived !== true;
-  const removals = [...left.values()].filter(isLeft).reverse().map(toRemoval);
+  const removals = [...left.values()].filter(isLeft).toReversed().map(toRemoval);
   return { changes, removals, unchanged };
 }
 
