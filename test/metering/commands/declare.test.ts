@@ -130,7 +130,7 @@ describe('a file', () => {
     expect(await apply(text)).toEqual({ code: 0, stdout: 'Nothing to change.\n', stderr: '' });
     expect(await exported()).toBe(text);
     expect(parse(text)).toMatchObject({
-      products: { storage: { name: 'Storage', usageMetric: 'bytes', maxQuantity: 1e6, archived: false } },
+      products: { storage: { name: 'Storage', usageMetric: 'bytes', maxQuantity: 1e6 } },
       organizations: {
         acme: {
           name: 'Acme: "the" customer',
@@ -206,6 +206,10 @@ describe('a file', () => {
     const after = parse(await exported());
     expect(after.products.extra.archived && after.organizations.initech.archived).toBe(true);
     expect(after.organizations.globex).toMatchObject({ entitlements: {}, webhooks: [] });
+    const extraAgain = 'products: { extra: { name: Extra, usageMetric: calls } }';
+    expect((await apply(extraAgain, '--dry-run')).stdout).toContain(
+      '~ product extra\n    archived: true → false',
+    );
   });
 
   it('leaves alone the sections that it does not have', async () => {

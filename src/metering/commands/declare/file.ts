@@ -30,15 +30,19 @@ export const MAX_FILE_BYTES = 4 * 1024 * 1024;
 /** Values that aliases may expand to. */
 const MAX_ALIASES = 1_000;
 
+/** What is in the file is in use, unless the file says otherwise. */
+const archived = z.boolean().default(false).describe('Whether it is archived. Default: false.');
+
 export const fileSchema = z.strictObject({
   products: z
-    .record(slugSchema, productSchema)
+    .record(slugSchema, productSchema.extend({ archived }))
     .optional()
     .describe('All products, by slug. Without this section, products are left alone.'),
   organizations: z
     .record(
       slugSchema,
       organizationSchema.extend({
+        archived,
         entitlements: z
           .record(slugSchema, entitlementSchema)
           .optional()

@@ -39,11 +39,11 @@ export function listResources({ products = {}, organizations = {} }: Declared): 
 const samePath = (path: string) => ({ pointer: path, path });
 
 function ofOrganization(slug: string, organization: Organization): Resource[] {
-  const { entitlements = {}, webhooks = [], ...fields } = organization;
+  const { entitlements = {}, webhooks = [], archived = false, ...rest } = organization;
   const path = `/organizations/${slug}`;
   const counts = new Map<string, number>();
   return [
-    { label: `organization ${slug}`, ...samePath(path), fields },
+    { label: `organization ${slug}`, ...samePath(path), fields: { ...rest, archived } },
     ...Object.entries(entitlements).map(([product, entitlement]) => ({
       label: `entitlement ${slug}/${product}`,
       ...samePath(`${path}/entitlements/${product}`),
@@ -71,10 +71,16 @@ const toNumber = (digits: string) => exact(toPlain(digits));
 
 const toCap = (digits: string | null | undefined) => (digits == null ? digits : toNumber(digits));
 
-const productFields = ({ unitCap, maxQuantity = DEFAULT_MAX_QUANTITY, ...rest }: Product) => ({
+const productFields = ({
+  unitCap,
+  maxQuantity = DEFAULT_MAX_QUANTITY,
+  archived = false,
+  ...rest
+}: Product) => ({
   ...rest,
   unitCap: toCap(unitCap ?? null),
   maxQuantity: toNumber(maxQuantity),
+  archived,
 });
 
 const toTime = (text: string): string => new Date(text).toISOString();
@@ -110,11 +116,12 @@ export function withoutDefaults({ products, organizations }: State) {
         usageMetric,
         ...(unitCap === null ? {} : { unitCap }),
         ...(textOf(maxQuantity) === DEFAULT_MAX_QUANTITY ? {} : { maxQuantity }),
-        archived,
+        ...(archived ? { archived } : {}),
       };
     }),
-    organizations: mapValues(organizations, ({ entitlements = {}, webhooks = [], ...rest }) => ({
+    organizations: mapValues(organizations, ({ entitlements = {}, webhooks = [], archived, ...rest }) => ({
       ...rest,
+      ...(archived ? { archived } : {}),
       entitlements: mapValues(entitlements, (entitlement) => {
         const { kind, startsAt, endsAt, unitCap, limits, thresholds } = entitlementFields(entitlement);
         return {
