@@ -12,6 +12,7 @@ import {
   runExportCommand,
   type DeclareTerminal,
 } from '../../../src/metering/commands/declare/command.js';
+import { parseFile } from '../../../src/metering/commands/declare/file.js';
 import { operatorClient, operatorToken } from '../../support/operator.js';
 import { useService } from '../../support/use.js';
 
@@ -352,6 +353,8 @@ describe('before the first request', () => {
 
   it.each([
     ['aliases that expand to too much', bomb, 'aliases may expand to at most 1000 values'],
+    ['an alias without its value', 'products: *nowhere\n', 'Unresolved alias'],
+    ['another version of YAML', '%YAML 1.1\n---\nproducts: { <<: { a: yes } }\n', '/products/<< must be'],
     ['an alias of itself', 'products: &a\n  b: *a\n', 'standard input'],
     ['deep nesting', '['.repeat(100_000), 'standard input'],
     ['10 MB', `products: {}\n${'#'.repeat(10 * 1024 * 1024)}\n`, 'is larger than 4 MB'],
@@ -400,4 +403,9 @@ it('the schema for editors accepts the example and names what it does not know',
   expect([validate(parse(file)), validate.errors]).toEqual([true, null]);
   expect(validate({ products: { a: { name: 'A', usageMetric: 'm', unit_cap: 1 } } })).toBe(false);
   expect(validate({ organisations: {} })).toBe(false);
+});
+
+it('the example in the documentation is valid', () => {
+  const [, example] = /^```yaml\n(products:.*?)^```/ms.exec(readFileSync('docs/production.md', 'utf8'))!;
+  expect(parseFile('example', example!).declared.organizations!.acme!.webhooks).toHaveLength(1);
 });

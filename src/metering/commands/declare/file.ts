@@ -80,7 +80,7 @@ export function parseFile(name: string, text: string): DeclaredFile {
   const at = (offset: number | undefined) => `${name}:${lines.linePos(offset ?? 0).line}`;
   const document = whileBounded(name, () =>
     // The parser compares each key with all others.
-    parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false }),
+    parseDocument(text, { lineCounter: lines, schema: 'core', prettyErrors: false, uniqueKeys: false }),
   );
   refuse(
     name,
@@ -116,14 +116,18 @@ function refuse(name: string, problems: readonly string[], hint = ''): void {
   throw new CommandError(lines.join('\n'));
 }
 
-/** @throws CommandError if the text is too deep, or its aliases expand to too much or to themselves */
+/** @throws CommandError if the text is too deep, or its aliases are unknown or expand to too much */
 function whileBounded<T>(name: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
     if (error instanceof RangeError) throw new CommandError(`${name} is nested too deeply.`);
     if (error instanceof ReferenceError)
-      throw new CommandError(`${name}: aliases may expand to at most ${MAX_ALIASES} values.`);
+      throw new CommandError(
+        error.message.startsWith('Excessive')
+          ? `${name}: aliases may expand to at most ${MAX_ALIASES} values.`
+          : `${name}: ${error.message}`,
+      );
     throw error;
   }
 }
