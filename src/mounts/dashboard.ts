@@ -10,6 +10,7 @@ import type { ConsoleDeps } from '../console/page.js';
 import { consoleSearchPages } from '../console/search-pages.js';
 import { personPages } from '../console/person-pages.js';
 import { customerPeoplePages } from '../console/people-pages.js';
+import { customerWebhookPages } from '../console/webhook-pages.js';
 import { listPlacements, sumByServer, type Placement } from '../core/db/placement.js';
 import { nothingHere } from '../core/http/problem.js';
 import { accountWording } from '../accounts/audit/account-wording.js';
@@ -148,6 +149,7 @@ function consolePages(context: Context, products: Running['products'], wording: 
     }),
     customerPeoplePages(deps),
     customerKeyPages(deps),
+    customerWebhookPages(deps, webhookTypes),
     ...products.flatMap((product) => product.consolePages(deps)),
     consoleSearchPages({
       ...deps,
