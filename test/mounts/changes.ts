@@ -440,6 +440,23 @@ const inConsole: Record<string, Prepare[]> = {
       () => ({}),
     ),
   ],
+  'post /console/customers/{slug}/webhooks/new': [
+    byOperatorPerson(customerPath('/webhooks/new'), () => ({ ...endpointFields, id: uuid() }), true),
+  ],
+  'post /console/customers/{slug}/webhooks/{id}/edit': [
+    byOperatorPerson(
+      ({ own }) => `${CUSTOMERS}/${own.slug}/webhooks/${own.webhook.id}/edit`,
+      () => ({ ...endpointFields, isEnabled: 'true' }),
+      true,
+    ),
+  ],
+  'post /console/customers/{slug}/webhooks/{id}/delete': [
+    byOperatorPerson(
+      async ({ own }) => `${CUSTOMERS}/${own.slug}/webhooks/${await own.newWebhook()}/delete`,
+      () => ({}),
+      true,
+    ),
+  ],
   'post /console/customers/{slug}/usage/corrections': [
     withEvent((idempotencyKey) =>
       byOperatorPerson(
