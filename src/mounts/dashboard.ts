@@ -40,8 +40,11 @@ import {
   refuseCrossSite,
   requireOrganization,
   requireOwnFactor,
+  requireOwnSingleSignOn,
   requirePerson,
 } from '../accounts/identity/session/session.js';
+import { createIssuer } from '../accounts/identity/single-sign-on/issuer.js';
+import { singleSignOnPages } from '../accounts/identity/single-sign-on/pages.js';
 import { signInPages } from '../accounts/identity/sign-in/pages.js';
 import {
   createDevices,
@@ -76,7 +79,7 @@ export function dashboardRoutes(
   const wording = joinWordings([accountWording, ...everyProduct.map(({ auditWording }) => auditWording)]);
   const webhookSchemas = createWebhookSchemas(webhookTypes);
   const readSession = createSessionReader(context);
-  const { signIn, account } = createProofs(context, keys, options.signInLimits);
+  const { signIn, account, issuer } = createProofs(context, keys, options.signInLimits);
   const router = Router();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
   const before = [
@@ -101,10 +104,11 @@ export function dashboardRoutes(
   router.use(
     '/dashboard',
     requirePerson(readSession),
-    accountPages(account),
+    accountPages(account, issuer),
     requireOrganization,
     mountRoutes(Router(), '/dashboard', sessionRoutes, context),
     hideArchived(context),
+    requireOwnSingleSignOn,
     requireOwnFactor,
     apiKeyPages({ ...context, ...services }),
     mountRoutes(Router(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
@@ -170,8 +174,12 @@ function createProofs(
   const limits = { ...defaultSignInLimits, ...signInLimits };
   const devices = createDevices(keys);
   const limiters = limitSignIns(context.limitStores, limits);
+  const { singleSignOn } = context.config;
+  const issuer = singleSignOn && createIssuer(singleSignOn, context);
+  const pages = issuer && singleSignOnPages(context, issuer, devices);
   return {
-    signIn: { limiters, secrets, devices },
+    issuer,
+    signIn: { limiters, secrets, devices, singleSignOn: pages && { name: singleSignOn!.name, pages } },
     account: {
       ...context,
       secrets,

@@ -2,13 +2,14 @@ import { Router } from 'express';
 import { memberRoutes } from '../accounts/identity/members/operator/routes.js';
 import { organizationRoutes } from '../accounts/identity/organizations/operator/routes.js';
 import { requireOperator } from '../accounts/identity/session/operator.js';
+import { singleSignOnRoutes } from '../accounts/identity/single-sign-on/operator-routes.js';
 import { userRoutes } from '../accounts/identity/users/routes.js';
 import type { Context } from '../core/http/context.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import { auditLogRoutes } from '../dashboard/audit-log/operator/routes.js';
 import type { RunningProduct } from '../product.js';
 
-const operatorAccountRoutes = [...organizationRoutes, ...userRoutes, ...memberRoutes];
+const operatorAccountRoutes = [...organizationRoutes, ...userRoutes, ...singleSignOnRoutes, ...memberRoutes];
 
 /** `/operator`: Organizations, people and the settings of each product. Every PUT is idempotent and replaces in full. */
 export function operatorRouter(context: Context, products: RunningProduct[]): Router {
