@@ -3,7 +3,13 @@ import { v7 as uuid } from 'uuid';
 import { hashToken } from '../../src/accounts/identity/session/session-cookie.js';
 import { hashPassword } from '../../src/accounts/identity/password.js';
 import { apiKeys } from '../../src/accounts/api-keys/table.js';
-import { identities, oneTimeLinks, operators, secondFactors, sessions } from '../../src/accounts/identity/table.js';
+import {
+  identities,
+  oneTimeLinks,
+  operators,
+  secondFactors,
+  sessions,
+} from '../../src/accounts/identity/table.js';
 import { invitations, memberships, organizations, users } from '../../src/accounts/organizations/table.js';
 import { usageBackfills } from '../../src/metering/backfills/table.js';
 import { products } from '../../src/metering/entitlements/table.js';
@@ -705,7 +711,8 @@ export const changes: Record<string, Prepare[]> = {
           removed: () => db.orm.delete(memberships).where(isMembership),
           demoted: () => db.orm.update(memberships).set({ role: 'admin' }).where(isMembership),
           'signed out': () => db.orm.delete(sessions).where(isTheirs),
-          'not by single sign-on': () => db.orm.update(sessions).set({ singleSignOnAt: null }).where(isTheirs),
+          'not by single sign-on': () =>
+            db.orm.update(sessions).set({ singleSignOnAt: null }).where(isTheirs),
         },
       };
     },

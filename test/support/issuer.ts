@@ -113,8 +113,9 @@ export class TestIssuer {
     const challenge = createHash('sha256')
       .update(form.get('code_verifier') ?? '')
       .digest('base64url');
-    const credentials = `${oidcClient.OIDC_CLIENT_ID}:${encodeURIComponent(oidcClient.OIDC_CLIENT_SECRET)}`;
-    const isClient = authorization === `Basic ${Buffer.from(credentials).toString('base64')}`;
+    const credentials = Buffer.from(authorization?.replace('Basic ', '') ?? '', 'base64').toString();
+    const isClient =
+      credentials.split(':').map(decodeURIComponent).join(':') === Object.values(oidcClient).join(':');
     if (!isClient) send(401, { error: 'invalid_client' });
     else if (known?.challenge !== challenge) send(400, { error: 'invalid_grant' });
     else

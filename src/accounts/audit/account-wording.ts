@@ -102,7 +102,9 @@ const factorChange = (after: unknown): string => {
 const singleSignOnChange = (after: unknown): string => {
   const singleSignOn = textOf(after, 'requireSingleSignOn');
   if (singleSignOn === '') return '';
-  return singleSignOn === 'yes' ? 'required single sign-on for every member' : 'stopped requiring single sign-on';
+  return singleSignOn === 'yes'
+    ? 'required single sign-on for every member'
+    : 'stopped requiring single sign-on';
 };
 
 const accessChange = (after: unknown): string => {

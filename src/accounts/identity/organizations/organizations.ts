@@ -18,7 +18,13 @@ import {
 export async function putOrganization(
   tx: Tx,
   slug: string,
-  { name, requireSecondFactor, requireSingleSignOn, archived, marketAccess }: z.output<typeof organizationSchema>,
+  {
+    name,
+    requireSecondFactor,
+    requireSingleSignOn,
+    archived,
+    marketAccess,
+  }: z.output<typeof organizationSchema>,
   source: Source,
 ): Promise<Put<Organization>> {
   const current = await lockOrganization(tx, { slug });

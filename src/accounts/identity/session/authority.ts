@@ -141,7 +141,8 @@ async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now:
       or require_second_factor and not ${hasFactor(session.userId)})`,
   );
   if (closed?.isArchived) throw organizationArchived(closed.name);
-  if (closed) throw closed.lacksSingleSignOn ? singleSignOnRequired(closed.name) : factorRequired(closed.name);
+  if (closed)
+    throw closed.lacksSingleSignOn ? singleSignOnRequired(closed.name) : factorRequired(closed.name);
 }
 
 async function confirmPerson(tx: Orm, session: Session, isDangerous: boolean, now: Date): Promise<void> {

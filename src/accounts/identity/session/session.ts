@@ -104,8 +104,7 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     const { archivedAt, ...organization } = membership;
     const lacksSecondFactor = organization.requireSecondFactor && !person.hasSecondFactor;
     const isWaived = organization.role === 'owner' && (person.singleSignOnWaivedUntil ?? now) > now;
-    const lacksSingleSignOn =
-      organization.requireSingleSignOn && person.singleSignOnAt === null && !isWaived;
+    const lacksSingleSignOn = organization.requireSingleSignOn && person.singleSignOnAt === null && !isWaived;
     const lacks = { lacksSecondFactor, lacksSingleSignOn };
     return { sessionId, ...person, ...organization, isArchived: archivedAt !== null, ...lacks };
   };

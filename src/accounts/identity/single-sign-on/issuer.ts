@@ -129,20 +129,14 @@ function discover({ issuer, clientId, clientSecret }: SingleSignOnConfig): Promi
     (methods.includes('client_secret_basic') ? basic : post)(server, ...rest);
   };
   const server = new URL(issuer);
-  return client.discovery(
-    server,
-    clientId,
-    { [client.clockTolerance]: TOLERANCE_SECONDS },
-    authenticate,
-    {
-      timeout: TIMEOUT_SECONDS,
-      // The configuration admits http for this machine only. Signatures are checked although the connection is encrypted.
-      execute: [
-        client.enableNonRepudiationChecks,
-        ...(server.protocol === 'http:' ? [client.allowInsecureRequests] : []),
-      ],
-    },
-  );
+  return client.discovery(server, clientId, { [client.clockTolerance]: TOLERANCE_SECONDS }, authenticate, {
+    timeout: TIMEOUT_SECONDS,
+    // The configuration admits http for this machine only. Signatures are checked although the connection is encrypted.
+    execute: [
+      client.enableNonRepudiationChecks,
+      ...(server.protocol === 'http:' ? [client.allowInsecureRequests] : []),
+    ],
+  });
 }
 
 function toClaims(token: client.IDToken, more: Partial<client.UserInfoResponse>, claim?: string): Claims {

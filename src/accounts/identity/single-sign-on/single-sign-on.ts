@@ -67,7 +67,9 @@ function readGrants(
   grants: NonNullable<SingleSignOnConfig['roles']>['grants'],
   groups: readonly string[],
 ): Map<string, Role | undefined> {
-  const given = new Map<string, Role | undefined>(grants.map(({ organization }) => [organization, undefined]));
+  const given = new Map<string, Role | undefined>(
+    grants.map(({ organization }) => [organization, undefined]),
+  );
   for (const wanted of [...roles].reverse())
     for (const { value, organization, role } of grants)
       if (role === wanted && groups.includes(value)) given.set(organization, role);
@@ -147,7 +149,11 @@ async function setRole(
 }
 
 /** Continues this person's session of the browser, whose second factor is already proved. */
-async function raiseFormer(tx: Tx, { id: userId, email }: User, arrival: Arrival): Promise<SignedIn | undefined> {
+async function raiseFormer(
+  tx: Tx,
+  { id: userId, email }: User,
+  arrival: Arrival,
+): Promise<SignedIn | undefined> {
   if (arrival.formerToken === undefined) return undefined;
   const token = generateToken();
   const tokens = { hashedToken: hashToken(arrival.formerToken), newHashedToken: hashToken(token) };

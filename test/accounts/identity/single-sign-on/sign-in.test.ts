@@ -39,9 +39,13 @@ async function nameOf(browser: Browser): Promise<string | undefined> {
 }
 
 const entriesOf = async (email: string) =>
-  (await database.db.orm.select().from(operatorLog).where(eq(operatorLog.target, email)).orderBy(operatorLog.seq)).map(
-    ({ action, details }) => [action, details],
-  );
+  (
+    await database.db.orm
+      .select()
+      .from(operatorLog)
+      .where(eq(operatorLog.target, email))
+      .orderBy(operatorLog.seq)
+  ).map(({ action, details }) => [action, details]);
 
 describe('who signs in', () => {
   it('the first sign-in links by the verified address, later ones go by the subject alone', async () => {
@@ -105,7 +109,10 @@ describe('who signs in', () => {
     const user = await newPerson();
     issuer.claims.email = `nobody-${uuid()}@example.com`;
     const unknown = await issuer.signIn(arrive());
-    expect([unknown.status, unknown.text]).toEqual([401, expect.stringContaining('you have no account here')]);
+    expect([unknown.status, unknown.text]).toEqual([
+      401,
+      expect.stringContaining('you have no account here'),
+    ]);
     issuer.claims.email = user.email;
     expect((await issuer.signIn(arrive())).status).toBe(303);
     issuer.claims.sub = 'another';
@@ -126,7 +133,9 @@ describe('an answer that is not the right one', () => {
     const refused = await issuer.signIn(browser);
     expect([refused.status, refused.text]).toEqual([401, expect.stringContaining(text)]);
     expect(await nameOf(browser)).toBeUndefined();
-    expect(await database.db.orm.$count(identities, eq(identities.subject, issuer.claims.sub as string))).toBe(0);
+    expect(
+      await database.db.orm.$count(identities, eq(identities.subject, issuer.claims.sub as string)),
+    ).toBe(0);
   }
 
   it.each([
