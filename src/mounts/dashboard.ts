@@ -176,10 +176,13 @@ function createProofs(
   const limiters = limitSignIns(context.limitStores, limits);
   const { singleSignOn } = context.config;
   const issuer = singleSignOn && createIssuer(singleSignOn, context);
-  const pages = issuer && singleSignOnPages(context, issuer, devices);
+  const ssoPages = issuer && {
+    name: issuer.config.name,
+    pages: singleSignOnPages(context, issuer, devices),
+  };
   return {
     issuer,
-    signIn: { limiters, secrets, devices, singleSignOn: pages && { name: singleSignOn!.name, pages } },
+    signIn: { limiters, secrets, devices, singleSignOn: ssoPages },
     account: {
       ...context,
       secrets,

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
-import Provider from 'oidc-provider';
+import { Provider } from 'oidc-provider';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { addMember, createUser } from '../support/accounts.js';
 import { browserWorld, PHONE } from '../support/browser.js';

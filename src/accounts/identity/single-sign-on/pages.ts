@@ -56,8 +56,8 @@ export function singleSignOnPages(
   router.get(`${BASE}/callback`, limit, async (req, res) => {
     const { state } = req.query;
     const browser = readBrowser(req);
-    const hashes = typeof state === 'string' &&
-      browser !== undefined && { hashedState: hashToken(state), hashedBrowser: hashToken(browser) };
+    const isComplete = typeof state === 'string' && browser !== undefined;
+    const hashes = isComplete && { hashedState: hashToken(state), hashedBrowser: hashToken(browser) };
     const begun = hashes && (await spendSingleSignOn(db.orm, hashes, new Date(clock.now())));
     if (!begun)
       throw new CannotSignIn(
@@ -66,7 +66,7 @@ export function singleSignOnPages(
       );
     const { nonce, codeVerifier, next } = begun;
     const answer = new URL(callbackOf(req) + new URL(req.originalUrl, originOf(req)).search);
-    const claims = await issuer.finish(answer, { state: state as string, nonce, codeVerifier });
+    const claims = await issuer.finish(answer, { state, nonce, codeVerifier });
     const { token, isCodeDue, email } = await signInAs(
       deps,
       issuer.config,

@@ -70,7 +70,7 @@ function readGrants(
   const given = new Map<string, Role | undefined>(
     grants.map(({ organization }) => [organization, undefined]),
   );
-  for (const wanted of [...roles].reverse())
+  for (const wanted of roles.toReversed())
     for (const { value, organization, role } of grants)
       if (role === wanted && groups.includes(value)) given.set(organization, role);
   return given;
