@@ -307,6 +307,32 @@ it('begins at most 60 times a minute for an address, and forgets what expired', 
   expect(await database.db.orm.$count(singleSignOns)).toBe(0);
 });
 
+describe('at the same time', () => {
+  it('an answer that arrives twice signs in once', async () => {
+    await newPerson();
+    const browser = arrive();
+    const path = await issuer.visit(browser);
+    const answers = await Promise.all([browser.copy().get(path), browser.copy().get(path)]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([303, 401]);
+  });
+
+  it('two first sign-ins link once, also if they create the account', async () => {
+    const { slug } = await createOrganization(database.db);
+    const roles = { OIDC_ROLES_CLAIM: 'groups', OIDC_ROLES: `staff=${slug}:member` };
+    const other = await startAnother({ env: issuer.env(roles) });
+    const fresh = { sub: uuid(), email: `new-${uuid()}@example.com`, email_verified: true, groups: 'staff' };
+    const user = await newPerson();
+    for (const claims of [{ ...issuer.claims, sub: uuid(), email: user.email }, fresh]) {
+      issuer.claims = claims;
+      const browsers = [1, 2, 3].map(() => new Browser(other.url));
+      const paths = await Promise.all(browsers.map((browser) => issuer.visit(browser)));
+      const answers = await Promise.all(browsers.map((browser, i) => browser.get(paths[i]!)));
+      expect(answers.map(({ status }) => status)).toEqual([303, 303, 303]);
+      expect(await database.db.orm.$count(identities, eq(identities.subject, claims.sub))).toBe(1);
+    }
+  });
+});
+
 it('keeps a session of the same person, and ends that of another', async () => {
   const { user, browser } = await signedIn(database.db, service.url);
   issuer.claims = { sub: uuid(), email: user.email, email_verified: true };
