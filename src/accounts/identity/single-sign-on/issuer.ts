@@ -58,10 +58,7 @@ export function createIssuer(
 
   async function ask<T>(work: (description: client.Configuration) => Promise<T>): Promise<T> {
     try {
-      const result = await work(await describe());
-      if (isKnownDown) log.info({ issuer }, 'the issuer of single sign-on responds again');
-      isKnownDown = false;
-      return result;
+      return await work(await describe());
     } catch (error) {
       const reason = reasonOf(error);
       if (!isOutage(error)) {
@@ -111,6 +108,9 @@ export function createIssuer(
         const hasMore = description.serverMetadata().userinfo_endpoint !== undefined;
         const more =
           isWhole || !hasMore ? {} : await client.fetchUserInfo(description, tokens.access_token, token.sub);
+        // Only a whole sign-in proves it: the description may respond while the tokens do not.
+        if (isKnownDown) log.info({ issuer }, 'the issuer of single sign-on responds again');
+        isKnownDown = false;
         return toClaims(token, more, roles?.claim);
       }),
     async isDown() {

@@ -41,12 +41,14 @@ export function singleSignOnPages(
     const { address, state, nonce, codeVerifier } = await issuer.begin(callbackOf(req));
     // Two tabs of a browser can sign in at the same time.
     const browser = readBrowser(req) ?? generateToken();
+    const next = toLocalPath(req.query.next, HOME);
     await insertSingleSignOn(db.orm, {
       hashedState: hashToken(state),
       hashedBrowser: hashToken(browser),
       nonce,
       codeVerifier,
-      next: toLocalPath(req.query.next, HOME),
+      // Continuing here would sign in for ever.
+      next: next.startsWith(BASE) ? HOME : next,
       expiresAt: new Date(clock.now() + WAIT_MS),
     });
     cookie.keep(req, res, browser);

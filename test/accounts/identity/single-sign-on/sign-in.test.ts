@@ -214,8 +214,10 @@ describe('an answer that is not the right one', () => {
 
   it('a page to continue at keeps the browser on this site', async () => {
     await newPerson();
-    const signedIn = await issuer.signIn(arrive(), 'https://evil.example/');
-    expect(signedIn.headers.get('location')).toBe('/dashboard');
+    for (const next of ['https://evil.example/', '/login/single-sign-on?next=/dashboard/members']) {
+      const signedIn = await issuer.signIn(arrive(), next);
+      expect(signedIn.headers.get('location')).toBe('/dashboard');
+    }
   });
 });
 
