@@ -2,6 +2,7 @@ import { Router } from 'express';
 import { memberRoutes } from '../accounts/identity/members/operator/routes.js';
 import { organizationRoutes } from '../accounts/identity/organizations/operator/routes.js';
 import { requireOperator } from '../accounts/identity/session/operator.js';
+import { singleSignOnRoutes } from '../accounts/identity/single-sign-on/operator-routes.js';
 import { userRoutes } from '../accounts/identity/users/routes.js';
 import { operatorWebhookRoutes } from '../accounts/webhooks/operator-routes.js';
 import { createWebhookSchemas } from '../accounts/webhooks/schema.js';
@@ -14,6 +15,7 @@ import { webhookTypes } from '../products.js';
 const operatorAccountRoutes = [
   ...organizationRoutes,
   ...userRoutes,
+  ...singleSignOnRoutes,
   ...memberRoutes,
   ...operatorWebhookRoutes(createWebhookSchemas(webhookTypes)),
   ...auditLogRoutes,

@@ -261,6 +261,11 @@ const members = {
     form: () => ({ required: 'no' }),
     own: [401, 403, 403, 403, 303],
   },
+  'get /dashboard/members/single-sign-on': { own: [303, 403, 403, 403, 200] },
+  'post /dashboard/members/single-sign-on': {
+    form: () => ({ required: 'no' }),
+    own: [401, 403, 403, 403, 303],
+  },
   'get /dashboard/members/{userId}': {
     path: ({ people }) => `/dashboard/members/${people.member.id}`,
     own: page,
@@ -407,6 +412,9 @@ const account = {
     form: () => ({ id: 'unknown' }),
     own: [401, 404, 404, 404, 404],
   },
+  'get /dashboard/account/single-sign-on': { own: page },
+  // Only while the issuer is down.
+  'post /dashboard/account/single-sign-on/waiver': { own: [401, 403, 403, 403, 403] },
   'get /dashboard/account/sessions': { own: page },
   'post /dashboard/account/sessions/{id}/end': {
     path: async ({ people }, actor) => {
@@ -517,6 +525,8 @@ export const consoleRoutes = [
   'post /console/people/{userId}/sign-out',
   'get /console/people/{userId}/second-factor',
   'post /console/people/{userId}/second-factor',
+  'get /console/people/{userId}/single-sign-on',
+  'post /console/people/{userId}/single-sign-on',
   'get /console/people/{userId}/delete',
   'post /console/people/{userId}/delete',
   'get /console/trading',
@@ -552,6 +562,7 @@ export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   deleteUser: 'post /console/people/{userId}/delete',
   deleteUserSessions: 'post /console/people/{userId}/sign-out',
   deleteUserSecondFactor: 'post /console/people/{userId}/second-factor',
+  deleteUserSingleSignOn: 'post /console/people/{userId}/single-sign-on',
   listCustomerUsage: 'get /console/usage',
   correctCustomerUsage: 'post /console/customers/{slug}/usage/corrections',
   listBackfills: 'get /console/customers/{slug}/usage',
