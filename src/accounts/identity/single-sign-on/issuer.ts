@@ -167,15 +167,30 @@ function isOutage(error: unknown): boolean {
 
 /** Without the causes, which hold tokens and addresses. */
 const reasonOf = (error: unknown): string => {
-  const { code, error: answer, message, cause } = error as Error & { code?: string; error?: string };
-  return [code, answer, message, cause instanceof Error ? cause.message : undefined]
+  const { code, message, cause, ...answer } = error as Error & Partial<client.ResponseBodyError>;
+  const challenge = isWrongClient(error)
+    ? 'the issuer refuses OIDC_CLIENT_ID or OIDC_CLIENT_SECRET'
+    : undefined;
+  const parts = [challenge, code, answer.error, answer.error_description?.slice(0, 300), message];
+  return [...parts, cause instanceof Error ? cause.message : undefined]
     .filter((part) => part !== undefined)
     .join(': ');
 };
 
+/** RFC 6749, 5.2; with a challenge if the client sent its secret in a header. */
+function isWrongClient(error: unknown): boolean {
+  if (error instanceof client.WWWAuthenticateChallengeError)
+    return error.cause.some(({ scheme }) => scheme === 'basic');
+  return (
+    error instanceof client.ResponseBodyError &&
+    ['invalid_client', 'unauthorized_client'].includes(error.error)
+  );
+}
+
 function refused(error: unknown, name: string): CannotSignIn {
-  const text =
-    error instanceof client.AuthorizationResponseError
+  const text = isWrongClient(error)
+    ? `${name} does not accept the client ID or client secret of this service, so nobody can sign in with it. The operator must check OIDC_CLIENT_ID and OIDC_CLIENT_SECRET.`
+    : error instanceof client.AuthorizationResponseError
       ? `${name} did not sign you in. Start again.`
       : `The answer of ${name} could not be verified, so nobody was signed in. Start again.`;
   return new CannotSignIn('not_signed_in', text, { cause: error });

@@ -56,12 +56,12 @@ export function singleSignOnPages(
   });
 
   router.get(`${BASE}/callback`, limit, async (req, res) => {
-    const { state } = req.query;
-    const browser = readBrowser(req);
-    const isComplete = typeof state === 'string' && browser !== undefined;
-    const hashes = isComplete && { hashedState: hashToken(state), hashedBrowser: hashToken(browser) };
-    const begun = hashes && (await spendSingleSignOn(db.orm, hashes, new Date(clock.now())));
-    if (!begun)
+    // Nothing has the hash of an empty state.
+    const state = typeof req.query.state === 'string' ? req.query.state : '';
+    const hashes = { hashedState: hashToken(state), hashedBrowser: hashToken(readBrowser(req) ?? '') };
+    const begun = await spendSingleSignOn(db.orm, hashes);
+    res.locals.next = begun?.next;
+    if (!begun || begun.expiresAt.getTime() <= clock.now())
       throw new CannotSignIn(
         'not_signed_in',
         'This sign-in has expired, was already used, or began in another browser. Start again.',

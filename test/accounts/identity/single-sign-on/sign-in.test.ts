@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
+import { pino } from 'pino';
 import { v7 as uuid } from 'uuid';
 import { operatorLog } from '../../../../src/accounts/audit/table.js';
 import { identities, singleSignOns } from '../../../../src/accounts/identity/table.js';
@@ -21,7 +22,13 @@ const { database, service, startAnother } = useService(() => ({ env: issuer.env(
 const call = operatorClient(() => service);
 
 beforeEach(() => {
-  Object.assign(issuer, { claims: {}, userInfo: {}, broken: undefined, signsWithAnotherKey: false });
+  Object.assign(issuer, {
+    claims: {},
+    userInfo: {},
+    broken: undefined,
+    signsWithAnotherKey: false,
+    isChallenging: false,
+  });
 });
 
 const arrive = () => new Browser(service.url);
@@ -203,6 +210,35 @@ describe('an answer that is not the right one', () => {
     service.clock.advance(11 * 60_000);
     const late = await browser.get(path, html);
     expect([late.status, late.text]).toEqual([401, expect.stringContaining('has expired')]);
+  });
+
+  it('the form continues at the same page as the sign-in that failed', async () => {
+    const browser = arrive();
+    for (const spoil of ['error=access_denied', 'code=wrong']) {
+      const path = (await issuer.visit(browser, '/dashboard/members')).replace(/code=[^&]*/, spoil);
+      expect((await browser.get(path, html)).text).toContain('name="next" value="/dashboard/members"');
+    }
+    const late = await issuer.visit(browser, '/dashboard/members');
+    service.clock.advance(11 * 60_000);
+    expect((await browser.get(late, html)).text).toContain('name="next" value="/dashboard/members"');
+  });
+
+  it.each([false, true])('a wrong client secret is named, with a challenge: %s', async (isChallenging) => {
+    issuer.isChallenging = isChallenging;
+    const lines: string[] = [];
+    const other = await startAnother({
+      env: issuer.env({ OIDC_CLIENT_SECRET: 'another-secret' }),
+      context: { log: pino({}, { write: (line: string) => void lines.push(line) }) },
+    });
+    const browser = new Browser(other.url);
+    const refused = await browser.get(await issuer.visit(browser), html);
+    expect([refused.status, refused.text]).toEqual([
+      401,
+      expect.stringContaining('must check OIDC_CLIENT_ID and OIDC_CLIENT_SECRET'),
+    ]);
+    const log = lines.join('');
+    expect(log).toContain('the issuer refuses OIDC_CLIENT_ID or OIDC_CLIENT_SECRET');
+    expect(log).not.toContain('another-secret');
   });
 
   it('the person refuses at the issuer', async () => {
