@@ -111,7 +111,7 @@ export function createIssuer(
         // Only a whole sign-in proves it: the description may respond while the tokens do not.
         if (isKnownDown) log.info({ issuer }, 'the issuer of single sign-on responds again');
         isKnownDown = false;
-        return toClaims(token, more, roles?.claim);
+        return toClaims(config, token, more);
       }),
     async isDown() {
       known = undefined;
@@ -139,16 +139,20 @@ function discover({ issuer, clientId, clientSecret }: SingleSignOnConfig): Promi
   });
 }
 
-function toClaims(token: client.IDToken, more: Partial<client.UserInfoResponse>, claim?: string): Claims {
+function toClaims(
+  { roles, trustsAddresses }: SingleSignOnConfig,
+  token: client.IDToken,
+  more: Partial<client.UserInfoResponse>,
+): Claims {
   // An address and its verification come from the same answer.
   const { email, email_verified: isVerified } = token.email === undefined ? more : token;
   const name = token.name ?? more.name;
-  const groups = claim === undefined ? undefined : (token[claim] ?? more[claim]);
+  const groups = roles && (token[roles.claim] ?? more[roles.claim]);
   return {
     issuer: token.iss,
     subject: token.sub,
     email: typeof email === 'string' ? email : undefined,
-    isEmailVerified: isVerified === true,
+    isEmailVerified: isVerified === true || (isVerified === undefined && trustsAddresses),
     name: typeof name === 'string' ? name : undefined,
     groups:
       groups === undefined

@@ -5,6 +5,9 @@ import { perAddressLimit } from '../../../core/http/rate-limit.js';
 import { toAddress } from '../../../core/pages/address.js';
 import { pageRouter } from '../../../core/pages/layout.js';
 import { MINUTE_MS } from '../../../core/time.js';
+import { JOIN } from '../members/invitations.js';
+import { getInvitation, InvitationGone, InvitationVoid } from '../members/join.js';
+import { readOpenedInvitation } from '../members/join-pages.js';
 import { generateToken, hashToken, hostCookie, sendToken, tokenShape } from '../session/session-cookie.js';
 import { arrivalOf } from '../session/session.js';
 import { HOME, toLocalPath } from '../sign-in/schema.js';
@@ -36,6 +39,12 @@ export function singleSignOnPages(
   const readBrowser = (req: Request) => tokenShape.exec(cookie.read(req) ?? '')?.[0];
   const calls = 'single sign-ons';
   const limit = perAddressLimit({ clock }, { name: 'single-sign-on', perMinute: PER_MINUTE, calls });
+
+  const findInvitedAddress = (req: Request) =>
+    getInvitation(db.orm, readOpenedInvitation(req), undefined, new Date(clock.now())).then(
+      ({ email }) => email,
+      ignoreGone,
+    );
 
   router.get(BASE, limit, async (req, res) => {
     const { address, state, nonce, codeVerifier } = await issuer.begin(callbackOf(req));
@@ -69,10 +78,11 @@ export function singleSignOnPages(
     const { nonce, codeVerifier, next } = begun;
     const answer = new URL(callbackOf(req) + new URL(req.originalUrl, originOf(req)).search);
     const claims = await issuer.finish(answer, { state, nonce, codeVerifier });
+    const invited = next === JOIN ? await findInvitedAddress(req) : undefined;
     const { token, isCodeDue, email } = await signInAs(
       deps,
       issuer.config,
-      claims,
+      { claims, invited },
       arrivalOf(req, res, clock),
     );
     sendToken(req, token);
@@ -80,4 +90,9 @@ export function singleSignOnPages(
     res.redirect(303, isCodeDue ? toAddress('/login/code', { next }) : next);
   });
   return router;
+}
+
+/** The page of the invitation says why it does not work. */
+function ignoreGone(error: unknown): undefined {
+  if (!(error instanceof InvitationGone || error instanceof InvitationVoid)) throw error;
 }

@@ -28,7 +28,8 @@ type Deps = ChangeDeps & MailDeps;
 
 const refusals = {
   unverified_address: 'has not verified your e-mail address. Verify it there, then sign in again.',
-  no_account: 'signed you in, but you have no account here. Ask for an invitation.',
+  no_account:
+    'signed you in, but you have no account here. Ask for an invitation to the address that you have there.',
   other_identity:
     'signed you in with another account than before. Ask the operator of this service to unlink the old one.',
 };
@@ -36,16 +37,17 @@ type Refusal = keyof typeof refusals;
 
 /**
  * Only `iss` and `sub` identify a person; the first sign-in finds them by their verified address and links the two.
- * A second factor is still due. @throws CannotSignIn
+ * A second factor is still due. @param invited gets an account @throws CannotSignIn
  */
 export async function signInAs(
   deps: Deps,
   config: SingleSignOnConfig,
-  claims: Claims,
+  { claims, invited }: { claims: Claims; invited: string | undefined },
   arrival: Arrival,
 ): Promise<SignedIn & { email: string }> {
   const granted = config.roles && claims.groups && readGrants(config.roles.grants, claims.groups);
-  const user = await findOrLink(deps, claims, arrival, hasRole(granted));
+  const mayCreate = hasRole(granted) || (invited !== undefined && invited === addressOf(claims));
+  const user = await findOrLink(deps, claims, arrival, mayCreate);
   if (typeof user === 'string') throw new CannotSignIn('not_signed_in', `${config.name} ${refusals[user]}`);
   const { at, ip, requestId } = arrival;
   const source = { at, ip, requestId, actor: 'single_sign_on' };
@@ -79,6 +81,8 @@ function readGrants(
 const hasRole = (granted: Map<string, Role | undefined> | undefined): boolean =>
   [...(granted?.values() ?? [])].some((role) => role !== undefined);
 
+const addressOf = ({ email = '' }: Claims) => emailSchema.safeParse(normalizeEmail(email)).data;
+
 async function findOrLink(
   deps: Deps,
   claims: Claims,
@@ -87,7 +91,7 @@ async function findOrLink(
 ): Promise<User | Refusal> {
   const known = await findIdentityOwner(deps.db.orm, claims);
   if (known) return known;
-  const email = emailSchema.safeParse(normalizeEmail(claims.email ?? '')).data;
+  const email = addressOf(claims);
   // Hashing is slow, so it runs before the transaction. Nobody knows this password.
   const unknownPassword =
     mayCreate && email !== undefined && !(await findUser(deps.db.orm, { email }))

@@ -4,13 +4,14 @@ import { pino } from 'pino';
 import { v7 as uuid } from 'uuid';
 import { operatorLog } from '../../../../src/accounts/audit/table.js';
 import { identities, singleSignOns } from '../../../../src/accounts/identity/table.js';
-import { users } from '../../../../src/accounts/organizations/table.js';
+import { invitations, users } from '../../../../src/accounts/organizations/table.js';
 import { addMember, Browser, createUser, signedIn } from '../../../support/accounts.js';
 import { createOrganization } from '../../../support/fixtures.js';
 import { TestIssuer } from '../../../support/issuer.js';
 import { operatorClient } from '../../../support/operator.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
 import { use, useService } from '../../../support/use.js';
+import { freshEmail, invite, JOIN, openLink, roleOf } from '../members/support.js';
 
 const html = { accept: 'text/html', 'sec-fetch-mode': 'navigate' };
 
@@ -29,6 +30,8 @@ beforeEach(() => {
     signsWithAnotherKey: false,
     isChallenging: false,
   });
+  // The limit of an address.
+  service.clock.advance(61_000);
 });
 
 const arrive = () => new Browser(service.url);
@@ -129,6 +132,65 @@ describe('who signs in', () => {
     const path = `/users/${user.email}/single-sign-on`;
     expect([(await call('DELETE', path)).status, (await call('DELETE', path)).status]).toEqual([204, 404]);
     expect((await issuer.signIn(arrive())).status).toBe(303);
+  });
+});
+
+describe('addresses of an issuer that does not say whether it verified them', () => {
+  it('are accepted only if the operator trusts them, and never if it says that they are not verified', async () => {
+    const other = await startAnother({ env: issuer.env({ OIDC_TRUST_ADDRESSES: 'on' }) });
+    const user = await newPerson();
+    issuer.claims.email_verified = false;
+    expect((await issuer.signIn(new Browser(other.url))).status).toBe(401);
+    issuer.claims.email_verified = undefined;
+    expect((await issuer.signIn(arrive())).status).toBe(401);
+    const browser = new Browser(other.url);
+    expect((await issuer.signIn(browser)).status).toBe(303);
+    expect(await nameOf(browser)).toBe(user.name);
+  });
+});
+
+describe('an invited person', () => {
+  const email = freshEmail();
+
+  async function invited() {
+    const owner = await signedIn(database.db, service.url);
+    const token = await invite(owner.browser, email);
+    issuer.claims = { sub: uuid(), email, email_verified: true, name: 'Invited Person' };
+    const browser = arrive();
+    const page = await openLink(browser, token);
+    expect(page.text).toContain('href="/login/single-sign-on?next=%2Fdashboard%2Fjoin"');
+    return { ...owner, browser, token };
+  }
+  const listUsers = () => database.db.orm.select().from(users).where(eq(users.email, email));
+
+  it('gets no account for another address, an unverified one, or a revoked invitation', async () => {
+    const { browser, organization } = await invited();
+    const { claims } = issuer;
+    for (const wrong of [{ email: freshEmail() }, { email_verified: false }]) {
+      issuer.claims = { ...claims, ...wrong };
+      const refused = await issuer.signIn(browser, JOIN);
+      expect([refused.status, refused.text]).toEqual([401, expect.stringContaining(`value="${JOIN}"`)]);
+    }
+    issuer.claims = claims;
+    expect((await issuer.signIn(browser)).status, 'not from the invitation').toBe(401);
+    expect((await issuer.signIn(arrive(), JOIN)).status, 'another browser').toBe(401);
+    const isTheirs = eq(invitations.orgId, organization.id);
+    await database.db.orm.update(invitations).set({ revokedAt: new Date() }).where(isTheirs);
+    expect((await issuer.signIn(browser, JOIN)).status).toBe(401);
+    expect(await listUsers()).toEqual([]);
+  });
+
+  it('creates an account by single sign-on, then joins', async () => {
+    const { browser, token, organization } = await invited();
+    const signedIn = await issuer.signIn(browser, JOIN);
+    expect([signedIn.status, signedIn.headers.get('location')]).toEqual([303, JOIN]);
+    expect((await browser.get(JOIN, html)).text).toContain(`Join as <bdi>${email}</bdi>`);
+    const joined = await browser.send('POST', JOIN, { form: { invitation: token }, headers: html });
+    expect(joined.headers.get('location')).toBe('/dashboard?done=joined');
+    const [user] = await listUsers();
+    expect(user!.name).toBe('Invited Person');
+    expect(await roleOf(database.db, organization.id, user!.id)).toBe('member');
+    expect((await entriesOf(email)).map(([action]) => action)).toContain('user.created');
   });
 });
 
