@@ -1,6 +1,6 @@
 import * as client from 'openid-client';
 import type { Context } from '../../../core/http/context.js';
-import { MINUTE_MS } from '../../../core/time.js';
+import { MINUTE_MS, SECOND_MS } from '../../../core/time.js';
 import type { SingleSignOnConfig } from './config.js';
 import { CannotSignIn } from '../sign-in/sign-in-routes.js';
 
@@ -11,6 +11,8 @@ export interface Claims {
   email: string | undefined;
   isEmailVerified: boolean;
   name: string | undefined;
+  /** When the person last proved to the issuer who they are; undefined if it does not say. */
+  authenticatedAt: Date | undefined;
   /** Values of the claim for roles; undefined if the token has none, or the service reads none. */
   groups: string[] | undefined;
 }
@@ -24,8 +26,8 @@ export interface Begun {
 
 export interface Issuer {
   config: SingleSignOnConfig;
-  /** @throws CannotSignIn */
-  begin(redirectUri: string): Promise<Begun & { address: string }>;
+  /** @param isFresh asks the issuer to ask the person again, even if it remembers them @throws CannotSignIn */
+  begin(redirectUri: string, isFresh: boolean): Promise<Begun & { address: string }>;
   /** @param answer the whole address to which the issuer sent the browser back @throws CannotSignIn */
   finish(answer: URL, begun: Begun): Promise<Claims>;
   /** Asks the issuer now. */
@@ -35,7 +37,7 @@ export interface Issuer {
 const TIMEOUT_SECONDS = 5;
 
 /** `/readyz` also accepts a clock that differs by up to a minute. */
-const TOLERANCE_SECONDS = 60;
+export const TOLERANCE_SECONDS = 60;
 
 /** For so long the issuer's description is not read again. */
 const DESCRIPTION_MS = MINUTE_MS;
@@ -78,7 +80,7 @@ export function createIssuer(
 
   return {
     config,
-    begin: (redirectUri) =>
+    begin: (redirectUri, isFresh) =>
       ask(async (description) => {
         const [state, nonce, codeVerifier] = [
           client.randomState(),
@@ -92,6 +94,8 @@ export function createIssuer(
           nonce,
           code_challenge: await client.calculatePKCECodeChallenge(codeVerifier),
           code_challenge_method: 'S256',
+          // An issuer that ignores either is noticed by its `auth_time`, which `max_age` requests.
+          ...(isFresh && { prompt: 'login', max_age: '0' }),
         });
         return { state, nonce, codeVerifier, address };
       }),
@@ -154,6 +158,7 @@ function toClaims(
     email: typeof email === 'string' ? email : undefined,
     isEmailVerified: isVerified === true || (isVerified === undefined && trustsAddresses),
     name: typeof name === 'string' ? name : undefined,
+    authenticatedAt: token.auth_time === undefined ? undefined : new Date(token.auth_time * SECOND_MS),
     groups:
       groups === undefined
         ? undefined

@@ -4,7 +4,7 @@ import { originOf } from '../../../core/http/request.js';
 import { perAddressLimit } from '../../../core/http/rate-limit.js';
 import { toAddress } from '../../../core/pages/address.js';
 import { pageRouter } from '../../../core/pages/layout.js';
-import { MINUTE_MS } from '../../../core/time.js';
+import { MINUTE_MS, SECOND_MS } from '../../../core/time.js';
 import { JOIN } from '../members/invitations.js';
 import { getInvitation, InvitationGone, InvitationVoid } from '../members/join.js';
 import { readOpenedInvitation } from '../members/join-pages.js';
@@ -13,11 +13,13 @@ import { arrivalOf } from '../session/session.js';
 import { HOME, toLocalPath } from '../sign-in/schema.js';
 import type { Devices } from '../sign-in/sign-in-limits.js';
 import { CannotSignIn } from '../sign-in/sign-in-routes.js';
-import type { Issuer } from './issuer.js';
+import { TOLERANCE_SECONDS, type Claims, type Issuer } from './issuer.js';
 import { insertSingleSignOn, spendSingleSignOn } from './queries.js';
 import { signInAs } from './single-sign-on.js';
 
 const BASE = '/login/single-sign-on';
+
+const CONFIRM = '/confirm';
 
 /** Time to sign in at the issuer. */
 const WAIT_MS = 10 * MINUTE_MS;
@@ -47,7 +49,9 @@ export function singleSignOnPages(
     );
 
   router.get(BASE, limit, async (req, res) => {
-    const { address, state, nonce, codeVerifier } = await issuer.begin(callbackOf(req));
+    const isConfirmation = req.query.confirm === 'yes';
+    const begun = await issuer.begin(callbackOf(req), isConfirmation);
+    const { address, state, nonce, codeVerifier } = begun;
     // Two tabs of a browser can sign in at the same time.
     const browser = readBrowser(req) ?? generateToken();
     const next = toLocalPath(req.query.next, HOME);
@@ -56,8 +60,12 @@ export function singleSignOnPages(
       hashedBrowser: hashToken(browser),
       nonce,
       codeVerifier,
-      // Continuing here would sign in for ever.
-      next: next.startsWith(BASE) ? HOME : next,
+      next: isConfirmation
+        ? toAddress(CONFIRM, { next, done: 'asked' })
+        : // Continuing here would sign in for ever.
+          next.startsWith(BASE)
+          ? HOME
+          : next,
       expiresAt: new Date(clock.now() + WAIT_MS),
     });
     cookie.keep(req, res, browser);
@@ -82,7 +90,12 @@ export function singleSignOnPages(
     const { token, isCodeDue, email } = await signInAs(
       deps,
       issuer.config,
-      { claims, invited },
+      {
+        claims,
+        invited,
+        isConfirmation: next.startsWith(`${CONFIRM}?`),
+        isFresh: wasAsked(claims, begun.expiresAt),
+      },
       arrivalOf(req, res, clock),
     );
     sendToken(req, token);
@@ -91,6 +104,11 @@ export function singleSignOnPages(
   });
   return router;
 }
+
+/** True if the issuer says that the person has proved who they are since the sign-in began. */
+const wasAsked = ({ authenticatedAt }: Claims, expiresAt: Date): boolean =>
+  authenticatedAt !== undefined &&
+  authenticatedAt.getTime() >= expiresAt.getTime() - WAIT_MS - TOLERANCE_SECONDS * SECOND_MS;
 
 /** The page of the invitation says why it does not work. */
 function ignoreGone(error: unknown): undefined {

@@ -10,6 +10,7 @@ import { putMember, removeMemberByEmail } from '../members/members.js';
 import { emailSchema } from '../operator/schema.js';
 import { lockOrganization } from '../organizations/queries.js';
 import { hashPassword } from '../password.js';
+import { hasSecondFactor } from '../second-factor/queries.js';
 import type { PersonAuthority } from '../session/authority.js';
 import { lockUser as lockSigningIn, raiseSession, updateSession } from '../session/queries.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
@@ -42,7 +43,7 @@ type Refusal = keyof typeof refusals;
 export async function signInAs(
   deps: Deps,
   config: SingleSignOnConfig,
-  { claims, invited }: { claims: Claims; invited: string | undefined },
+  { claims, invited, ...proof }: { claims: Claims; invited: string | undefined } & Proof,
   arrival: Arrival,
 ): Promise<SignedIn & { email: string }> {
   const granted = config.roles && claims.groups && readGrants(config.roles.grants, claims.groups);
@@ -57,11 +58,19 @@ export async function signInAs(
   const signedIn = await change(deps, byProof, async (tx) => {
     if (!(await lockSigningIn(tx, user))) return undefined;
     return (
-      (await raiseFormer(tx, user, arrival)) ?? openSession(tx, user, { ...arrival, isSingleSignOn: true })
+      (await raiseFormer(tx, user, proof, arrival)) ??
+      openSession(tx, user, { ...arrival, isSingleSignOn: true, isConfirmed: proof.isFresh })
     );
   });
   if (!signedIn) throw new CannotSignIn('not_signed_in', 'Your account was just changed. Sign in again.');
   return { ...signedIn, email: user.email };
+}
+
+interface Proof {
+  /** True if the person signs in to confirm their identity. */
+  isConfirmation: boolean;
+  /** True if the issuer asked the person, instead of remembering them. */
+  isFresh: boolean;
 }
 
 /** Role in each Organization that the configuration names; undefined for none. The highest role counts. */
@@ -152,16 +161,19 @@ async function setRole(
   else await removeMemberByEmail(tx, slug, email, source);
 }
 
-/** Continues this person's session of the browser, whose second factor is already proved. */
+/** Continues this person's session of the browser, whose second factor is already proved, unless it must confirm again. */
 async function raiseFormer(
   tx: Tx,
   { id: userId, email }: User,
+  { isConfirmation, isFresh }: Proof,
   arrival: Arrival,
 ): Promise<SignedIn | undefined> {
-  if (arrival.formerToken === undefined) return undefined;
+  const hasFactor = await hasSecondFactor(tx, userId);
+  if (arrival.formerToken === undefined || (hasFactor && isConfirmation)) return undefined;
+  const isConfirmed = isFresh && !hasFactor;
   const token = generateToken();
   const tokens = { hashedToken: hashToken(arrival.formerToken), newHashedToken: hashToken(token) };
-  if (!(await raiseSession(tx, { ...tokens, userId }, arrival.at))) return undefined;
+  if (!(await raiseSession(tx, { ...tokens, userId, isConfirmed }, arrival.at))) return undefined;
   const details = { singleSignOn: true, sameSession: true };
   await auditPerson(tx, { userId, email }, 'user.signed_in', arrival, details);
   return { token, isCodeDue: false };
