@@ -45,7 +45,7 @@ export class TestIssuer {
 
   /** Begins at the service and signs in here. @returns the path at which the browser arrives back */
   async visit(browser: Browser, next?: string, more = {}): Promise<string> {
-    const query = new URLSearchParams({ ...(next !== undefined && { next }), ...more });
+    const query = String(new URLSearchParams({ ...(next !== undefined && { next }), ...more }));
     const begun = await browser.get(`/login/single-sign-on?${query}`);
     const answer = await fetch(begun.headers.get('location')!, { redirect: 'manual' });
     return answer.headers.get('location')!.replace(browser.url, '');

@@ -41,7 +41,7 @@ const frame = 'card' as const;
 
 const opened = openedLink('gauge_invitation', isTokenShaped);
 
-export const readOpenedInvitation = opened.read;
+export const readOpenedInvitation = (req: Request): string | undefined => opened.read(req);
 
 type JoinDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 

@@ -80,25 +80,7 @@ export function createIssuer(
 
   return {
     config,
-    begin: (redirectUri, isFresh) =>
-      ask(async (description) => {
-        const [state, nonce, codeVerifier] = [
-          client.randomState(),
-          client.randomNonce(),
-          client.randomPKCECodeVerifier(),
-        ];
-        const { href: address } = client.buildAuthorizationUrl(description, {
-          redirect_uri: redirectUri,
-          scope: config.scopes,
-          state,
-          nonce,
-          code_challenge: await client.calculatePKCECodeChallenge(codeVerifier),
-          code_challenge_method: 'S256',
-          // An issuer that ignores either is noticed by its `auth_time`, which `max_age` requests.
-          ...(isFresh && { prompt: 'login', max_age: '0' }),
-        });
-        return { state, nonce, codeVerifier, address };
-      }),
+    begin: (redirectUri, isFresh) => ask((description) => begin(description, config, redirectUri, isFresh)),
     finish: (answer, { state, nonce, codeVerifier }) =>
       ask(async (description) => {
         const tokens = await client.authorizationCodeGrant(description, answer, {
@@ -141,6 +123,30 @@ function discover({ issuer, clientId, clientSecret }: SingleSignOnConfig): Promi
       ...(server.protocol === 'http:' ? [client.allowInsecureRequests] : []),
     ],
   });
+}
+
+async function begin(
+  description: client.Configuration,
+  { scopes }: SingleSignOnConfig,
+  redirectUri: string,
+  isFresh: boolean,
+): Promise<Begun & { address: string }> {
+  const [state, nonce, codeVerifier] = [
+    client.randomState(),
+    client.randomNonce(),
+    client.randomPKCECodeVerifier(),
+  ];
+  const { href: address } = client.buildAuthorizationUrl(description, {
+    redirect_uri: redirectUri,
+    scope: scopes,
+    state,
+    nonce,
+    code_challenge: await client.calculatePKCECodeChallenge(codeVerifier),
+    code_challenge_method: 'S256',
+    // An issuer that ignores either is noticed by its `auth_time`, which `max_age` requests.
+    ...(isFresh && { prompt: 'login', max_age: '0' }),
+  });
+  return { state, nonce, codeVerifier, address };
 }
 
 function toClaims(
