@@ -78,7 +78,7 @@ const givenFactor = (
   { code, passkey }: Pick<GivenFactor, 'code' | 'passkey'>,
 ): GivenFactor => ({ code, passkey, site: siteOf(req), hashedToken: personOf(res).sessionId });
 
-/** True if the issuer has confirmed the person recently, which replaces their password; they may have none. */
+/** A recent confirmation replaces the password in a session with single sign-on, because the person may have none. */
 function isConfirmedByIssuer({ clock }: AccountDeps, res: Response): boolean {
   const person = personOf(res);
   return person.singleSignOnAt !== null && isConfirmedAt(person, new Date(clock.now()));

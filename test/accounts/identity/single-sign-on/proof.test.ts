@@ -58,7 +58,7 @@ it('replaces the password for ten minutes', async () => {
   expect((await post(browser, FACTOR)).status).toBe(400);
   const back = await confirm(browser, FACTOR, secondsAgo(0));
   expect((await browser.get(back, html)).headers.get('location')).toBe(FACTOR);
-  expect((await browser.get(FACTOR, html)).text).toContain('Test Login has just confirmed');
+  expect((await browser.get(FACTOR, html)).text).toContain('You have just confirmed');
   expect((await post(browser, FACTOR)).headers.get('location')).toBe(`${FACTOR}/setup`);
 
   const passwords = {
