@@ -47,7 +47,7 @@ export function createBackground(
   const past =
     pastDays === undefined ? undefined : createPast({ db, archive, clock, names, world, days: pastDays });
   const judge = createJudge({ db, calibration, sources: names, clock, log, past });
-  const filling = shareRun(judge.fillPast);
+  const filling = shareRun(() => judge.fillPast());
   const isFilling = () => filling.running !== undefined;
   const trainer = createTrainer({ db, archive, sources: names, calibration, clock, log, isFilling });
   return {
