@@ -24,7 +24,7 @@ it('each service command replaces its shell, because dash would swallow the sign
   for (const [name, script] of running) {
     // The test for a file is over before the command starts.
     const command = script.replace(' $([ -e .env ] && echo --env-file=.env)', '');
-    expect(command, name).toMatch(/^exec (env \w+=\S+ )?node [^&|;]*$/);
+    expect(command, name).toMatch(/^exec (env (\w+=\S+ )+)?node [^&|;]*$/);
   }
 });
 

@@ -117,11 +117,15 @@ async function awaitLease(settlement: Settlement, signal: AbortSignal): Promise<
     await setTimeout(1_000, undefined, { signal });
 }
 
-const toJudged = ({ record, report }: Recalled): JudgedRecord => ({
-  ...record,
-  ...(report ? scoreBrackets(record, report.temperatureF) : { advantage: null, worstAdvantage: null }),
-  settledAt: report?.knownAt ?? null,
-});
+/** Keeps only what gates are judged by: whole records hold prices and members of every day. */
+function toJudged({ record, report }: Recalled): JudgedRecord {
+  const { kind, station, date, leadHours, method } = record;
+  const { advantage, worstAdvantage } = report
+    ? scoreBrackets(record, report.temperatureF)
+    : { advantage: null, worstAdvantage: null };
+  const settledAt = report?.knownAt ?? null;
+  return { kind, station, date, leadHours, method, advantage, worstAdvantage, settledAt };
+}
 
 /** Runs the background work that follows orders: fills for a minute at the service's own pace, then marks. */
 async function lookAfterOrders(
