@@ -13,7 +13,7 @@ import { cityStationOf, type SimulatedSubject } from './world.js';
 const leaning = new Set(['KMIA', 'KLAX', 'KPHL', 'KSFO', 'KBOS', 'KSAN']);
 const EARLY_LEAN = 2;
 /** A few cents. */
-const LASTING_LEAN = 0.3;
+const LASTING_LEAN = 0.2;
 
 const NOTICING_MS = 7 * DAY_MS;
 /** The thermometer corrects the grid point in the last hours. */
