@@ -310,6 +310,7 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
     history: {
       readRuns: (range, signal) =>
         readPreviousRuns({ baseUrl: historyBaseUrl, apiKey, clock, log }, range, signal),
+      byPlace: byPlace.flatMap((each) => each.history ?? []),
     },
   };
 }

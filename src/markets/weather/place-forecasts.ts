@@ -1,12 +1,13 @@
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { VenueNote } from '../market/source.js';
 import { stations, type Station } from '../market/stations.js';
-import { type DayEnsemble } from './weather.js';
+import type { DayEnsemble, PlaceHistory } from './weather.js';
 import { WeatherUnavailableError } from './read-json.js';
 
 /** A model that a service gives station by station. */
 export interface PlaceForecasts {
   readonly model: string;
+  readonly history?: PlaceHistory;
   /** Asks for at most one station. Never rejects. */
   read(signal: AbortSignal): Promise<{ ensembles: DayEnsemble[]; notes: VenueNote[] }>;
 }
@@ -23,7 +24,7 @@ interface Options {
 const EVERY_MS = HOUR_MS;
 const RETRY_MS = 30 * MINUTE_MS;
 /** Least time between two requests; the Iowa Environmental Mesonet asks for it. */
-const APART_MS = 4_000;
+export const APART_MS = 4_000;
 const FIRST_PAUSE_MS = 2 * MINUTE_MS;
 const LONGEST_PAUSE_MS = 2 * HOUR_MS;
 /** Older runs are no news to any model. */

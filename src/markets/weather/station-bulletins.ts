@@ -6,7 +6,7 @@ import type { DailyKind } from '../market/market.js';
 import type { Station } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { NWS_USER_AGENT } from './nws-observations.js';
-import { createPlaceForecasts, type PlaceForecasts } from './place-forecasts.js';
+import { APART_MS, createPlaceForecasts, type PlaceForecasts } from './place-forecasts.js';
 import { readText, WeatherUnavailableError } from './read-json.js';
 import { isPossible, type DayEnsemble } from './weather.js';
 
@@ -131,30 +131,48 @@ function numberOf(row: Row, name: string, url: string): number | undefined {
 /** Reaches back over four cycles, of which those at 01, 07, 13 and 19Z are archived. */
 const PAST_MS = DAY_MS;
 
-/** 24 stations once an hour: 576 requests a day. */
-export function createStationBulletins({
-  baseUrl,
-  clock,
-}: {
-  baseUrl: string;
-  clock: Clock;
-}): PlaceForecasts {
-  return createPlaceForecasts({
-    model: NBS,
-    clock,
-    async ask(station, signal) {
-      const fetchedAt = new Date(clock.now());
-      const url = `${baseUrl}/cgi-bin/request/mos.py`;
-      const query = new URLSearchParams({
-        station: station.id,
-        model: 'NBS',
-        sts: new Date(fetchedAt.getTime() - PAST_MS).toISOString(),
-        ets: fetchedAt.toISOString(),
-        format: 'csv',
-      });
-      const headers = { 'user-agent': NWS_USER_AGENT, accept: 'text/csv' };
-      const body = await readText({ url: `${url}?${query.toString()}`, headers, signal });
-      return parseBulletins(body, { station, url, fetchedAt });
+/** 24 stations once an hour: 576 requests a day. The past costs one request for each station and month. */
+export function createStationBulletins(options: { baseUrl: string; clock: Clock }): PlaceForecasts {
+  const { clock } = options;
+  return {
+    ...createPlaceForecasts({
+      model: NBS,
+      clock,
+      ask: (station, signal) => {
+        const to = new Date(clock.now());
+        return readBulletins(options, station, { from: new Date(to.getTime() - PAST_MS), to }, signal);
+      },
+    }),
+    history: {
+      model: NBS,
+      apartMs: APART_MS,
+      async readRuns(station, { from, to }, signal) {
+        const first = climateDayOf(station, from).start.getTime();
+        const cycles = { from: new Date(first - PAST_MS), to: climateDayOf(station, to).end };
+        const runs = await readBulletins(options, station, cycles, signal);
+        // Other days would have only some of their runs.
+        return runs.filter(({ date }) => from <= date && date <= to);
+      },
     },
+  };
+}
+
+async function readBulletins(
+  { baseUrl, clock }: { baseUrl: string; clock: Clock },
+  station: Station,
+  { from, to }: { from: Date; to: Date },
+  signal: AbortSignal,
+): Promise<DayEnsemble[]> {
+  const fetchedAt = new Date(clock.now());
+  const url = `${baseUrl}/cgi-bin/request/mos.py`;
+  const query = new URLSearchParams({
+    station: station.id,
+    model: 'NBS',
+    sts: from.toISOString(),
+    ets: to.toISOString(),
+    format: 'csv',
   });
+  const headers = { 'user-agent': NWS_USER_AGENT, accept: 'text/csv' };
+  const body = await readText({ url: `${url}?${query.toString()}`, headers, signal });
+  return parseBulletins(body, { station, url, fetchedAt });
 }

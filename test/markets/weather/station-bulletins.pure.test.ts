@@ -134,6 +134,33 @@ describe('the service of bulletins', () => {
     expect(notes).toEqual([]);
   });
 
+  it('reads past cycles of one station, from a day before the first day to the end of the last', async () => {
+    nowMs += 30 * 86_400_000;
+    const { history } = create();
+    const range = { from: '2026-08-12', to: '2026-08-13' };
+    const runs = await history!.readRuns(station, range, signal);
+    expect(asked).toHaveLength(1);
+    expect(Object.fromEntries(asked[0]!.searchParams)).toEqual({
+      station: 'KNYC',
+      model: 'NBS',
+      sts: '2026-08-11T05:00:00.000Z',
+      ets: '2026-08-14T05:00:00.000Z',
+      format: 'csv',
+    });
+    expect(runs.map(({ kind, date, membersF }) => [kind, date, membersF[0]])).toEqual([
+      ['daily_maximum', '2026-08-12', 86],
+      ['daily_minimum', '2026-08-13', 71],
+      ['daily_minimum', '2026-08-13', 70],
+      ['daily_maximum', '2026-08-13', 88],
+    ]);
+    expect(runs[0]!.fetchedAt).toEqual(new Date(nowMs));
+    expect(await history!.readRuns(station, { from: '2026-08-12', to: '2026-08-12' }, signal)).toHaveLength(
+      1,
+    );
+    answer = () => 'Too many requests';
+    await expect(history!.readRuns(station, range, signal)).rejects.toThrow(WeatherUnavailableError);
+  });
+
   it('asks a service that throttles less and less, and keeps what it has', async () => {
     const bulletins = create();
     await bulletins.read(signal);
