@@ -18,7 +18,17 @@ interface Options {
   ask: (station: Station, signal: AbortSignal) => Promise<DayEnsemble[]>;
   clock: Clock;
   of?: readonly Station[];
+  /** Shared by all models of one host, so that their requests take turns. */
+  pace?: Pace | undefined;
 }
+
+export interface Pace {
+  nextMs: number;
+  /** Pauses in a row. */
+  pauses: number;
+}
+
+export const createRequestPace = (): Pace => ({ nextMs: -Infinity, pauses: 0 });
 
 /** 24 stations once an hour are 576 requests a day; twice that for what fails. */
 const EVERY_MS = HOUR_MS;
@@ -41,19 +51,18 @@ interface Known {
  * pause that doubles, and no station is asked meanwhile. A station keeps its runs until they are a day old, also those of
  * earlier cycles that the newest does not repeat; a broken answer replaces none of them.
  */
-export function createPlaceForecasts({ model, ask, clock, of = stations }: Options): PlaceForecasts {
+export function createPlaceForecasts(options: Options): PlaceForecasts {
+  const { model, ask, clock, of = stations, pace = createRequestPace() } = options;
   const known = new Map<string, Known>(
     of.map(({ id }) => [id, { runs: [], nextMs: -Infinity, problem: 'it has not been read yet' }]),
   );
-  let nextMs = -Infinity;
-  let pauses = 0;
 
   async function askNext(signal: AbortSignal): Promise<void> {
     const now = clock.now();
     const [station] = of.toSorted((a, b) => known.get(a.id)!.nextMs - known.get(b.id)!.nextMs);
     const found = station && known.get(station.id)!;
-    if (!station || !found || now < nextMs || now < found.nextMs) return;
-    nextMs = now + APART_MS;
+    if (!station || !found || now < pace.nextMs || now < found.nextMs) return;
+    pace.nextMs = now + APART_MS;
     try {
       const runs = await ask(station, signal);
       known.set(station.id, {
@@ -61,13 +70,13 @@ export function createPlaceForecasts({ model, ask, clock, of = stations }: Optio
         nextMs: now + EVERY_MS,
         problem: runs.length > 0 ? null : 'it has no forecast for these days',
       });
-      pauses = 0;
+      pace.pauses = 0;
     } catch (error) {
       const problem = error instanceof Error ? error.message : 'it failed';
       known.set(station.id, { ...found, nextMs: now + RETRY_MS, problem });
       if (!(error instanceof WeatherUnavailableError)) return;
-      const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** pauses++);
-      nextMs = now + Math.max(pauseMs, error.retryAfterMs ?? 0);
+      const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** pace.pauses++);
+      pace.nextMs = now + Math.max(pauseMs, error.retryAfterMs ?? 0);
     }
   }
 
