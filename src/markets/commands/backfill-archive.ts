@@ -97,10 +97,11 @@ export async function backfill(options: BackfillOptions): Promise<BackfillResult
 
 /** Stations one after the other, so that a stopped run has left complete ones. Each request waits its turn, repeated ones too. */
 async function planPlaces(
-  { model, apartMs, readRuns }: PlaceHistory,
+  history: PlaceHistory,
   { orm, archive, weather, stations, range, pauses, stop }: BackfillOptions,
   signal: AbortSignal,
 ): Promise<Part<StationChunk>> {
+  const { model, apartMs } = history;
   const there = await listModelDays(orm, weather.name, model, range);
   let isFirst = true;
   return {
@@ -112,7 +113,7 @@ async function planPlaces(
     async fill({ station, from, to }) {
       if (!isFirst) await pauses.sleep(apartMs, stop);
       isFirst = false;
-      return archive.addRuns(await readRuns(station, { from, to }, signal));
+      return archive.addRuns(await history.readRuns(station, { from, to }, signal));
     },
   };
 }

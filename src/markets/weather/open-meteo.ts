@@ -274,10 +274,14 @@ interface OpenMeteoOptions {
 export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource {
   const { baseUrl, historyBaseUrl, apiKey, observations, byPlace = [], hours, clock, log } = options;
   const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, apiKey, clock };
-  const pollEnsembles = createPoll(clock, gefs.everyMs, async (signal) =>
-    withCurves(await readEnsembles(gefs, hosts, signal), curves),
-  );
   let curves: readonly DayEnsemble[] = [];
+  let ofRun = { runMs: Number.NaN, curves };
+  const pollEnsembles = createPoll(clock, gefs.everyMs, async (signal) => {
+    const runs = await readEnsembles(gefs, hosts, signal);
+    const runMs = runs[0]?.modelRunAt.getTime() ?? Number.NaN;
+    if (runMs !== ofRun.runMs) ofRun = { runMs, curves };
+    return withCurves(runs, ofRun.curves);
+  });
   const further = furtherModels.map((model) => ({
     name: model.model,
     read: createFurtherModel(model, hosts, log),
