@@ -37,7 +37,7 @@ const INDEX_TAKES_MS = 5 * MINUTE_MS;
 export function createSimulatedWeatherSource(
   world: SimulatedWorld,
   selection: Selection = everything,
-): WeatherSource & { history: Required<WeatherHistory> } {
+): WeatherSource & { history: WeatherHistory & Required<Pick<WeatherHistory, 'readHours'>> } {
   const now = () => new Date(world.clock.now());
   return {
     name: 'simulated',
