@@ -13,7 +13,7 @@ import { cutPage } from '../core/http/page.js';
 import { toPager } from '../core/pages/address.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { readAuditForm, readAuditView } from '../dashboard/audit-log/pages.js';
-import { toEntryView, withoutLinks, type Actor } from '../dashboard/audit-log/view.js';
+import { nameOperators, toEntryView, withoutLinks, type Actor } from '../dashboard/audit-log/view.js';
 import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 const PATH = `${CONSOLE}/audit-log`;
@@ -64,18 +64,14 @@ export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Rou
 
 /** Adds the author of each entry: a person's account, or the log's name for any other actor. */
 async function toEntries(orm: Orm, wording: Wording, rows: OperatorRow[]) {
-  const ids = [...new Set(rows.map(({ actor }) => actor))].filter((actor) => isUuid(actor));
+  const actors = rows.map(({ actor }) => actor);
+  const ids = [...new Set(actors)].filter((actor) => isUuid(actor));
   const people = new Map((await findUsers(orm, ids)).map((person) => [person.id, person]));
-  return rows.map((row) => {
-    const person = people.get(row.actor);
-    const actor: Actor = person
-      ? { ...person, note: null }
-      : {
-          id: row.actor,
-          name: row.actor === 'system' ? 'The service' : row.actor,
-          email: null,
-          note: isUuid(row.actor) ? 'account removed' : null,
-        };
-    return toEntryView(wording, row, actor);
+  const actorOf = await nameOperators(orm, actors, (id): Actor => {
+    const person = people.get(id);
+    if (person) return { ...person, note: null };
+    const name = id === 'system' ? 'The service' : id;
+    return { id, name, email: null, note: isUuid(id) ? 'account removed' : null };
   });
+  return rows.map((row) => toEntryView(wording, row, actorOf(row.actor)));
 }

@@ -7,6 +7,7 @@ import { apiKeys } from '../accounts/api-keys/table.js';
 import type { Source } from '../accounts/identity/source.js';
 import type { Tx } from '../core/db/client.js';
 import type { Context } from '../core/http/context.js';
+import { HOUR_MS } from '../core/time.js';
 import { roles } from '../accounts/organizations/table.js';
 
 const demoSchema = z.object({
@@ -45,16 +46,27 @@ export const demoOrganizations = [
 
 export type DemoSlug = (typeof demoOrganizations)[number]['slug'];
 
-export interface FirstOrganization {
+export interface DemoOrganization {
   id: string;
   slug: DemoSlug;
   ownerId: string;
 }
 
+/** The source of a later step, so that the demo's first days look like days of work. */
+export const later = (source: Source, hours: number): Source => ({
+  ...source,
+  at: new Date(source.at.getTime() + Math.round(hours * HOUR_MS)),
+});
+
 /** A product's part of the demo. */
 export interface DemoPart {
   schema: z.ZodType<PartialFields>;
-  seed(tx: Tx, first: FirstOrganization, source: Source): Promise<PartialFields>;
+  /** @param organizations the first one leads the demo */
+  seed(
+    tx: Tx,
+    organizations: readonly [DemoOrganization, ...DemoOrganization[]],
+    source: Source,
+  ): Promise<PartialFields>;
 }
 
 /** A product's part of the text that is shown once the demo has started. */

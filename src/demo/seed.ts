@@ -1,10 +1,11 @@
 import { randomInt } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
+import { apiKeys } from '../accounts/api-keys/table.js';
 import { change, byService } from '../accounts/audit/audit.js';
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
-import { DAY_MS } from '../core/time.js';
+import { DAY_MS, MINUTE_MS } from '../core/time.js';
 import { putMember } from '../accounts/identity/members/members.js';
 import { putOrganization } from '../accounts/identity/organizations/organizations.js';
 import { createSecretBox } from '../accounts/identity/second-factor/secret-box.js';
@@ -21,7 +22,8 @@ import {
   type DemoKeys,
   type DemoPart,
   type DemoSlug,
-  type FirstOrganization,
+  later,
+  type DemoOrganization,
 } from './demo.js';
 
 /** An arbitrary constant; all instances ask for the same lock. */
@@ -52,10 +54,13 @@ export async function seedDemo(
       ip: undefined,
       requestId: undefined,
     };
-    const first = await makeOrganizations(tx, choices, source);
+    const made = await makeOrganizations(tx, choices, later(source, 1.37));
     const pastUpTo = new Date(now).toISOString();
     const seeded = [];
-    for (const part of parts) seeded.push(await part.seed(tx, first, source));
+    const begun = later(source, 2 * 24);
+    for (const [i, part] of parts.entries()) seeded.push(await part.seed(tx, made, later(begun, i * 71.3)));
+    // The past that is filled in later uses every key.
+    await tx.update(apiKeys).set({ lastUsedAt: new Date(now - USED_BEFORE_MS) });
     const keys = Object.assign({}, ...seeded.map((fields) => fields.keys)) as DemoKeys;
     const own = { database: db.kind, logins: toLogins(password, factorSecret), pastUpTo };
     const demo = Object.assign({}, ...seeded, own, { keys }) as DemoData;
@@ -65,8 +70,10 @@ export async function seedDemo(
   });
 }
 
-/** Earlier than the week of usage. */
-const SEEDED_BEFORE_MS = 8 * DAY_MS;
+const USED_BEFORE_MS = 20 * MINUTE_MS;
+
+/** Earlier than all usage and trades. */
+const SEEDED_BEFORE_MS = 75 * DAY_MS;
 
 /** Invented people, on domains that cannot exist. */
 interface DemoPerson {
@@ -125,32 +132,28 @@ async function makeOperator(
     .values({ userId, secret, confirmedAt: at, lastStep: null, setupSession: '', createdAt: at });
 }
 
-/**
- * Performs the steps of operators and owners directly.
- * @returns the first Organization
- */
+/** Performs the steps of operators and owners directly. */
 async function makeOrganizations(
   tx: Tx,
   choices: ReadonlyMap<string, PasswordChoice>,
   source: Source,
-): Promise<FirstOrganization> {
-  const made = new Map<DemoSlug, { id: string; source: Source }>();
-  for (const { slug, name } of demoOrganizations) {
-    const { resource } = await putOrganization(tx, slug, { name }, source);
-    made.set(slug, { id: resource.id, source });
+): Promise<[DemoOrganization, ...DemoOrganization[]]> {
+  const made = new Map<DemoSlug, { id: string; actor: string }>();
+  for (const [i, { slug, name }] of demoOrganizations.entries()) {
+    const { resource } = await putOrganization(tx, slug, { name }, later(source, i * 0.29));
+    made.set(slug, { id: resource.id, actor: source.actor });
   }
-  for (const { email, name, roles } of demoPeople) {
-    const { resource } = await putUser(tx, email, { name, ...choices.get(email)! }, source);
+  for (const [i, { email, name, roles }] of demoPeople.entries()) {
+    const step = later(source, 0.7 + i * 2.61);
+    const { resource } = await putUser(tx, email, { name, ...choices.get(email)! }, step);
     for (const [slug, role] of Object.entries(roles) as [DemoSlug, Role][]) {
       const organization = made.get(slug)!;
-      await putMember(tx, slug, email, { role }, organization.source);
+      await putMember(tx, slug, email, { role }, { ...step, actor: organization.actor });
       // The operator adds the owner, who adds the others.
-      if (role === 'owner') organization.source = { ...source, actor: resource.id };
+      if (role === 'owner') organization.actor = resource.id;
     }
   }
-  const [{ slug }] = demoOrganizations;
-  const { id, source: owners } = made.get(slug)!;
-  return { id, slug, ownerId: owners.actor };
+  return [...made].map(([slug, { id, actor }]) => ({ id, slug, ownerId: actor })) as [DemoOrganization];
 }
 
 const toLogins = (password: string, factorSecret: string): DemoData['logins'] => [

@@ -92,7 +92,7 @@ export const metering: Product = {
       mountOperator: (router) => mountRoutes(router, '/operator', operatorMeteringRoutes, context),
       jobs: [...meteringJobs(context, services), ...noticeJobs(context)],
       greet,
-      fillDemo: (asOf, data, signal) => seedDemoUsage(asOf, calls.keyUse, data, signal),
+      fillDemo: seedDemoUsage,
       async drain() {
         await Promise.all([ingestion.drain(), reservations.drain(), settlements.drain()]);
         await thresholds.drain();

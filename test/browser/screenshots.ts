@@ -92,7 +92,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
   await page.goto(`${importer}/revoke`);
   await page.getByRole('button', { name: 'Revoke key' }).click();
 
-  const production = await keyHref('production runtime');
+  const production = await keyHref('eu-west worker');
   await page.goto(`${production}/rotate`);
   await page.getByRole('button', { name: 'Rotate key' }).click();
   await page.getByRole('link', { name: /watch the cut-over/ }).click();

@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { recordAudit, type AuditEntry } from '../../src/accounts/audit/audit.js';
 import { genesisHash, hashRow } from '../../src/accounts/audit/chain.js';
+import { operators } from '../../src/accounts/identity/table.js';
 import { memberships, users } from '../../src/accounts/organizations/table.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { inChange } from '../support/change.js';
@@ -216,6 +217,9 @@ describe('an entry', () => {
   it('names the operator, the service, former members and deleted people', async () => {
     const [left, gone] = [await createUser(database.db), await createUser(database.db)];
     for (const { id } of [left, gone]) await addMember(database.db, owner.organization.id, id, 'admin');
+    const operator = await createUser(database.db, { name: 'Olivia Berg' });
+    await database.db.orm.insert(operators).values({ userId: operator.id, createdAt: new Date() });
+    for (const actor of [`operator:${operator.email}`, `operator:${left.email}`]) await write({ actor });
     for (const actor of [left.id, gone.id, 'operator', 'system']) await write({ actor });
     await database.db.orm.delete(memberships).where(sql`user_id in (${left.id}, ${gone.id})`);
     await database.db.orm.delete(users).where(sql`id = ${gone.id}`);
@@ -223,7 +227,12 @@ describe('an entry', () => {
     expect(rows[0]).toContain('The service automatically');
     expect(rows[1]).toContain('The operator runs this service');
     expect(rows[2]).toContain(`A former member account removed, id ${gone.id}`);
-    expect(rows[3]).toContain(`${left.name} ${left.email} former member`);
+    expect(rows[3]).toContain(`${left.name} former member · ${left.email}`);
+    // Only the names of operators.
+    expect(rows[4]).toContain(`The operator (${left.email}) runs this service`);
+    expect(rows[5]).toContain(`Olivia Berg operator · ${operator.email}`);
+    const inFile = (await readCsv()).records.map(({ actorName }) => actorName);
+    expect(inFile).toContain(`The operator (${operator.email})`);
   });
 
   it.each([

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { eq, ne, sql } from 'drizzle-orm';
+import { eq, inArray, ne, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { z } from 'zod';
 import type { DemoData } from '../../src/demo/demo.js';
@@ -14,12 +14,14 @@ import { seedDemo } from '../../src/demo/seed.js';
 import { seedDemoTrading } from '../../src/markets/demo/trading.js';
 import { seedDemoUsage } from '../../src/metering/demo/usage.js';
 import { verifyPassword } from '../../src/accounts/identity/password.js';
-import { apiKeys } from '../../src/accounts/api-keys/table.js';
+import { apiKeyCalls, apiKeys } from '../../src/accounts/api-keys/table.js';
 import { organizations, users } from '../../src/accounts/organizations/table.js';
 import { executionMarks } from '../../src/markets/execution/table.js';
 import { tradingFills, tradingOrders } from '../../src/markets/ledger/orders-table.js';
 import { ledgerEntries, tradingAccounts } from '../../src/markets/ledger/portfolio-table.js';
 import type { executionSchema } from '../../src/markets/execution/schema.js';
+import { DAY_MS } from '../../src/core/time.js';
+import { usageEvents } from '../../src/metering/ingestion/table.js';
 import { Browser } from '../support/accounts.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
@@ -136,7 +138,7 @@ describe('the demo data', () => {
       expect(auditLog.filter((row: any) => row.actor === 'system')).toEqual([]);
     }
     expect(actions.filter((action) => !/\.(created|added|granted)$/.test(action))).toEqual([]);
-    expect(actions.filter((action) => action === 'api_key.created')).toHaveLength(3);
+    expect(actions.filter((action) => action === 'api_key.created')).toHaveLength(5);
   });
 
   it('have a live and a test key, created by the owner and stored as hashes', async () => {
@@ -144,11 +146,18 @@ describe('the demo data', () => {
     expect(demo.keys.test).toMatch(/^org_test_[0-9A-Za-z]{32}$/);
     const rows = await database.db.orm.select().from(apiKeys);
     expect(new Set(rows.map((row) => row.livemode))).toEqual(new Set([false, true]));
-    const [owner] = await database.db.orm
-      .select({ id: users.id })
+    const owners = await database.db.orm
+      .select({ email: users.email, id: users.id })
       .from(users)
-      .where(eq(users.email, demo.logins[0]!.email));
-    expect(rows.map((row) => row.createdBy)).toEqual([owner!.id, owner!.id, owner!.id]);
+      .where(inArray(users.email, ['ada@northwind.example', 'elena@helios.example']));
+    const names = new Map(owners.map(({ id, email }) => [id, email.split('@')[0]]));
+    expect(rows.map((row) => `${row.name}: ${names.get(row.createdBy!)}`).sort()).toEqual([
+      'eu-west worker: ada',
+      'forecast importer: elena',
+      'paper trader: ada',
+      'staging runtime: ada',
+      'us-east worker: ada',
+    ]);
     expect(JSON.stringify(rows)).not.toContain(demo.keys.live);
   });
 });
@@ -188,6 +197,23 @@ describe('the operator of the demo', () => {
     expect(console.text).toContain('Northwind Labs');
   });
 
+  it('signs in three times within a minute, each time with a code that has not been used', async () => {
+    const { email, password } = operator;
+    const codes: string[] = [];
+    for (const steps of [2, 0, 1]) {
+      pages.clock.advance(steps * 30_000);
+      const browser = new Browser(pages.url);
+      const form = { email, password, next: '/console' };
+      const { headers } = await browser.send('POST', '/login', { form });
+      const asked = await browser.get(headers.get('location')!, html);
+      const code = /name="code"[^>]*value="(\d{6})"/s.exec(asked.text)![1]!;
+      const done = await browser.send('POST', '/login/code', { form: { code, next: '/console' } });
+      expect(done.headers.get('location')).toBe('/console');
+      codes.push(code);
+    }
+    expect(new Set(codes).size).toBe(3);
+  });
+
   it('gets no code from a service that does not show the demo’s logins', async () => {
     const browser = new Browser(service.url);
     expect((await browser.get('/login', html)).text).not.toContain(operator.email);
@@ -225,24 +251,36 @@ describe('the usage of the demo', () => {
   beforeEach(setUpSeeded);
   afterEach(tearDown);
 
-  it('is a week of both products, live and test, recorded like any events', async () => {
-    await seedDemoUsage(service.context, service.services.keyUse, seeded.demo);
-    const used = await database.db.orm.select().from(apiKeys).where(ne(apiKeys.name, 'paper trader'));
-    expect(used.map(({ lastUsedAt }) => lastUsedAt?.getTime())).toEqual([
-      service.clock.now(),
-      service.clock.now(),
-    ]);
-    const [organization] = await database.db.orm
-      .select()
-      .from(organizations)
-      .where(eq(organizations.slug, 'northwind-labs'));
-    const { events, drift } = await readUsage(database.db, organization!.id);
-    expect(drift).toEqual([]);
-    expect(events.length).toBeGreaterThan(300);
-    expect(new Set(events.map(({ productId, livemode }) => `${productId} ${livemode}`)).size).toBe(4);
-    const times = events.map(({ occurredAt }) => Date.parse(occurredAt));
-    expect(Math.max(...times)).toBeLessThanOrEqual(service.clock.now());
-    expect(Math.min(...times)).toBeLessThan(service.clock.now() - 6 * 24 * 60 * 60 * 1000);
+  it('is ten weeks of both products, live and test, recorded once like any events', async () => {
+    const { orm } = database.db;
+    const now = service.clock.now();
+    for (let i = 0; i < 2; i++) await seedDemoUsage(service.context, seeded.demo);
+    const used = await orm.select().from(apiKeys).where(ne(apiKeys.name, 'paper trader'));
+    for (const { lastUsedAt } of used) expect(now - lastUsedAt!.getTime()).toBeLessThan(3 * 60_000);
+    for (const { id, slug } of await orm.select().from(organizations)) {
+      const { events, drift } = await readUsage(database.db, id);
+      expect(drift).toEqual([]);
+      const times = events.map(({ occurredAt }) => Date.parse(occurredAt));
+      expect(Math.max(...times)).toBeLessThanOrEqual(now);
+      expect(now - Math.min(...times)).toBeGreaterThan(68 * DAY_MS);
+      if (slug !== 'northwind-labs') continue;
+      expect(events.length).toBeGreaterThan(1_200);
+      expect(events.length).toBeLessThan(4_000);
+      expect(new Set(events.map(({ productId, livemode }) => `${productId} ${livemode}`)).size).toBe(4);
+    }
+    const recorded = await orm.select().from(usageEvents);
+    expect(new Set(recorded.map(({ apiKeyId }) => apiKeyId)).size).toBe(4);
+    for (const { idempotencyKey, occurredAt, receivedAt } of recorded) {
+      expect(idempotencyKey).toMatch(/^req_[0-9a-f]{20}$/);
+      const delayMs = receivedAt.getTime() - occurredAt.getTime();
+      expect([delayMs >= 1_000, delayMs <= 4_000]).toEqual([true, true]);
+    }
+    const calls = await orm.select().from(apiKeyCalls);
+    const sum = (field: 'calls' | 'limited' | 'unscoped') =>
+      calls.reduce((total, row) => total + row[field], 0);
+    expect(sum('calls')).toBeGreaterThan(2_000);
+    expect(sum('calls')).toBeLessThan(20_000);
+    expect(sum('limited') + sum('unscoped')).toBeGreaterThan(0);
   });
 });
 
@@ -377,7 +415,7 @@ describe('an existing demo', () => {
       { expiresAt: null, hashedSecret: 'another' },
     ];
     for (const values of cases) {
-      await database.db.orm.update(apiKeys).set(values).where(eq(apiKeys.livemode, true));
+      await database.db.orm.update(apiKeys).set(values).where(eq(apiKeys.name, 'eu-west worker'));
       expect(await readDemo(service.context, parts)).toBeUndefined();
     }
   });

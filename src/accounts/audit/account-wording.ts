@@ -56,6 +56,15 @@ const sentences: Wording['sentences'] = {
   },
   'organization.archived': () => say`Archived the Organization`,
   'organization.restored': () => say`Restored the Organization`,
+  'operator.added': (entry) =>
+    isOwn(entry) ? say`Became an operator` : say`Made ${target(entry)} an operator`,
+  'operator.removed': (entry) => say`Removed the operator ${target(entry)}`,
+  'user.created': (entry) =>
+    isOwn(entry) ? say`Created this account` : say`Created the account of ${target(entry)}`,
+  'user.removed': (entry) =>
+    isOwn(entry) ? say`Removed this account` : say`Removed the account of ${target(entry)}`,
+  'user.signed_in': (entry) => (isOwn(entry) ? say`Signed in` : say`Signed in as ${target(entry)}`),
+  'user.signed_out': (entry) => (isOwn(entry) ? say`Signed out` : say`Signed out ${target(entry)}`),
   'webhook.created': (entry) => say`Created the ${mode(entry)}webhook endpoint ${endpoint(entry)}`,
   'webhook.updated': (entry) => say`Changed the webhook endpoint ${endpoint(entry)}`,
   'webhook.deleted': (entry) =>
@@ -76,6 +85,7 @@ export const accountWording: Wording = { sentences, titles, pages };
 
 const hrefOf = (entry: LoggedAction) => linkTo({ pages }, entry);
 const target = (entry: LoggedAction) => ({ name: entry.target, href: hrefOf(entry) });
+const isOwn = (entry: LoggedAction): boolean => entry.email === entry.target;
 const key = (entry: LoggedAction) => ({
   name: textOf(entry.details, 'name') || entry.target,
   href: hrefOf(entry),

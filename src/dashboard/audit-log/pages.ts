@@ -15,7 +15,7 @@ import { newForm, type FormFields, type FormState } from '../../core/pages/form.
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { requireRole, sessionOf } from '../../accounts/identity/session/session.js';
 import { managingRoles } from '../../accounts/organizations/table.js';
-import { csvColumns, readActors, toCsvCells, toEntryView, type Actor } from './view.js';
+import { csvColumns, nameOperators, readActors, toCsvCells, toEntryView, type Actor } from './view.js';
 
 const PAGE_SIZE = 50;
 const CSV_BATCH = 500;
@@ -115,7 +115,7 @@ export async function readAuditView(
   const actions = await listDistinct(orm, orgId, 'action', MAX_CHOICES);
   const actors = await listDistinct(orm, orgId, 'actor', MAX_CHOICES);
   const inLog = new Set([...actors, ...page.map(({ actor }) => actor)]);
-  const actorOf = await readActors(orm, orgId, inLog);
+  const actorOf = await nameOperators(orm, inLog, await readActors(orm, orgId, inLog));
   const isFiltered = Object.keys(values).length > 0;
   return {
     entries: page.map((row) => toEntryView(wording, row, actorOf(row.actor))),

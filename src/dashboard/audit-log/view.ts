@@ -1,4 +1,5 @@
 import { findPeople, listAuditRows, type AuditRow } from '../../accounts/audit/queries.js';
+import { findOperatorNames } from '../../accounts/identity/users/queries.js';
 import type { Orm } from '../../core/db/client.js';
 import { isUuid } from '../../core/http/request.js';
 import { linkTo, toSentence, toText, type Part, type Wording } from '../../accounts/audit/wording.js';
@@ -43,6 +44,24 @@ export async function readActors(
   };
 }
 
+/** For pages: an operator by the account's name. Files keep the actor of the log. */
+export async function nameOperators(
+  orm: Orm,
+  actors: Iterable<string>,
+  actorOf: (actor: string) => Actor,
+): Promise<(actor: string) => Actor> {
+  const emails = [...new Set(actors)].filter((id) => id.startsWith(OPERATOR)).map(toEmail);
+  const found = emails.length === 0 ? [] : await findOperatorNames(orm, emails);
+  const names = new Map(found.map(({ name, email }) => [email, name]));
+  return (id) => {
+    const name = id.startsWith(OPERATOR) ? names.get(toEmail(id)) : undefined;
+    return name === undefined ? actorOf(id) : { id, name, email: toEmail(id), note: 'operator' };
+  };
+}
+
+const OPERATOR = 'operator:';
+const toEmail = (actor: string): string => actor.slice(OPERATOR.length);
+
 export interface EntryView extends Omit<AuditRow, 'orgId' | 'actor' | 'details'> {
   actor: Actor;
   what: Part[];
@@ -68,11 +87,8 @@ const LATEST = 5;
 
 export async function readLatestChanges(orm: Orm, wording: Wording, orgId: string): Promise<EntryView[]> {
   const rows = await listAuditRows(orm, orgId, {}, { limit: LATEST });
-  const actorOf = await readActors(
-    orm,
-    orgId,
-    rows.map(({ actor }) => actor),
-  );
+  const actors = rows.map(({ actor }) => actor);
+  const actorOf = await nameOperators(orm, actors, await readActors(orm, orgId, actors));
   return rows.map((row) => toEntryView(wording, row, actorOf(row.actor)));
 }
 

@@ -18,7 +18,7 @@ declare module '../../demo/demo.js' {
 /** A key that trades on paper. */
 export const demo: DemoPart = {
   schema,
-  async seed(tx, first, source) {
+  async seed(tx, [first], source) {
     const scopes = ['trading:read', 'trading:write'];
     const key = { name: 'paper trader', livemode: false, scopes, now: source.at };
     const owner = { orgId: first.id, userId: first.ownerId };

@@ -31,6 +31,10 @@ const sentences: Wording['sentences'] = {
   'entitlement.granted': (entry) => say`Granted ${kind(entry)}access to ${target(entry)}`,
   'entitlement.changed': (entry) => say`Changed the entitlement to ${target(entry)}`,
   'entitlement.withdrawn': (entry) => say`Withdrew the entitlement to ${target(entry)}`,
+  'product.created': (entry) => say`Created the product ${target(entry)}`,
+  'product.changed': (entry) => say`Changed the product ${target(entry)}`,
+  'product.archived': (entry) => say`Archived the product ${target(entry)}`,
+  'product.restored': (entry) => say`Restored the product ${target(entry)}`,
   'usage.archived': (entry) =>
     say`Archived ${mode(entry)}${eventsOf(entry, 'events')} of ${{ name: entry.target }}`,
   'usage.backfill_opened': (entry) => say`Opened a backfill of ${mode(entry)}events`,

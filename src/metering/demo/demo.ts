@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { addMembersKey } from '../../accounts/api-keys/api-keys.js';
-import type { DemoPart, DemoSlug } from '../../demo/demo.js';
+import { later, type DemoOrganization, type DemoPart, type DemoSlug } from '../../demo/demo.js';
 import { putGrant } from '../entitlements/grants.js';
 import { putProduct, type ProductInput } from '../entitlements/products.js';
 import {
@@ -11,7 +11,13 @@ import {
 } from '../entitlements/table.js';
 
 const schema = z.object({
-  keys: z.object({ live: z.string(), test: z.string() }),
+  keys: z.object({
+    live: z.string(),
+    test: z.string(),
+    /** A second live key, and the one of the second Organization. */
+    otherLive: z.string().optional(),
+    second: z.string().optional(),
+  }),
   products: z
     .array(
       z.strictObject({
@@ -69,23 +75,34 @@ const products: DemoProduct[] = [
   },
 ];
 
-/** Products with entitlements, and two keys that report usage. */
+/** Products with entitlements, and keys that report usage. */
 export const demo: DemoPart = {
   schema,
-  async seed(tx, first, source) {
-    for (const { slug, grants, limits, ...product } of products) {
-      await putProduct(tx, slug, { ...product, maxQuantity: DEFAULT_MAX_QUANTITY }, source);
+  async seed(tx, [first, second], source) {
+    for (const [i, { slug, grants, limits, ...product }] of products.entries()) {
+      const step = later(source, i * 3.2);
+      await putProduct(tx, slug, { ...product, maxQuantity: DEFAULT_MAX_QUANTITY }, step);
       for (const [orgSlug, kind] of Object.entries(grants)) {
         const grant = { kind, startsAt: undefined, endsAt: null, unitCap: undefined, limits };
-        await putGrant(tx, orgSlug, slug, grant, source);
+        await putGrant(tx, orgSlug, slug, grant, later(step, 0.11));
       }
     }
-    const runtime = { scopes: ['usage:write', 'usage:read', 'entitlements:read'], now: source.at };
-    const owner = { orgId: first.id, userId: first.ownerId };
-    const live = await addMembersKey(tx, owner, { ...runtime, name: 'production runtime', livemode: true });
-    const test = await addMembersKey(tx, owner, { ...runtime, name: 'staging runtime', livemode: false });
+    const addKey = async (
+      { id, ownerId }: DemoOrganization,
+      name: string,
+      { livemode = true, hours }: { livemode?: boolean; hours: number },
+    ) => {
+      const scopes = ['usage:write', 'usage:read', 'entitlements:read'];
+      const key = { name, livemode, scopes, now: later(source, hours).at };
+      return (await addMembersKey(tx, { orgId: id, userId: ownerId }, key)).secret;
+    };
     return {
-      keys: { live: live.secret, test: test.secret },
+      keys: {
+        live: await addKey(first, 'eu-west worker', { hours: 20.4 }),
+        test: await addKey(first, 'staging runtime', { livemode: false, hours: 20.9 }),
+        otherLive: await addKey(first, 'us-east worker', { hours: 43.2 }),
+        second: second && (await addKey(second, 'forecast importer', { hours: 25.7 })),
+      },
       products: products.flatMap(({ slug, usageMetric, unitCap, grants }) => {
         const kind = grants[first.slug];
         return kind ? [{ slug, usageMetric, unitCap, kind }] : [];

@@ -1,73 +1,165 @@
-import type { KeyUse } from '../../accounts/api-keys/key-use.js';
+import { createHash } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { v5 as uuidOf } from 'uuid';
 import { hashSecret } from '../../accounts/api-keys/bearer-key.js';
+import {
+  CALLS_KEPT_MS,
+  recordUse,
+  toUseValues,
+  type MinuteCalls,
+} from '../../accounts/api-keys/key-use-queries.js';
+import type { Run } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS, monthOf } from '../../core/time.js';
+import type { DemoData } from '../../demo/demo.js';
 import { toBatch } from '../ingestion/batch.js';
 import { recordBatches } from '../ingestion/flush.js';
 import type { UsageEvent } from '../ingestion/schema.js';
-import type { DemoData } from '../../demo/demo.js';
-import { inChunks } from '../../core/steps.js';
-import { MINUTE_MS, HOUR_MS } from '../../core/time.js';
 
-/** The oldest time allowed for an event, minus the hour that has begun. */
-const HOURS = 7 * 24 - 1;
+const DAYS = 70;
+/** Hourly events; earlier ones stand for half a day each, because the demo must start soon. */
+const RECENT_MS = 7 * DAY_MS;
+const EARLIER_STEP_MS = 12 * HOUR_MS;
+/** Below the age at which ingestion refuses events. */
+const BATCH_MS = 6 * DAY_MS;
 const BATCH = 250;
+const RECEIPTS = '5e0f4a3c-3b1d-4d6e-9a55-6f1f0a3c7d21';
 
-/** Sends seven days of demo usage through normal ingestion: more by day, one product near its cap. Marks keys as used. */
+interface DemoKey {
+  secret: string;
+  /** Of a cap, or of the tiles. */
+  share: number;
+  isSecond?: boolean;
+}
+
+/** Sends ten weeks of demo usage through normal ingestion: rising, and in each month close to the cap of one product. */
 export async function seedDemoUsage(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
-  keyUse: KeyUse,
   demo: Pick<DemoData, 'keys' | 'products'>,
   signal?: AbortSignal,
 ): Promise<void> {
   const now = clock.now();
-  for (const [secret, share] of [
-    [demo.keys.live, 1],
-    [demo.keys.test, 0.05],
-  ] as const) {
-    for (const events of inChunks(makeEvents(demo, now, share), BATCH)) {
+  for (const key of listKeys(demo.keys)) {
+    const hashedSecret = hashSecret(key.secret);
+    const { run } = await db.shards.locate(hashedSecret);
+    for (const events of inBatches(makeEvents(demo, key, now))) {
       signal?.throwIfAborted();
+      const receivedAtMs = Date.parse(events.at(-1)!.occurredAt!);
       const batch = toBatch({
         events,
         exactQuantities: new Map(),
-        hashedSecret: hashSecret(secret),
+        hashedSecret,
         isLenient: false,
-        receivedAtMs: now,
+        receivedAtMs,
         bytes: 0,
       });
-      const { run } = await db.shards.locate(batch.hashedSecret);
-      await recordBatches(run, [batch], now);
-      keyUse.touch(batch.hashedSecret, 'usage:write');
+      await recordBatches(run, [batch], receivedAtMs);
     }
+    await recordCalls(run, key, hashedSecret, now);
   }
-  await keyUse.flush();
+  // Each event arrives one to four seconds after it occurred.
+  await db.orm.execute(sql`
+    update usage_events
+    set received_at = occurred_at + make_interval(secs => 1 + abs(hashtext(idempotency_key)::bigint) % 3000 / 1000.0)
+    where idempotency_key like 'req\\_%' and received_at < ${new Date(now).toISOString()}::timestamptz`);
 }
 
-function makeEvents(
-  { products }: Pick<DemoData, 'keys' | 'products'>,
-  now: number,
-  share: number,
-): UsageEvent[] {
+function listKeys({ live, otherLive, test, second }: DemoData['keys']): DemoKey[] {
+  const keys = [
+    { secret: live, share: otherLive === undefined ? 1 : 0.64 },
+    { secret: otherLive, share: 0.36 },
+    { secret: test, share: 0.05 },
+    { secret: second, share: 0.5, isSecond: true },
+  ];
+  return keys.flatMap(({ secret, ...key }) => (secret === undefined ? [] : [{ secret, ...key }]));
+}
+
+/** Of at most `BATCH` events, none much older than the last. */
+function* inBatches(events: UsageEvent[]): Generator<UsageEvent[]> {
+  let from = 0;
+  for (const [i, { occurredAt }] of events.entries()) {
+    const isOld = Date.parse(occurredAt!) - Date.parse(events[from]!.occurredAt!) > BATCH_MS;
+    if (!isOld && i - from < BATCH) continue;
+    yield events.slice(from, i);
+    from = i;
+  }
+  if (from < events.length) yield events.slice(from);
+}
+
+function makeEvents({ products }: Pick<DemoData, 'products'>, key: DemoKey, now: number): UsageEvent[] {
   const thisHour = Math.floor(now / HOUR_MS) * HOUR_MS;
-  const used = products.filter(({ kind }) => kind === 'live');
+  const recent = thisHour - RECENT_MS;
+  const used = products.filter(
+    ({ kind, slug }) => kind === 'live' && (!key.isSecond || slug === 'forecast-api'),
+  );
   const events: UsageEvent[] = [];
-  for (let ago = HOURS; ago >= 0; ago--) {
-    const hour = thisHour - ago * HOUR_MS;
+  for (let at = thisHour - DAYS * DAY_MS; at <= thisHour;) {
+    const stepMs = at < recent ? EARLIER_STEP_MS : HOUR_MS;
     for (const [p, { slug, usageMetric, unitCap }] of used.entries()) {
-      // Uncapped products get more usage; capped ones come close to their cap in seven days.
-      const perHour = unitCap === null ? 2_400 : (Number(unitCap) * 0.84) / HOURS;
-      const shape = dayShape(hour) * weekShape(hour) * (1 + 0.35 * wobble(ago * 7 + p));
-      const quantity = Math.round(perHour * share * shape);
+      const place = at / HOUR_MS + p * 0.37 + key.share * 11;
+      const growth = 1 - (0.3 * (now - at)) / (DAYS * DAY_MS);
+      const quantity = Math.round(
+        usageOf(unitCap, at, stepMs, key.share) * growth * (1 + 0.3 * wobble(place)),
+      );
       if (quantity === 0) continue;
+      const occurredMs = at + Math.floor(hashOf(place) * 0.98 * stepMs);
+      if (occurredMs > now - MINUTE_MS) continue;
       events.push({
         productSlug: slug,
         metric: usageMetric,
         quantity,
-        occurredAt: new Date(Math.min(hour + (ago % 59) * MINUTE_MS, now)).toISOString(),
-        idempotencyKey: `demo-${slug}-${hour / HOUR_MS}-${share}`,
+        occurredAt: new Date(occurredMs).toISOString(),
+        idempotencyKey: `req_${createHash('sha256').update(`${slug} ${at} ${key.share}`).digest('hex').slice(0, 20)}`,
       });
     }
+    at += stepMs;
   }
-  return events;
+  return events.sort((a, b) => a.occurredAt!.localeCompare(b.occurredAt!));
+}
+
+/** Without a cap more is used; a cap is almost reached by the end of each month. */
+function usageOf(unitCap: string | null, at: number, stepMs: number, share: number): number {
+  let sum = 0;
+  for (let hour = at; hour < at + stepMs; hour += HOUR_MS) {
+    const perHour = unitCap === null ? 2_400 : (Number(unitCap) * 1.03) / hoursOfMonth(hour);
+    sum += perHour * share * dayShape(hour) * weekShape(hour);
+  }
+  return sum;
+}
+
+function hoursOfMonth(ms: number): number {
+  const start = Date.parse(monthOf(ms));
+  const at = new Date(start);
+  return (Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1) - start) / HOUR_MS;
+}
+
+/** Calls by hour, as long as they are kept; a few were refused. */
+async function recordCalls(
+  run: Run,
+  { share, isSecond }: DemoKey,
+  hashedSecret: string,
+  now: number,
+): Promise<void> {
+  const thisHour = Math.floor(now / HOUR_MS) * HOUR_MS;
+  const minutes: MinuteCalls[] = [];
+  for (let hour = thisHour - CALLS_KEPT_MS + DAY_MS; hour <= thisHour; hour += HOUR_MS) {
+    const n = hour / HOUR_MS + share * 11;
+    const calls = Math.round(26 * share * dayShape(hour) * weekShape(hour) * (1 + 0.3 * wobble(n)));
+    const chance = hashOf(n);
+    const unscoped = chance > 0.985 ? 1 : 0;
+    const limited = chance < 0.02 && !isSecond ? 2 : 0;
+    minutes.push({ minuteMs: hour, calls, ended: 0, unscoped, limited });
+  }
+  const calls = minutes.reduce((sum, minute) => sum + minute.calls, 0);
+  const atMs = now - Math.round(MINUTE_MS / share / 10);
+  const checks = Math.round(calls * 0.18);
+  const scopes = new Map([
+    ['usage:write' as const, { calls: calls - checks, atMs }],
+    ['entitlements:read' as const, { calls: checks, atMs: atMs - 4 * MINUTE_MS }],
+  ]);
+  // The same receipt at each start, so that a repeat counts nothing.
+  const id = uuidOf(hashedSecret, RECEIPTS);
+  await run(recordUse, toUseValues(id, now, [[hashedSecret, { atMs, minutes, scopes }]]));
 }
 
 /** Around 1, highest at 15:00 UTC and lowest at 3:00. */
@@ -78,3 +170,6 @@ const weekShape = (ms: number): number => ([0, 6].includes(new Date(ms).getUTCDa
 
 /** Deterministic, from −1 to 1, so demos created in the same hour are identical. */
 const wobble = (n: number): number => Math.sin(n * 12.9898) * Math.cos(n * 4.1414);
+
+/** Deterministic, from 0 to 1. */
+const hashOf = (n: number): number => Math.abs(Math.sin(n * 78.233) * 43_758.545) % 1;

@@ -159,7 +159,8 @@ export async function readOrigins(
       actor: auditLog.actor,
       details: auditLog.details,
       invitedAt: invitations.createdAt,
-      inviter: users.name,
+      action: auditLog.action,
+      author: users.name,
     })
     .from(auditLog)
     .leftJoin(
@@ -169,7 +170,13 @@ export async function readOrigins(
         eq(invitations.id, sql`(${auditLog.details} ->> 'invitationId')::uuid`),
       ),
     )
-    .leftJoin(users, eq(users.id, invitations.createdBy))
+    .leftJoin(
+      users,
+      eq(
+        users.id,
+        sql`coalesce(${invitations.createdBy}, case when ${auditLog.actor} ~ '^[0-9a-f-]{36}$' then ${auditLog.actor}::uuid end)`,
+      ),
+    )
     .where(
       and(
         eq(auditLog.orgId, orgId),
@@ -191,19 +198,20 @@ export async function readOrigins(
 }
 
 interface OriginRow {
+  action: string;
   actor: string;
   details: Record<string, unknown>;
   invitedAt: Date | null;
-  inviter: string | null;
+  author: string | null;
 }
 
 function toOrigin(row: OriginRow | undefined): Origin {
   if (row === undefined) return unknown;
-  const { actor, details, invitedAt, inviter } = row;
+  const { action, actor, details, invitedAt, author } = row;
   if (invitedAt !== null)
     return {
       short: 'Invited by',
-      name: inviter ?? 'a former member',
+      name: author ?? 'a former member',
       account:
         details.isNewAccount === true
           ? 'The account was created with the invitation.'
@@ -213,5 +221,6 @@ function toOrigin(row: OriginRow | undefined): Origin {
   if (actor === 'operator' || actor.startsWith('operator:'))
     return { ...unknown, short: 'Added by the operator' };
   if (actor === 'single_sign_on') return { ...unknown, short: 'Added by single sign-on' };
+  if (action === 'member.added' && author !== null) return { ...unknown, short: 'Added by', name: author };
   return actor === 'system' ? { ...unknown, short: 'Created with the demo' } : unknown;
 }

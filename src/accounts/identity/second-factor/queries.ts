@@ -52,7 +52,11 @@ export async function findFactorDemand(orm: Orm, userId: string): Promise<string
 
 export async function findSecondFactor(orm: Orm, userId: string) {
   const [factor] = await orm
-    .select({ secret: secondFactors.secret, confirmedAt: secondFactors.confirmedAt })
+    .select({
+      secret: secondFactors.secret,
+      confirmedAt: secondFactors.confirmedAt,
+      lastStep: secondFactors.lastStep,
+    })
     .from(secondFactors)
     .where(and(eq(secondFactors.userId, userId), isNotNull(secondFactors.confirmedAt)));
   return factor;

@@ -16,11 +16,11 @@ import {
 } from '../../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../../core/pages/layout.js';
 import { sendUseOptions, siteOf } from '../second-factor/passkeys.js';
-import { findChallenge, findFactors } from '../second-factor/queries.js';
+import { findChallenge, findFactors, findSecondFactor } from '../second-factor/queries.js';
 import { markGuess, setSignIn, type Devices, type SignInLimiters } from './sign-in-limits.js';
 import { HOME, codeSchema, passkeySchema, toLocalPath } from './schema.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
-import { codeAt } from '../second-factor/totp.js';
+import { codeAt, STEP_MS } from '../second-factor/totp.js';
 import { groupByPerson, type ListDemoLogins } from './demo-logins.js';
 import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
 import { arrivalOf, type ReadSession } from '../session/session.js';
@@ -107,9 +107,14 @@ function codePages(
 ): Router {
   const router = pageRouter();
 
-  function findDemoCode(email: string): string | undefined {
+  /** A code that has not been used: the present one or the next, which is valid already; empty once both are used. */
+  async function findDemoCode({ email, userId }: Challenge): Promise<string | undefined> {
     const secret = listDemoLogins().find((login) => login.email === email)?.factorSecret;
-    return secret && codeAt(secret, clock.now());
+    if (secret === undefined) return undefined;
+    const present = Math.floor(clock.now() / STEP_MS);
+    const used = (await findSecondFactor(db.orm, userId))?.lastStep ?? 0;
+    const step = Math.max(present, used + 1);
+    return step > present + 1 ? '' : codeAt(secret, step * STEP_MS);
   }
 
   const requireChallenge: RequestHandler = async (req, res, next) => {
@@ -125,13 +130,14 @@ function codePages(
   };
 
   const show = async (req: Request, res: Response, form: FormState) => {
-    const { email, userId } = res.locals.challenge as Challenge;
+    const challenge = res.locals.challenge as Challenge;
+    const { email, userId } = challenge;
     const next = toLocalPath(req.query.next ?? form.values.next, HOME);
     const wantsRecoveryCode = (req.query.with ?? form.values.with) === 'recovery-code';
     const page = { view: 'login-code', title: 'Second factor', frame: 'card' } as const;
     await renderPage({ clock }, req, res, page, {
       form,
-      demoCode: findDemoCode(email),
+      demoCode: await findDemoCode(challenge),
       email,
       ...(await findFactors(db.orm, userId)),
       next,

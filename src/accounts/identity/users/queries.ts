@@ -4,7 +4,7 @@ import { containsText } from '../../../core/db/sql.js';
 import { memberships, users } from '../../organizations/table.js';
 import type { Range } from '../../../core/http/page.js';
 import { deleteOpenLinks } from '../second-factor/queries.js';
-import { failedSignIns, oneTimeLinks } from '../table.js';
+import { failedSignIns, oneTimeLinks, operators } from '../table.js';
 
 export type User = typeof users.$inferSelect;
 
@@ -104,3 +104,10 @@ export async function deleteMembershipsOf(tx: Tx, userId: string) {
 export async function forgetKeyCreator(tx: Tx, userId: string): Promise<void> {
   await tx.execute(sql`update api_keys set created_by = null where created_by = ${userId}`);
 }
+
+export const findOperatorNames = (orm: Orm, emails: string[]) =>
+  orm
+    .select({ name: users.name, email: users.email })
+    .from(users)
+    .innerJoin(operators, eq(operators.userId, users.id))
+    .where(inArray(users.email, emails));
