@@ -17,7 +17,7 @@ import { filledIn } from '../accounts/identity/account/schema.js';
 import type { Wording } from '../accounts/audit/wording.js';
 import { countMembers } from '../accounts/identity/members/queries.js';
 import { changeAsOperator } from '../accounts/identity/operator/http.js';
-import { fillInSlug, slugSchema } from '../accounts/identity/operator/schema.js';
+import { fillInSlug, slugSchema, stripeCustomerField } from '../accounts/identity/operator/schema.js';
 import { getLockedOrganization, putOrganization } from '../accounts/identity/organizations/organizations.js';
 import { lockOrganization, type Organization } from '../accounts/identity/organizations/queries.js';
 import { marketAccesses, type MarketAccess } from '../accounts/organizations/table.js';
@@ -39,6 +39,7 @@ const settingsSchema = z.strictObject({
   name: nameField,
   requireSecondFactor: z.literal('yes').optional(),
   marketAccess,
+  stripeCustomerId: stripeCustomerField.optional(),
 });
 export const archiveSchema = z.strictObject({ archived: z.enum(['yes', 'no'], 'must be yes or no') });
 
@@ -147,8 +148,13 @@ function addSettings(router: Router, deps: CustomerDeps): void {
     for (const { panel } of summaries)
       if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
     const changes = await readLatestChanges(db.orm, wording, customer.id);
-    const { name, requireSecondFactor, marketAccess } = customer;
-    const given = { name, requireSecondFactor: requireSecondFactor ? 'yes' : '', marketAccess };
+    const { name, requireSecondFactor, marketAccess, stripeCustomerId } = customer;
+    const given = {
+      name,
+      requireSecondFactor: requireSecondFactor ? 'yes' : '',
+      marketAccess,
+      stripeCustomerId: stripeCustomerId ?? '',
+    };
     const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
     await renderCustomer(deps, req, res, page, customer, {
       form: Object.keys(form.values).length > 0 ? form : { ...form, values: given },
@@ -163,11 +169,16 @@ function addSettings(router: Router, deps: CustomerDeps): void {
   addForm(router, '/customers/:slug', {
     async act(req, res, fields) {
       const { slug } = await readCustomer(deps, req);
-      const { name, requireSecondFactor, marketAccess } = parseInput(settingsSchema, filledIn(fields));
+      const { name, requireSecondFactor, marketAccess, stripeCustomerId } = parseInput(
+        settingsSchema,
+        filledIn(fields),
+      );
       const input = {
         name: name.trim(),
         requireSecondFactor: requireSecondFactor === 'yes',
         marketAccess,
+        // A form that was opened before this field existed leaves it unchanged.
+        stripeCustomerId: 'stripeCustomerId' in fields ? (stripeCustomerId ?? null) : undefined,
       };
       await changeAsOperator(deps, req, res, async (tx, source) => {
         if (isLoosened(await getLockedOrganization(tx, slug), input)) await confirmDanger(tx, res, source);

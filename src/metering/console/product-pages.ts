@@ -33,6 +33,7 @@ const productSchema = z.strictObject({
   usageMetric: text(255),
   unitCap: decimalField.optional(),
   maxQuantity: decimalField.refine((value) => /[1-9]/.test(value), 'must be above 0').optional(),
+  stripeMeterEvent: text(100).optional(),
 });
 const newSchema = productSchema.extend({ slug: slugSchema });
 
@@ -84,7 +85,7 @@ function addNew(router: Router, deps: ConsoleDeps): void {
       const { slug, ...typed } = parseInput(newSchema, filledIn(fields));
       await changeAsOperator(deps, req, res, async (tx, source) => {
         if (await lockProduct(tx, slug)) throw fieldError('slug', 'is taken by another product');
-        await putProduct(tx, slug, toInput(typed), source);
+        await putProduct(tx, slug, toInput(typed, fields), source);
       });
       res.redirect(303, toAddress(PRODUCTS, { done: 'created' }));
     },
@@ -104,7 +105,9 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
     async act(req, res, fields) {
       const { slug } = await getProduct(deps.db.orm, readSlug(req, 'product'));
       const typed = parseInput(productSchema, filledIn(fields));
-      await changeAsOperator(deps, req, res, (tx, source) => putProduct(tx, slug, toInput(typed), source));
+      await changeAsOperator(deps, req, res, (tx, source) =>
+        putProduct(tx, slug, toInput(typed, fields), source),
+      );
       res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: 'saved' }));
     },
     show,
@@ -141,15 +144,21 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-const toInput = ({ name, usageMetric, unitCap, maxQuantity }: z.output<typeof productSchema>) => ({
+const toInput = (
+  { name, usageMetric, unitCap, maxQuantity, stripeMeterEvent }: z.output<typeof productSchema>,
+  fields: FormFields,
+) => ({
   name: name.trim(),
+  // A form that was opened before this field existed leaves it unchanged.
+  stripeMeterEvent: 'stripeMeterEvent' in fields ? (stripeMeterEvent ?? null) : undefined,
   usageMetric,
   unitCap: unitCap === undefined ? null : toPlainDecimal(unitCap, 0),
   maxQuantity: maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toPlainDecimal(maxQuantity, 0),
 });
 
-const toFields = ({ name, usageMetric, unitCap, maxQuantity }: Product): FormFields => ({
+const toFields = ({ name, usageMetric, unitCap, maxQuantity, stripeMeterEvent }: Product): FormFields => ({
   name,
+  stripeMeterEvent: stripeMeterEvent ?? '',
   usageMetric,
   unitCap: unitCap ?? '',
   maxQuantity: maxQuantity === DEFAULT_MAX_QUANTITY ? '' : maxQuantity,

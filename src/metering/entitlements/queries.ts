@@ -37,11 +37,30 @@ export async function insertProduct(tx: Tx, product: Product): Promise<void> {
 
 export async function updateProduct(
   tx: Tx,
-  { id, name, usageMetric, unitCap, maxQuantity, updatedAt, archivedAt }: Product,
+  {
+    id,
+    name,
+    usageMetric,
+    unitCap,
+    maxQuantity,
+    updatedAt,
+    archivedAt,
+    stripeMeterEvent,
+    stripeSince,
+  }: Product,
 ): Promise<void> {
   await tx
     .update(products)
-    .set({ name, usageMetric, unitCap, maxQuantity, updatedAt, archivedAt })
+    .set({
+      name,
+      usageMetric,
+      unitCap,
+      maxQuantity,
+      updatedAt,
+      archivedAt,
+      stripeMeterEvent,
+      stripeSince,
+    })
     .where(eq(products.id, id));
 }
 

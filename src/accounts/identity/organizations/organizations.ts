@@ -5,7 +5,14 @@ import type { Orm, Tx } from '../../../core/db/client.js';
 import { AppError } from '../../../core/errors.js';
 import type { organizationSchema } from '../operator/schema.js';
 import { hasSecondFactor } from '../second-factor/queries.js';
-import { describeArchiving, findDifference, toArchivedAt, type Put, type Source } from '../source.js';
+import {
+  describeArchiving,
+  findDifference,
+  toArchivedAt,
+  toStripeSince,
+  type Put,
+  type Source,
+} from '../source.js';
 import {
   copyToKeys,
   findOrganization,
@@ -18,7 +25,13 @@ import {
 export async function putOrganization(
   tx: Tx,
   slug: string,
-  { name, requireSecondFactor, archived, marketAccess }: z.output<typeof organizationSchema>,
+  {
+    name,
+    requireSecondFactor,
+    archived,
+    marketAccess,
+    stripeCustomerId,
+  }: z.output<typeof organizationSchema>,
   source: Source,
 ): Promise<Put<Organization>> {
   const current = await lockOrganization(tx, { slug });
@@ -32,6 +45,7 @@ export async function putOrganization(
       createdAt: source.at,
       archivedAt,
       marketAccess: marketAccess ?? 'trade',
+      ...toStripe(undefined, stripeCustomerId, source.at),
     };
     await insertOrganization(tx, organization);
     const after = {
@@ -39,6 +53,7 @@ export async function putOrganization(
       ...(requireSecondFactor ? { requireSecondFactor } : {}),
       ...(archived ? { archived } : {}),
       ...(marketAccess ? { marketAccess } : {}),
+      ...(stripeCustomerId ? { stripeCustomerId } : {}),
     };
     const entry = { ...source, action: 'organization.created', target: slug, details: { after } };
     await recordAudit(tx, organization.id, entry);
@@ -49,9 +64,20 @@ export async function putOrganization(
     requireSecondFactor: requireSecondFactor ?? current.requireSecondFactor,
     archivedAt,
     marketAccess: marketAccess ?? current.marketAccess,
+    ...toStripe(current, stripeCustomerId, source.at),
   };
   return { isNew: false, resource: await update(tx, current, wanted, source) };
 }
+
+/** A first customer id counts from the beginning of this hour; another one continues. */
+const toStripe = (
+  current: Organization | undefined,
+  wanted: string | null | undefined,
+  at: Date,
+): Pick<Organization, 'stripeCustomerId' | 'stripeSince'> => {
+  const stripeCustomerId = wanted === undefined ? (current?.stripeCustomerId ?? null) : wanted;
+  return { stripeCustomerId, stripeSince: toStripeSince(stripeCustomerId, current?.stripeSince, at) };
+};
 
 async function update(
   tx: Tx,
@@ -87,9 +113,16 @@ export async function requireFactorOfMembers(
   await update(tx, current!, { requireSecondFactor }, source);
 }
 
-const toFields = ({ name, requireSecondFactor, archivedAt, marketAccess }: Organization) => ({
+const toFields = ({
+  name,
+  requireSecondFactor,
+  archivedAt,
+  marketAccess,
+  stripeCustomerId,
+}: Organization) => ({
   name,
   marketAccess,
+  stripeCustomerId,
   requireSecondFactor: requireSecondFactor ? 'yes' : 'no',
   archived: archivedAt === null ? 'no' : 'yes',
 });
