@@ -72,7 +72,7 @@ const execArgv = ['--max-semi-space-size=64', '--single-threaded-gc'];
 const isolate = false;
 /** Long files start first, so that no single long file runs alone at the end. */
 const long =
-  /(main|npm-scripts|crash|demo|setup-link|change|matrix|examples|connection-faults|dispatcher|model|chain|shard|shards-away|corrections|reservations|first-start|pages|console|first-sight|set-up|documentation|second-factor)(\.embedded|\.postgres|\.process|\.citus)?\.test\.ts$/;
+  /(main|npm-scripts|crash|live-faults|demo|setup-link|change|matrix|examples|connection-faults|dispatcher|model|chain|shard|shards-away|corrections|reservations|resting|surroundings|python|first-start|pages|console|first-sight|set-up|documentation|second-factor)(\.embedded|\.postgres|\.process|\.citus)?\.test\.ts$/;
 /** Time-outs only stop tests that hang; a machine ten times slower than a quiet one must not fail. */
 const expectOptions = { poll: { timeout: 50_000 } };
 const limits = { testTimeout: 60_000, hookTimeout: 120_000 };

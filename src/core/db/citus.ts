@@ -26,7 +26,7 @@ export const ANCHOR = 'usage_events';
 
 /** Per group: two statements that record events, two that settle, one that reserves, one of each kind of read. */
 const GROUP_CONNECTIONS = 9;
-/** Time for which a statement retries while its group moves. A cut-over takes about a second. */
+/** Time for which a statement retries after it first finds its group moved. A cut-over takes about a second. */
 const FOLLOW_FOR_MS = 3_000;
 const FIRST_PAUSE_MS = 10;
 /** Minimum interval between reloads of the map after a worker became unreachable: another worker may have replaced it. */
@@ -305,7 +305,8 @@ class CitusGroup implements ShardGroup {
 
   /** Retries if the group has moved. A refused statement changed nothing; a lost connection leaves that unknown. */
   private async follow<T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> {
-    const giveUpAt = performance.now() + FOLLOW_FOR_MS;
+    // A statement may have waited long for the cut-over before it finds its group moved, so that wait does not count.
+    let giveUpAt: number | undefined;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
       if (this.isGone) throw new ShardGroupGoneError(`shard group ${this.id} no longer exists`);
       const pool = this.pool!;
@@ -321,6 +322,7 @@ class CitusGroup implements ShardGroup {
           if (!this.isReached) void this.map.reload(false).catch(() => undefined);
           throw error;
         }
+        giveUpAt ??= performance.now() + FOLLOW_FOR_MS;
         if (performance.now() + pauseMs > giveUpAt) throw error;
         for (const { onRepeat } of this.map.watchers) onRepeat(this.id);
         await this.map.reload(true).catch(() => undefined);
