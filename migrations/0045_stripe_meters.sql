@@ -27,6 +27,8 @@ ALTER TABLE "products" ADD COLUMN "stripe_meter_event" text;--> statement-breakp
 ALTER TABLE "products" ADD COLUMN "stripe_since" timestamp (6) with time zone;--> statement-breakpoint
 CREATE INDEX "stripe_events_waiting" ON "stripe_events" USING btree ("livemode","next_attempt_at") WHERE "stripe_events"."state" = 'waiting';--> statement-breakpoint
 CREATE INDEX "stripe_events_unknown" ON "stripe_events" USING btree ("org_id","hour") WHERE "stripe_events"."state" = 'unknown';--> statement-breakpoint
+CREATE INDEX "stripe_events_failed_organization" ON "stripe_events" USING btree ("org_id","planned_at") WHERE "stripe_events"."last_error" is not null;--> statement-breakpoint
+CREATE INDEX "stripe_events_failed_product" ON "stripe_events" USING btree ("product_id","planned_at") WHERE "stripe_events"."last_error" is not null;--> statement-breakpoint
 CREATE INDEX "organizations_stripe" ON "organizations" USING btree ("id") WHERE "organizations"."stripe_customer_id" is not null;--> statement-breakpoint
 CREATE INDEX "products_stripe" ON "products" USING btree ("id") WHERE "products"."stripe_meter_event" is not null;--> statement-breakpoint
 ALTER TABLE "organizations" ADD CONSTRAINT "organizations_stripe_since" CHECK (("organizations"."stripe_customer_id" is null) = ("organizations"."stripe_since" is null));--> statement-breakpoint

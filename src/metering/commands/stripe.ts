@@ -1,12 +1,9 @@
-import { sql } from 'drizzle-orm';
 import { Command } from 'commander';
-import { byService, change, recordAudit } from '../../accounts/audit/audit.js';
 import { CommandError } from '../../commands/kit/command.js';
 import { runMaintenance } from '../../commands/kit/maintenance.js';
 import type { MaintenanceDatabase } from '../../core/db/maintenance.js';
-import { selectRow } from '../../core/db/sql.js';
 import { systemClock } from '../../core/time.js';
-import { listUnknown, unknownText } from '../stripe/comparison.js';
+import { decideUnknown, listUnknown, unknownText } from '../stripe/comparison.js';
 
 const help = `
 Lists the meter events whose outcome is unknown: Stripe did not answer for 23 hours, so another attempt could count their
@@ -30,7 +27,10 @@ async function run(db: MaintenanceDatabase, { received, missing }: Flags): Promi
   const identifier = received ?? missing;
   if (identifier !== undefined) {
     const state = received === undefined ? 'missing' : 'sent';
-    await decide(db, identifier, state);
+    if (!(await decideUnknown(db.orm, systemClock, identifier, state)))
+      throw new CommandError(
+        `No meter event with the identifier ${JSON.stringify(identifier)} waits for a decision.`,
+      );
     console.log(
       state === 'sent'
         ? 'Recorded as received.'
@@ -41,38 +41,6 @@ async function run(db: MaintenanceDatabase, { received, missing }: Flags): Promi
   const rows = await listUnknown(db.orm, undefined);
   console.log(rows.length === 0 ? 'Nothing to decide.' : unknownText(rows).join('\n'));
   return rows.length === 0 ? 0 : 1;
-}
-
-async function decide(
-  { orm }: MaintenanceDatabase,
-  identifier: string,
-  state: 'sent' | 'missing',
-): Promise<void> {
-  const [, orgId, productId, day, hour, revision] =
-    /^([\da-f]{32})_([\da-f]{32})_(\d{8})(\d{2})_(\d{1,9})$/.exec(identifier) ?? [];
-  if (orgId === undefined)
-    throw new CommandError(`${JSON.stringify(identifier)} is not the identifier of a meter event.`);
-  await change({ db: { orm }, clock: systemClock }, byService, async (tx) => {
-    const at = new Date(systemClock.now());
-    const decided = await selectRow<{ orgId: string }>(
-      tx,
-      sql`update stripe_events set state = ${state}, unknown_since = null,
-        sent_at = case when ${state} = 'sent' then ${at.toISOString()}::timestamptz end
-      where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = any ('{f,t}'::bool[])
-        and hour = ${`${day} ${hour}:00Z`}::timestamptz and revision = ${revision}::int and state = 'unknown'
-      returning org_id::text as "orgId"`,
-    );
-    if (!decided)
-      throw new CommandError(`No meter event with the identifier ${identifier} waits for a decision.`);
-    const entry = {
-      at,
-      action: 'usage.stripe_decided',
-      actor: 'system',
-      target: identifier,
-      details: { state },
-    };
-    await recordAudit(tx, decided.orgId, entry);
-  });
 }
 
 await runMaintenance<Flags>({

@@ -1,7 +1,8 @@
 import { sql, type SQL } from 'drizzle-orm';
+import { byService, change, recordAudit } from '../../accounts/audit/audit.js';
 import type { Orm } from '../../core/db/client.js';
 import type { Comparison } from '../../core/db/reconciliation.js';
-import { selectRows } from '../../core/db/sql.js';
+import { selectRow, selectRows } from '../../core/db/sql.js';
 import { exact } from '../../core/http/json.js';
 import { toSection } from '../../core/text-table.js';
 import { HOUR_MS, type Clock } from '../../core/time.js';
@@ -92,6 +93,42 @@ export const listUnknown = (orm: Orm, orgId: string | undefined): Promise<Unknow
     order by e.hour, 1, 2, 4
     limit ${MAX_ROWS}`,
   );
+
+/**
+ * Records what a person found at Stripe. The quantity of a missing event is sent with a later revision.
+ * @returns whether the event waited for a decision
+ */
+export async function decideUnknown(
+  orm: Orm,
+  clock: Clock,
+  identifier: string,
+  state: 'sent' | 'missing',
+): Promise<boolean> {
+  const [, orgId, productId, day, hour, revision] =
+    /^([\da-f]{32})_([\da-f]{32})_(\d{8})(\d{2})_(\d{1,9})$/.exec(identifier) ?? [];
+  if (orgId === undefined) return false;
+  return change({ db: { orm }, clock }, byService, async (tx) => {
+    const at = new Date(clock.now());
+    const decided = await selectRow<{ orgId: string }>(
+      tx,
+      sql`update stripe_events set state = ${state}, unknown_since = null, last_error = null,
+        sent_at = case when ${state} = 'sent' then ${at.toISOString()}::timestamptz end
+      where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = any ('{f,t}'::bool[])
+        and hour = ${`${day} ${hour}:00Z`}::timestamptz and revision = ${revision}::int and state = 'unknown'
+      returning org_id::text as "orgId"`,
+    );
+    if (!decided) return false;
+    const entry = {
+      at,
+      action: 'usage.stripe_decided',
+      actor: 'system',
+      target: identifier,
+      details: { state },
+    };
+    await recordAudit(tx, decided.orgId, entry);
+    return true;
+  });
+}
 
 export async function compareStripe(
   orm: Orm,

@@ -87,6 +87,7 @@ ${t.with} due as materialized (
     attempts = e.attempts + 1,
     next_attempt_at = $2::timestamptz,
     unknown_since = coalesce(e.unknown_since, $1::timestamptz),
+    last_error = case when e.unknown_since <= $3::timestamptz then coalesce(e.last_error, 'Stripe did not answer') else e.last_error end,
     customer_id = case when d.is_first then coalesce((select stripe_customer_id from ${t('organizations')} where id = e.org_id), e.customer_id) else e.customer_id end,
     event_name = case when d.is_first then coalesce((select stripe_meter_event from ${t('products')} where id = e.product_id), e.event_name) else e.event_name end
   from due d

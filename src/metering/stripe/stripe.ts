@@ -3,7 +3,7 @@ import type { Database, ShardGroup } from '../../core/db/client.js';
 import { createLease, type Job } from '../../core/db/jobs.js';
 import type { WorkContext } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
-import { createStripeClient, TIMEOUT_MS, type Answer, type SendMeterEvent } from './client.js';
+import { createStripeClient, TIMEOUT_MS, type Answer, type Refusal, type Stripe } from './client.js';
 import {
   claimEvents,
   countOpen,
@@ -28,7 +28,7 @@ const PLAN_LEASE_SECONDS = 300;
 const IN_FLIGHT = 16;
 const BATCHES_PER_RUN = 100;
 /** An instance that has not reported an outcome by then counts as dead. Exceeds all requests of a batch. */
-const LEASE_MS = IN_FLIGHT * TIMEOUT_MS + MINUTE_MS;
+const LEASE_MS = (IN_FLIGHT + 1) * TIMEOUT_MS + MINUTE_MS;
 /** Stripe refuses a repeated identifier for 24 hours. An hour remains for the last attempt and for wrong clocks. */
 const RESENT_FOR_MS = 23 * HOUR_MS;
 const FIRST_PAUSE_MS = 30 * SECOND_MS;
@@ -39,14 +39,14 @@ const MAX_COUNTED = 1000;
 
 type StripeDeps = Pick<WorkContext, 'db' | 'clock' | 'log' | 'metrics'> & {
   livemode: boolean;
-  send: SendMeterEvent;
+  stripe: Stripe;
 };
 
 /** No jobs without a key, so that a service without Stripe does nothing for it. */
 export function stripeJobs({ config, ...context }: WorkContext): Job[] {
   const { stripe } = config;
   if (!stripe) return [];
-  const deps = { ...context, livemode: stripe.livemode, send: createStripeClient(stripe.key, stripe.url) };
+  const deps = { ...context, livemode: stripe.livemode, stripe: createStripeClient(stripe.key, stripe.url) };
   return [
     { name: 'plan-stripe-events', schedule: '0 5-55/10 * * * *', run: createPlanner(deps) },
     { name: 'send-stripe-events', schedule: '*/10 * * * * *', run: createMeterSender(deps) },
@@ -55,7 +55,7 @@ export function stripeJobs({ config, ...context }: WorkContext): Job[] {
 }
 
 /** Compares recent hours each time, those that API keys can still change once an hour, and older ones once a day. */
-export function createPlanner({ db, clock, livemode, log }: Omit<StripeDeps, 'send' | 'metrics'>) {
+export function createPlanner({ db, clock, livemode, log }: Omit<StripeDeps, 'stripe' | 'metrics'>) {
   const lease = createLease(db.orm, 'stripe-plan', { lengthSeconds: PLAN_LEASE_SECONDS });
   const sweeps = [
     { everyMs: DAY_MS, backMs: LATEST_MS, atMs: -Infinity },
@@ -101,7 +101,7 @@ export async function planHours(
   return planned;
 }
 
-export function createMeterSender({ db, clock, log, metrics, livemode, send }: StripeDeps) {
+export function createMeterSender({ db, clock, log, metrics, livemode, stripe }: StripeDeps) {
   let refusal: string | undefined;
 
   const pauseMs = (attempts: number) => Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS);
@@ -121,7 +121,7 @@ export function createMeterSender({ db, clock, log, metrics, livemode, send }: S
       attempts,
       toText(nowMs),
       state,
-      toText(nowMs + Math.max(pauseMs(attempts), retryAfterMs)),
+      toText(nowMs + Math.min(Math.max(pauseMs(attempts), retryAfterMs), LONGEST_PAUSE_MS)),
       reason,
       isKnown,
     ]);
@@ -143,10 +143,9 @@ export function createMeterSender({ db, clock, log, metrics, livemode, send }: S
 
   /** Rows of one customer and meter. @returns whether Stripe refuses everything */
   async function sendInTurn(group: ShardGroup, rows: ClaimRow[], until: number): Promise<boolean> {
+    const refused = await stripe.check(rows[0]!);
     for (const [at, row] of rows.entries()) {
-      const answer =
-        // An instance that was suspended for a while must not send what others have sent, perhaps days ago.
-        clock.now() > until - TIMEOUT_MS ? lateAnswer : await send(toMeterEvent(row, clock.now()));
+      const answer = refused ?? (await sendInTime(row, until));
       await record(group, row, answer);
       if (answer.kind !== 'refused' || !answer.isGeneral) {
         if (answer.kind === 'recorded') noteRefusal(undefined);
@@ -159,11 +158,17 @@ export function createMeterSender({ db, clock, log, metrics, livemode, send }: S
     return false;
   }
 
+  /** An instance that was suspended for a while must not send what others have sent, perhaps days ago. */
+  async function sendInTime(row: ClaimRow, until: number): Promise<Answer> {
+    const nowMs = clock.now();
+    return nowMs > until - TIMEOUT_MS ? lateAnswer : stripe.send(toMeterEvent(row, nowMs));
+  }
+
   function noteRefusal(reason: string | undefined): void {
     if (reason !== undefined && refusal === undefined)
       log.error(
         { reason },
-        'Stripe refuses all meter events; they wait. STRIPE_API_KEY needs the right to write Billing meter events',
+        'Stripe refuses all meter events; they wait. STRIPE_API_KEY needs the rights to write Billing meter events and to read Billing meters and Customers',
       );
     if (reason === undefined && refusal !== undefined) log.info('Stripe accepts meter events again');
     refusal = reason;
@@ -196,14 +201,14 @@ export function createMeterSender({ db, clock, log, metrics, livemode, send }: S
 
 const isGivenUp = ({ state }: ClaimRow): boolean => state === 'unknown';
 
-const lateAnswer: Answer = {
+const lateAnswer: Refusal = {
   kind: 'refused',
   reason: 'Not sent: this instance was too slow.',
   isGeneral: false,
   retryAfterMs: 0,
 };
 
-async function countEvents({ db, livemode, metrics }: Omit<StripeDeps, 'send'>): Promise<void> {
+async function countEvents({ db, livemode, metrics }: Omit<StripeDeps, 'stripe'>): Promise<void> {
   const counts = await Promise.all(
     db.shards.groups.map((group) => group.run<OpenRow>(countOpen, [livemode, MAX_COUNTED])),
   );

@@ -44,6 +44,7 @@ export const stripeEvents = pgTable(
     /** Stripe's customer and meter event name, as last sent. */
     customerId: text('customer_id').notNull(),
     eventName: text('event_name').notNull(),
+    /** Why the last attempt failed. */
     lastError: text('last_error'),
   },
   (t) => [
@@ -54,6 +55,12 @@ export const stripeEvents = pgTable(
     index('stripe_events_unknown')
       .on(t.orgId, t.hour)
       .where(sql`${t.state} = 'unknown'`),
+    index('stripe_events_failed_organization')
+      .on(t.orgId, t.plannedAt)
+      .where(sql`${t.lastError} is not null`),
+    index('stripe_events_failed_product')
+      .on(t.productId, t.plannedAt)
+      .where(sql`${t.lastError} is not null`),
     check('stripe_events_state', sql`${t.state} in ('waiting', 'sent', 'unknown', 'missing')`),
     check('stripe_events_sent', sql`(${t.state} = 'sent') = (${t.sentAt} is not null)`),
     check('stripe_events_quantity', sql`${t.quantity} <> 0 and ${t.revision} > 0`),
