@@ -17,6 +17,7 @@ import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { getProduct, putProduct } from '../entitlements/products.js';
 import { listProducts, lockProduct, type Product } from '../entitlements/queries.js';
 import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';
+import { findStripeProblem } from '../stripe/comparison.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../../accounts/identity/operator/http.js';
 import { fillInSlug, slugSchema } from '../../accounts/identity/operator/schema.js';
@@ -76,7 +77,7 @@ export function productPages(deps: ConsoleDeps): Router {
 function addNew(router: Router, deps: ConsoleDeps): void {
   const show = (req: Request, res: Response, form: FormState) => {
     const page = { view: 'metering/console/product', title: 'New product', section: 'products' };
-    return renderPage(deps, req, res, page, { form, product: undefined });
+    return renderPage(deps, req, res, page, { form, product: undefined, stripeProblem: undefined });
   };
 
   addForm(router, '/new-product', {
@@ -98,7 +99,8 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
     const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
     const page = { view: 'metering/console/product', title: product.name, section: 'products', notices };
     const values = Object.keys(form.values).length > 0 ? form.values : toFields(product);
-    await renderPage(deps, req, res, page, { form: { ...form, values }, product });
+    const stripeProblem = await findStripeProblem(deps.db.orm, 'product_id', product.id);
+    await renderPage(deps, req, res, page, { form: { ...form, values }, product, stripeProblem });
   };
 
   addForm(router, '/products/:slug', {

@@ -94,6 +94,31 @@ export const listUnknown = (orm: Orm, orgId: string | undefined): Promise<Unknow
     limit ${MAX_ROWS}`,
   );
 
+export interface StripeProblem {
+  organization: string;
+  product: string;
+  /** Whether a person must decide. */
+  isUnknown: boolean;
+  reason: string;
+}
+
+/** Why the latest meter event of the Organization or the product is not at Stripe. */
+export const findStripeProblem = (
+  orm: Orm,
+  column: 'org_id' | 'product_id',
+  id: string,
+): Promise<StripeProblem | undefined> =>
+  selectRow(
+    orm,
+    sql`select o.name as organization, p.name as product, e.state = 'unknown' as "isUnknown", e.last_error as reason
+    from stripe_events e
+    join organizations o on o.id = e.org_id
+    join products p on p.id = e.product_id
+    where e.${sql.raw(column)} = ${id}::uuid and e.last_error is not null
+    order by e.planned_at desc
+    limit 1`,
+  );
+
 /**
  * Records what a person found at Stripe. The quantity of a missing event is sent with a later revision.
  * @returns whether the event waited for a decision

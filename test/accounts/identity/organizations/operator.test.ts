@@ -19,6 +19,8 @@ describe('PUT /operator/organizations/:slug', () => {
       requireSecondFactor: false,
       archivedAt: null,
       marketAccess: 'trade',
+      stripeCustomerId: null,
+      stripeSince: null,
       createdAt: new Date(service.clock.now()).toISOString(),
     });
     expect(await call('PUT', `/organizations/${slug}`, { name: 'Ümlaut 😀 <b>' })).toMatchObject({
