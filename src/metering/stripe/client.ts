@@ -4,7 +4,7 @@ import { DAY_MS, MINUTE_MS, readRetryAfter, SECOND_MS } from '../../core/time.js
 
 /** Shapes of `POST /v1/billing/meter_events`, from Stripe's OpenAPI document of this version. */
 const API_VERSION = '2026-10-28.endive';
-/** Of one event, and of one check. */
+/** Time for one event, and for one check. */
 export const TIMEOUT_MS = 20 * SECOND_MS;
 const MAX_REASON_LENGTH = 500;
 

@@ -69,7 +69,7 @@ describe('the console', () => {
     expect(await open(path)).toContain('value="cus_one"');
     const refused = await post(path, { name: 'Typed', stripeCustomerId: 'acct_<b>' });
     expect([refused.status, refused.text.includes('value="acct_&lt;b&gt;"')]).toEqual([400, true]);
-    expect(refused.text).toContain('must be the id of a Stripe customer');
+    expect(refused.text).toContain('Must be the id of a Stripe customer');
     expect(refused.text).toContain('value="Typed"');
     expect((await post(path, { name: 'Renamed', stripeCustomerId: '' })).status).toBe(303);
     expect(await open(path)).not.toContain('cus_one');
