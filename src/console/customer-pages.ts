@@ -38,6 +38,7 @@ const newSchema = z.strictObject({ slug: slugSchema, name: nameField, marketAcce
 const settingsSchema = z.strictObject({
   name: nameField,
   requireSecondFactor: z.literal('yes').optional(),
+  requireSingleSignOn: z.literal('yes').optional(),
   marketAccess,
   stripeCustomerId: stripeCustomerField.optional(),
 });
@@ -148,10 +149,11 @@ function addSettings(router: Router, deps: CustomerDeps): void {
     for (const { panel } of summaries)
       if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
     const changes = await readLatestChanges(db.orm, wording, customer.id);
-    const { name, requireSecondFactor, marketAccess, stripeCustomerId } = customer;
+    const { name, requireSecondFactor, requireSingleSignOn, marketAccess, stripeCustomerId } = customer;
     const given = {
       name,
       requireSecondFactor: requireSecondFactor ? 'yes' : '',
+      requireSingleSignOn: requireSingleSignOn ? 'yes' : '',
       marketAccess,
       stripeCustomerId: stripeCustomerId ?? '',
     };
@@ -162,6 +164,7 @@ function addSettings(router: Router, deps: CustomerDeps): void {
       panels,
       changes: changes.map(withoutLinks),
       hasMarkets: config.hasMarkets,
+      hasSingleSignOn: config.singleSignOn !== undefined || requireSingleSignOn,
       memberCount,
     });
   };
@@ -169,19 +172,23 @@ function addSettings(router: Router, deps: CustomerDeps): void {
   addForm(router, '/customers/:slug', {
     async act(req, res, fields) {
       const { slug } = await readCustomer(deps, req);
-      const { name, requireSecondFactor, marketAccess, stripeCustomerId } = parseInput(
+      const { name, marketAccess, stripeCustomerId, ...required } = parseInput(
         settingsSchema,
         filledIn(fields),
       );
       const input = {
         name: name.trim(),
-        requireSecondFactor: requireSecondFactor === 'yes',
+        requireSecondFactor: required.requireSecondFactor === 'yes',
+        requireSingleSignOn: required.requireSingleSignOn === 'yes',
         marketAccess,
         // A form that was opened before this field existed leaves it unchanged.
         stripeCustomerId: 'stripeCustomerId' in fields ? (stripeCustomerId ?? null) : undefined,
       };
       await changeAsOperator(deps, req, res, async (tx, source) => {
-        if (isLoosened(await getLockedOrganization(tx, slug), input)) await confirmDanger(tx, res, source);
+        const current = await getLockedOrganization(tx, slug);
+        if (input.requireSingleSignOn && !current.requireSingleSignOn && !config.singleSignOn)
+          throw fieldError('requireSingleSignOn', 'needs OIDC_ISSUER, which this service does not have');
+        if (isLoosened(current, input)) await confirmDanger(tx, res, source);
         await putOrganization(tx, slug, input, source);
       });
       res.redirect(303, toAddress(addressOf(slug), { done: 'saved' }));
@@ -193,9 +200,14 @@ function addSettings(router: Router, deps: CustomerDeps): void {
 /** True if members need fewer proofs than before, or may do more. */
 const isLoosened = (
   current: Organization,
-  wanted: { requireSecondFactor: boolean; marketAccess: MarketAccess | undefined },
+  wanted: {
+    requireSecondFactor: boolean;
+    requireSingleSignOn: boolean;
+    marketAccess: MarketAccess | undefined;
+  },
 ): boolean =>
   (current.requireSecondFactor && !wanted.requireSecondFactor) ||
+  (current.requireSingleSignOn && !wanted.requireSingleSignOn) ||
   marketAccesses.indexOf(wanted.marketAccess ?? 'none') > marketAccesses.indexOf(current.marketAccess);
 
 function addArchive(router: Router, deps: ConsoleDeps): void {

@@ -28,6 +28,7 @@ const tabs = [
   { id: 'password', href: `${ACCOUNT}/password`, label: 'Password' },
   { id: 'second-factor', href: `${ACCOUNT}/second-factor`, label: 'Second factor' },
   { id: 'passkeys', href: `${ACCOUNT}/passkeys`, label: 'Passkeys' },
+  { id: 'single-sign-on', href: `${ACCOUNT}/single-sign-on`, label: 'Single sign-on' },
   { id: 'sessions', href: `${ACCOUNT}/sessions`, label: 'Sessions' },
 ] as const;
 
@@ -46,12 +47,15 @@ export function renderAccount(
   { view, tab, ...page }: AccountPage,
   data: object,
 ): Promise<void> {
+  const isOffered = (id: string) =>
+    id !== 'single-sign-on' || tab === id || deps.config.singleSignOn !== undefined;
+  const offered = tabs.filter(({ id }) => isOffered(id));
   return renderPage(
     deps,
     req,
     res,
     { ...page, view: `accounts/account/${view}` },
-    { ...data, tabs: tabs.map(({ id, href, label }) => ({ href, label, isCurrent: id === tab })) },
+    { ...data, tabs: offered.map(({ id, href, label }) => ({ href, label, isCurrent: id === tab })) },
   );
 }
 

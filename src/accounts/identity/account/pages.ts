@@ -31,14 +31,17 @@ import {
 import { ACCOUNT, authorOf, confirmed, renderAccount, type AccountDeps } from './page.js';
 import { countSessions, listSessions, updateSession } from '../session/queries.js';
 import { confirmBothSchema, filledIn, nameSchema, noticesSchema, passwordSchema } from './schema.js';
+import type { Issuer } from '../single-sign-on/issuer.js';
 import { passkeyPages, secondFactorPages } from './second-factor-pages.js';
+import { accountSingleSignOnPages } from './single-sign-on-pages.js';
 
-export function accountPages(deps: AccountDeps): Router {
+export function accountPages(deps: AccountDeps, issuer: Issuer | undefined): Router {
   const router = pageRouter();
   router.use(profilePages(deps));
   router.use(passwordPages(deps));
   router.use(secondFactorPages(deps));
   router.use(passkeyPages(deps));
+  router.use(accountSingleSignOnPages(deps, issuer));
   router.use(sessionPages(deps));
   return router;
 }

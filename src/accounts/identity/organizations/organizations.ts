@@ -28,6 +28,7 @@ export async function putOrganization(
   {
     name,
     requireSecondFactor,
+    requireSingleSignOn,
     archived,
     marketAccess,
     stripeCustomerId,
@@ -42,6 +43,7 @@ export async function putOrganization(
       slug,
       name,
       requireSecondFactor: requireSecondFactor ?? false,
+      requireSingleSignOn: requireSingleSignOn ?? false,
       createdAt: source.at,
       archivedAt,
       marketAccess: marketAccess ?? 'trade',
@@ -51,6 +53,7 @@ export async function putOrganization(
     const after = {
       name,
       ...(requireSecondFactor ? { requireSecondFactor } : {}),
+      ...(requireSingleSignOn ? { requireSingleSignOn } : {}),
       ...(archived ? { archived } : {}),
       ...(marketAccess ? { marketAccess } : {}),
       ...(stripeCustomerId ? { stripeCustomerId } : {}),
@@ -62,6 +65,7 @@ export async function putOrganization(
   const wanted = {
     name,
     requireSecondFactor: requireSecondFactor ?? current.requireSecondFactor,
+    requireSingleSignOn: requireSingleSignOn ?? current.requireSingleSignOn,
     archivedAt,
     marketAccess: marketAccess ?? current.marketAccess,
     ...toStripe(current, stripeCustomerId, source.at),
@@ -113,18 +117,25 @@ export async function requireFactorOfMembers(
   await update(tx, current!, { requireSecondFactor }, source);
 }
 
-const toFields = ({
-  name,
-  requireSecondFactor,
-  archivedAt,
-  marketAccess,
-  stripeCustomerId,
-}: Organization) => ({
-  name,
-  marketAccess,
-  stripeCustomerId,
-  requireSecondFactor: requireSecondFactor ? 'yes' : 'no',
-  archived: archivedAt === null ? 'no' : 'yes',
+/** The deciding owner must have signed in that way, or they would lock themselves out. @throws AppError invalid_request */
+export async function requireSingleSignOnOfMembers(
+  tx: Tx,
+  orgId: string,
+  { required, hasOwn }: { required: boolean; hasOwn: boolean },
+  source: Source,
+): Promise<void> {
+  const current = await lockOrganization(tx, { id: orgId });
+  if (required && !hasOwn) throw new AppError('invalid_request', 'Sign in with single sign-on first.');
+  await update(tx, current!, { requireSingleSignOn: required }, source);
+}
+
+const toFields = (organization: Organization) => ({
+  name: organization.name,
+  marketAccess: organization.marketAccess,
+  stripeCustomerId: organization.stripeCustomerId,
+  requireSecondFactor: organization.requireSecondFactor ? 'yes' : 'no',
+  requireSingleSignOn: organization.requireSingleSignOn ? 'yes' : 'no',
+  archived: organization.archivedAt === null ? 'no' : 'yes',
 });
 
 /** @throws AppError not_found */
