@@ -38,8 +38,8 @@ export interface Stripe {
    * Stripe answers 200 to an event of an unknown customer or of an unsuitable meter, and then bills it nowhere. So both are
    * read first. @returns undefined if the event can be sent
    */
-  check(event: Pick<MeterEvent, 'customerId' | 'eventName'>): Promise<Refusal | undefined>;
-  send(event: MeterEvent): Promise<Answer>;
+  check: (event: Pick<MeterEvent, 'customerId' | 'eventName'>) => Promise<Refusal | undefined>;
+  send: (event: MeterEvent) => Promise<Answer>;
 }
 
 const recordedSchema = z.object({ object: z.literal('billing.meter_event'), identifier: z.string() });
@@ -69,57 +69,16 @@ const MAX_CUSTOMERS_KEPT = 10_000;
 
 /** Sends no `Idempotency-Key`: Stripe would repeat a stored error for a day, and the outcome would stay unclear. */
 export function createStripeClient(key: string, baseUrl: string): Stripe {
-  const customers = createRecentMap<string, number>(MAX_CUSTOMERS_KEPT);
-  let meters: { known: Promise<Map<string, Meter>>; atMs: number } | undefined;
-
-  async function call(path: string, signal: AbortSignal, body?: URLSearchParams) {
+  const call: Call = async (path, signal, body) => {
     const response = await fetch(new URL(path, baseUrl), {
       headers: { authorization: `Bearer ${key}`, 'stripe-version': API_VERSION },
       redirect: 'manual',
       signal,
       ...(body && { method: 'POST', body }),
     });
-    return { status: response.status, headers: response.headers, body: (await response.json()) as unknown };
-  }
-
-  async function readMeters(signal: AbortSignal): Promise<Map<string, Meter>> {
-    const known = new Map<string, Meter>();
-    let after = '';
-    for (let page = 0; page < MAX_METER_PAGES; page++) {
-      const answer = await call(`/v1/billing/meters?status=active&limit=100${after}`, signal);
-      const { data, has_more: hasMore } = read(metersSchema, answer);
-      for (const meter of data) known.set(meter.event_name, meter);
-      if (!hasMore || data.length === 0) break;
-      after = `&starting_after=${encodeURIComponent(data.at(-1)!.id)}`;
-    }
-    return known;
-  }
-
-  async function findProblem(customerId: string, eventName: string): Promise<string | undefined> {
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const nowMs = performance.now();
-    if (!meters || nowMs - meters.atMs > METERS_KEPT_MS) meters = { known: readMeters(signal), atMs: nowMs };
-    const kept = meters;
-    const problem = await kept.known.then(
-      (known) => findMeterProblem(known.get(eventName), eventName),
-      (error: unknown) => error,
-    );
-    if (problem !== undefined) {
-      // The next check reads the meters again, because somebody may have created the right one.
-      if (meters === kept) meters = undefined;
-      if (typeof problem !== 'string') throw problem;
-      return problem;
-    }
-    if (nowMs - (customers.get(customerId) ?? -Infinity) <= CUSTOMER_KEPT_MS) return undefined;
-    const customer = read(
-      customerSchema,
-      await call(`/v1/customers/${encodeURIComponent(customerId)}`, signal),
-    );
-    if (customer.deleted) return `The customer ${customerId} is deleted at Stripe`;
-    customers.set(customerId, nowMs);
-    return undefined;
-  }
-
+    return { status: response.status, headers: response.headers, body: await response.json() };
+  };
+  const findProblem = createCheck(call);
   return {
     async check({ customerId, eventName }) {
       try {
@@ -149,6 +108,52 @@ export function createStripeClient(key: string, baseUrl: string): Stripe {
         return { kind: 'unclear', reason: describe(error) };
       }
     },
+  };
+}
+
+type Call = (path: string, signal: AbortSignal, body?: URLSearchParams) => Promise<HttpAnswer>;
+
+/** @returns a function that says why an event cannot be sent. It throws if Stripe does not answer that. */
+function createCheck(call: Call) {
+  const customers = createRecentMap<string, number>(MAX_CUSTOMERS_KEPT);
+  let meters: { known: Promise<Map<string, Meter>>; atMs: number } | undefined;
+
+  async function readMeters(signal: AbortSignal): Promise<Map<string, Meter>> {
+    const known = new Map<string, Meter>();
+    let after = '';
+    for (let page = 0; page < MAX_METER_PAGES; page++) {
+      const answer = await call(`/v1/billing/meters?status=active&limit=100${after}`, signal);
+      const { data, has_more: hasMore } = read(metersSchema, answer);
+      for (const meter of data) known.set(meter.event_name, meter);
+      if (!hasMore || data.length === 0) break;
+      after = `&starting_after=${encodeURIComponent(data.at(-1)!.id)}`;
+    }
+    return known;
+  }
+
+  return async function findProblem(customerId: string, eventName: string): Promise<string | undefined> {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const nowMs = performance.now();
+    if (!meters || nowMs - meters.atMs > METERS_KEPT_MS) meters = { known: readMeters(signal), atMs: nowMs };
+    const kept = meters;
+    const problem = await kept.known.then(
+      (known) => findMeterProblem(known.get(eventName), eventName),
+      (error: unknown) => error,
+    );
+    if (problem !== undefined) {
+      // The next check reads the meters again, because somebody may have created the right one.
+      if (meters === kept) meters = undefined;
+      if (typeof problem !== 'string') throw problem;
+      return problem;
+    }
+    if (nowMs - (customers.get(customerId) ?? -Infinity) <= CUSTOMER_KEPT_MS) return undefined;
+    const customer = read(
+      customerSchema,
+      await call(`/v1/customers/${encodeURIComponent(customerId)}`, signal),
+    );
+    if (customer.deleted) return `The customer ${customerId} is deleted at Stripe`;
+    customers.set(customerId, nowMs);
+    return undefined;
   };
 }
 

@@ -41,7 +41,7 @@ describe.each([
   });
 
   it(`refuses other values of ${field} and names it`, async () => {
-    const values = ['', ' ', 'x'.repeat(101), 7, ['a'], {}, 'a\u0000b'];
+    const values = ['', 'x'.repeat(101), 7, ['a'], {}, 'a\u0000b'];
     if (field === 'stripeCustomerId') values.push('acct_1', 'cus_', "cus_1' or 1=1", 'cus_1/../x', 'cus_é');
     for (const wrong of values) {
       const { status, body } = await call('PUT', `${path}/${unique('stripe')}`, { ...input, [field]: wrong });

@@ -126,7 +126,7 @@ describe('what is sent', () => {
     await addToHour(database.db, old, { hour: hourBefore(24 * 38), quantity: '4' });
     await plan();
     await send();
-    const [event] = fake.counted.filter(({ customer }) => customer === old.customer);
+    const event = fake.counted.find(({ customer }) => customer === old.customer);
     expect(event).toMatchObject({ value: '4', timestamp: Math.floor(clock.now() / 1000) });
   });
 
