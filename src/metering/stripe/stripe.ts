@@ -208,7 +208,7 @@ const lateAnswer: Refusal = {
   retryAfterMs: 0,
 };
 
-async function countEvents({ db, livemode, metrics }: Omit<StripeDeps, 'stripe'>): Promise<void> {
+export async function countEvents({ db, livemode, metrics }: Omit<StripeDeps, 'stripe'>): Promise<void> {
   const counts = await Promise.all(
     db.shards.groups.map((group) => group.run<OpenRow>(countOpen, [livemode, MAX_COUNTED])),
   );

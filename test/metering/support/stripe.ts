@@ -17,7 +17,11 @@ export interface Payer {
 }
 
 /** An Organization and a product of its own that Stripe knows, sent since `since`. */
-export async function createPayer(db: Database, fake: FakeStripe, since: string): Promise<Payer> {
+export async function createPayer(
+  db: Database,
+  fake: Pick<FakeStripe, 'customers' | 'meters'>,
+  since: string,
+): Promise<Payer> {
   const { organization, product, key } = await createTenant(db);
   const customer = `cus_${uuid().replaceAll('-', '')}`;
   const meter = `meter-${product.slug}`;
