@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
@@ -72,25 +71,22 @@ it(
         },
         stdio: ['ignore', 'pipe', 'inherit'],
       });
-      return { child, ready: once(child.stdout, 'data') };
+      const sender = { child, isReady: false };
+      child.stdout.once('data', () => (sender.isReady = true));
+      return sender;
     }
 
-    const senders = [start(), start()];
+    const senders = [start(), start(), start()];
     const writers = Array.from({ length: WRITERS }, (_, number) => write(number));
     try {
-      await Promise.all(senders.map(({ ready }) => ready));
       for (let kill = 1; kill <= KILLS; kill++) {
-        const { requests } = fake.state;
-        while (fake.state.requests < requests + random.between(1, 40)) await setTimeout(2);
+        const until = fake.state.requests + random.between(1, 20);
+        while (fake.state.requests < until || !senders.some(({ isReady }) => isReady)) await setTimeout(2);
         await setTimeout(random.between(0, 20));
         if (fake.inFlight() > 0) hits++;
-        const which = random.between(0, 1);
-        const { child } = senders[which]!;
-        child.kill('SIGKILL');
-        await once(child, 'exit');
-        senders[which] = start();
-        // Usually one instance runs; occasionally none does.
-        if (random.chance(0.8)) await senders[which].ready;
+        const killed = random.pick(senders.filter(({ isReady }) => isReady));
+        killed.child.kill('SIGKILL');
+        senders[senders.indexOf(killed)] = start();
       }
       isStopping = true;
       await Promise.all(writers);

@@ -4,8 +4,13 @@ import { sql } from 'drizzle-orm';
 import { createMetrics } from '../../../src/core/metrics.js';
 import { createMeteringMetrics } from '../../../src/metering/metrics.js';
 import { createStripeClient } from '../../../src/metering/stripe/client.js';
-import { compareStripe } from '../../../src/metering/stripe/comparison.js';
-import { createMeterSender, createPlanner, planHours } from '../../../src/metering/stripe/stripe.js';
+import { compareStripe, decideUnknown, listUnknown } from '../../../src/metering/stripe/comparison.js';
+import {
+  createMeterSender,
+  createPlanner,
+  identifierOf,
+  planHours,
+} from '../../../src/metering/stripe/stripe.js';
 import { TestClock } from '../../support/service.js';
 import { startFakeStripe, type Fault } from '../support/fake-stripe.js';
 import { addToHour, createPayer, readEvents, sumHours, type Payer } from '../support/stripe.js';
@@ -231,6 +236,18 @@ describe('faults', () => {
     const { isEqual, text } = await compareStripe(database.db.orm, clock, payer.orgId);
     expect(isEqual).toBe(false);
     expect(text).toContain(payer.customer);
+    const { orm } = database.db;
+    const [lost, missing] = (await listUnknown(orm, payer.orgId)).map(identifierOf) as [string, string];
+    expect([fake.has(lost), fake.has(missing)]).toEqual([true, false]);
+    for (const wrong of ['', 'x', `${lost}0`, lost.replace(/^./, 'f'), "' or 1=1"])
+      expect(await decideUnknown(orm, clock, wrong, 'sent')).toBe(false);
+    expect(await decideUnknown(orm, clock, lost, 'sent')).toBe(true);
+    expect(await decideUnknown(orm, clock, lost, 'missing')).toBe(false);
+    expect(await decideUnknown(orm, clock, missing, 'missing')).toBe(true);
+    await plan();
+    await send();
+    await expectEqualSums();
+    expect((await compareStripe(orm, clock, payer.orgId)).isEqual).toBe(true);
   });
 
   it('an instance that was suspended for days sends nothing that it claimed before', async () => {
