@@ -569,6 +569,7 @@ describe('single sign-on', () => {
       name: 'login.example.com',
       scopes: 'openid email profile',
       roles: undefined,
+      trustsAddresses: false,
       ownersWhenDown: false,
     });
     const roles = { OIDC_ROLES_CLAIM: 'groups', OIDC_ROLES: 'a=b=acme:admin, users=acme:member' };
@@ -589,6 +590,7 @@ describe('single sign-on', () => {
     [{ OIDC_SCOPES: 'email' }, 'OIDC_SCOPES: must be scopes'],
     [{ OIDC_ROLES: 'users=acme:member' }, 'OIDC_ROLES_CLAIM: is required with OIDC_ROLES'],
     [{ OIDC_ROLES: 'users=acme:king', OIDC_ROLES_CLAIM: 'groups' }, 'OIDC_ROLES: must be value'],
+    [{ OIDC_TRUST_ADDRESSES: 'yes' }, 'OIDC_TRUST_ADDRESSES: '],
     [{ OIDC_OWNERS_WHEN_DOWN: 'yes' }, 'OIDC_OWNERS_WHEN_DOWN: '],
   ])('refuses %j', (wrong, problem) => {
     expect(problemsOf({ ...oidc, ...wrong })).toEqual([expect.stringContaining(problem)]);
