@@ -101,45 +101,10 @@ export async function planHours(
   return planned;
 }
 
-export function createMeterSender({ db, clock, log, metrics, livemode, stripe }: StripeDeps) {
+export function createMeterSender(deps: StripeDeps) {
+  const { db, clock, log, metrics, livemode, stripe } = deps;
+  const record = createRecorder(deps);
   let refusal: string | undefined;
-
-  const pauseMs = (attempts: number) => Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS);
-
-  async function record(group: ShardGroup, row: ClaimRow, answer: Answer): Promise<void> {
-    const nowMs = clock.now();
-    const attempts = Number(row.attempts);
-    const isFirst = row.isFirst === 'true';
-    // Without an earlier attempt, another database has sent it: one that was restored from the same backup.
-    const isSent = answer.kind === 'recorded' || (answer.kind === 'exists' && !isFirst);
-    const reason = isSent ? null : answer.reason;
-    const state = isSent ? 'sent' : answer.kind === 'exists' ? 'unknown' : 'waiting';
-    const retryAfterMs = answer.kind === 'refused' ? answer.retryAfterMs : 0;
-    const isKnown = isSent || (answer.kind === 'refused' && isFirst);
-    await group.run(recordOutcome, [
-      ...keyOf(row),
-      attempts,
-      toText(nowMs),
-      state,
-      toText(nowMs + Math.min(Math.max(pauseMs(attempts), retryAfterMs), LONGEST_PAUSE_MS)),
-      reason,
-      isKnown,
-    ]);
-    metrics.stripeEvents.inc({ outcome: isSent ? 'sent' : state === 'unknown' ? 'unknown' : answer.kind });
-    const line = { identifier: identifierOf(row), attempts };
-    if (answer.kind === 'exists' && isFirst)
-      log.error(
-        line,
-        'Stripe already has a meter event that this database did not send; decide with `npm run stripe`',
-      );
-    else if (answer.kind === 'unclear')
-      log.warn(
-        { ...line, reason: answer.reason },
-        'the outcome of a meter event is unknown; it will be sent again',
-      );
-    else if (answer.kind === 'refused' && !answer.isGeneral)
-      log.warn({ ...line, reason: answer.reason }, 'Stripe refused a meter event; it will be sent again');
-  }
 
   /** Rows of one customer and meter. @returns whether Stripe refuses everything */
   async function sendInTurn(group: ShardGroup, rows: ClaimRow[], until: number): Promise<boolean> {
@@ -196,6 +161,46 @@ export function createMeterSender({ db, clock, log, metrics, livemode, stripe }:
 
   return async (): Promise<void> => {
     await Promise.all(db.shards.groups.map(sendGroup));
+  };
+}
+
+const pauseMs = (attempts: number) => Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS);
+
+/** @returns a function that records and logs what became of an attempt */
+function createRecorder({ clock, log, metrics }: StripeDeps) {
+  return async function record(group: ShardGroup, row: ClaimRow, answer: Answer): Promise<void> {
+    const nowMs = clock.now();
+    const attempts = Number(row.attempts);
+    const isFirst = row.isFirst === 'true';
+    // Without an earlier attempt, another database has sent it: one that was restored from the same backup.
+    const isSent = answer.kind === 'recorded' || (answer.kind === 'exists' && !isFirst);
+    const reason = isSent ? null : answer.reason;
+    const state = isSent ? 'sent' : answer.kind === 'exists' ? 'unknown' : 'waiting';
+    const retryAfterMs = answer.kind === 'refused' ? answer.retryAfterMs : 0;
+    const isKnown = isSent || (answer.kind === 'refused' && isFirst);
+    await group.run(recordOutcome, [
+      ...keyOf(row),
+      attempts,
+      toText(nowMs),
+      state,
+      toText(nowMs + Math.min(Math.max(pauseMs(attempts), retryAfterMs), LONGEST_PAUSE_MS)),
+      reason,
+      isKnown,
+    ]);
+    metrics.stripeEvents.inc({ outcome: isSent ? 'sent' : state === 'unknown' ? 'unknown' : answer.kind });
+    const line = { identifier: identifierOf(row), attempts };
+    if (answer.kind === 'exists' && isFirst)
+      log.error(
+        line,
+        'Stripe already has a meter event that this database did not send; decide with `npm run stripe`',
+      );
+    else if (answer.kind === 'unclear')
+      log.warn(
+        { ...line, reason: answer.reason },
+        'the outcome of a meter event is unknown; it will be sent again',
+      );
+    else if (answer.kind === 'refused' && !answer.isGeneral)
+      log.warn({ ...line, reason: answer.reason }, 'Stripe refused a meter event; it will be sent again');
   };
 }
 

@@ -36,8 +36,8 @@ describe.each([
     expect(await put({ [field]: null })).toMatchObject({ [field]: null, stripeSince: null });
     expect(await put({ [field]: value })).toMatchObject({ stripeSince: hourOf(service.clock.now()) });
     const { body } = await call('GET', `${path === '/products' ? '' : address}/audit-log?limit=50`);
-    const changes = body.auditLog.filter(({ details }: any) => details?.after?.[field] !== undefined);
-    expect(changes[0].details).toEqual({ before: { [field]: null }, after: { [field]: value } });
+    const change = body.auditLog.find(({ details }: any) => details?.after?.[field] !== undefined);
+    expect(change.details).toEqual({ before: { [field]: null }, after: { [field]: value } });
   });
 
   it(`refuses other values of ${field} and names it`, async () => {
