@@ -195,7 +195,7 @@ const mode = (livemode: boolean): string => (livemode ? 'live' : 'test');
 
 function differencesText(rows: Difference[]): string[] {
   if (rows.length === 0) return [];
-  const head = ['organization', 'product', 'hour', 'mode', 'total', 'sent to Stripe', 'difference'];
+  const head = ['organization', 'product', 'hour', 'mode', 'total', 'in meter events', 'difference'];
   const lines = rows
     .slice(0, SHOWN_ROWS)
     .map((row) => [
@@ -207,7 +207,12 @@ function differencesText(rows: Difference[]): string[] {
       row.carried,
       row.difference,
     ]);
-  return toSection('Hours that differ from what was sent to Stripe', rows[0]!.count, [head, ...lines], 4);
+  return toSection(
+    'Hours that differ from their meter events for Stripe',
+    rows[0]!.count,
+    [head, ...lines],
+    4,
+  );
 }
 
 export function unknownText(rows: UnknownEvent[]): string[] {
