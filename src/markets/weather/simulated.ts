@@ -45,7 +45,17 @@ export function createSimulatedWeatherSource(
     freshMs: MINUTE_MS,
     read: async () => {
       const at = now();
-      return readWeatherOf(world, subjectsAround(at, selection), at);
+      const pace = createPace();
+      const parts: WeatherData[] = [];
+      for (const subject of subjectsAround(at, selection)) {
+        parts.push(readWeatherOf(world, [subject], at));
+        await pace();
+      }
+      return {
+        fetchedAt: at,
+        ensembles: parts.flatMap(({ ensembles }) => ensembles),
+        observed: parts.flatMap(({ observed }) => observed),
+      };
     },
     history: {
       async readRuns({ from, to }, signal) {
