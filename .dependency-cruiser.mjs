@@ -37,6 +37,7 @@ const floors = [
   'metering/ingestion/',
   'metering/events/',
   'metering/reservations/',
+  'metering/stripe/',
   'metering/corrections/',
   'metering/backfills/',
   'metering/archive/',

@@ -160,6 +160,7 @@ describe('the configuration', () => {
       LIMIT_BUFFERED_MB: '10',
       DEDUPE_HORIZON_MONTHS: '13',
       WEBHOOK_ALLOW_PRIVATE: 'on',
+      STRIPE_API_KEY: 'rk_test_0123456789',
     });
     expect(config).toEqual({
       production: true,
@@ -183,7 +184,9 @@ describe('the configuration', () => {
         `o:${'c'.repeat(32)}`,
         'y'.repeat(32),
         'key-of-a-subscription',
+        'rk_test_0123456789',
       ],
+      stripe: { key: 'rk_test_0123456789', livemode: false, url: 'https://api.stripe.com' },
       webhooksAllowPrivate: true,
       auditExport: { target: 'https://heads.example.com/gauge', schedule: '0 0 * * * *' },
       operatorTokens: [
@@ -297,6 +300,8 @@ describe('the configuration', () => {
     [{ OPERATOR_TOKENS: 'billing:short' }, 'OPERATOR_TOKENS'],
     [{ AUDIT_EXPORT: 'http://heads.example.com/' }, 'AUDIT_EXPORT'],
     [{ AUDIT_EXPORT_SCHEDULE: 'daily' }, 'AUDIT_EXPORT_SCHEDULE'],
+    [{ STRIPE_API_KEY: 'pk_live_0123456789' }, 'STRIPE_API_KEY'],
+    [{ STRIPE_URL: 'stripe' }, 'STRIPE_URL'],
     [{ PAPER_CASH: '-5' }, 'PAPER_CASH'],
     [{ PAPER_CASH: '10.005' }, 'PAPER_CASH'],
     [{ PAPER_LATENCY_MS: '-1' }, 'PAPER_LATENCY_MS'],

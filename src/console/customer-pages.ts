@@ -17,7 +17,7 @@ import { filledIn } from '../accounts/identity/account/schema.js';
 import type { Wording } from '../accounts/audit/wording.js';
 import { countMembers } from '../accounts/identity/members/queries.js';
 import { changeAsOperator } from '../accounts/identity/operator/http.js';
-import { fillInSlug, slugSchema } from '../accounts/identity/operator/schema.js';
+import { fillInSlug, slugSchema, stripeCustomerField } from '../accounts/identity/operator/schema.js';
 import { getLockedOrganization, putOrganization } from '../accounts/identity/organizations/organizations.js';
 import { lockOrganization, type Organization } from '../accounts/identity/organizations/queries.js';
 import { marketAccesses, type MarketAccess } from '../accounts/organizations/table.js';
@@ -40,6 +40,7 @@ const settingsSchema = z.strictObject({
   requireSecondFactor: z.literal('yes').optional(),
   requireSingleSignOn: z.literal('yes').optional(),
   marketAccess,
+  stripeCustomerId: stripeCustomerField.optional(),
 });
 export const archiveSchema = z.strictObject({ archived: z.enum(['yes', 'no'], 'must be yes or no') });
 
@@ -148,12 +149,13 @@ function addSettings(router: Router, deps: CustomerDeps): void {
     for (const { panel } of summaries)
       if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
     const changes = await readLatestChanges(db.orm, wording, customer.id);
-    const { name, requireSecondFactor, requireSingleSignOn, marketAccess } = customer;
+    const { name, requireSecondFactor, requireSingleSignOn, marketAccess, stripeCustomerId } = customer;
     const given = {
       name,
       requireSecondFactor: requireSecondFactor ? 'yes' : '',
       requireSingleSignOn: requireSingleSignOn ? 'yes' : '',
       marketAccess,
+      stripeCustomerId: stripeCustomerId ?? '',
     };
     const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
     await renderCustomer(deps, req, res, page, customer, {
@@ -170,12 +172,17 @@ function addSettings(router: Router, deps: CustomerDeps): void {
   addForm(router, '/customers/:slug', {
     async act(req, res, fields) {
       const { slug } = await readCustomer(deps, req);
-      const { name, marketAccess, ...required } = parseInput(settingsSchema, filledIn(fields));
+      const { name, marketAccess, stripeCustomerId, ...required } = parseInput(
+        settingsSchema,
+        filledIn(fields),
+      );
       const input = {
         name: name.trim(),
         requireSecondFactor: required.requireSecondFactor === 'yes',
         requireSingleSignOn: required.requireSingleSignOn === 'yes',
         marketAccess,
+        // A form that was opened before this field existed leaves it unchanged.
+        stripeCustomerId: 'stripeCustomerId' in fields ? (stripeCustomerId ?? null) : undefined,
       };
       await changeAsOperator(deps, req, res, async (tx, source) => {
         const current = await getLockedOrganization(tx, slug);

@@ -24,6 +24,17 @@ export const createMeteringMetrics = (registers: Registry[]) => ({
     labelNames: ['state'],
     registers,
   }),
+  stripeEvents: countOutcomes(['sent', 'refused', 'unclear', 'unknown'], {
+    name: 'gauge_stripe_events_total',
+    help: 'Attempts to send usage to Stripe by outcome: sent, refused, unclear (sent again), unknown (a person must decide).',
+    registers,
+  }),
+  stripeOpen: new Gauge({
+    name: 'gauge_stripe_events',
+    help: 'Meter events for Stripe by state: waiting, unresolved (a person must decide). Counted once a minute, at most 1000 each.',
+    labelNames: ['state'],
+    registers,
+  }),
   flushEvents: new Histogram({
     name: 'gauge_usage_flush_events',
     help: 'Events per ingestion statement.',

@@ -36,6 +36,7 @@ import { usageReadRoutes } from './reports/reading/routes.js';
 import { createReservations, createReservationWatch } from './reservations/reservations.js';
 import { reservationRoutes } from './reservations/routes.js';
 import { createSettlements } from './reservations/settlements.js';
+import { stripeJobs } from './stripe/stripe.js';
 import { createSetUpStep } from './set-up/first-product.js';
 import { meteringTypes } from './webhook-types.js';
 import { createThresholds } from './thresholds/thresholds.js';
@@ -90,7 +91,7 @@ export const metering: Product = {
       findForMember: createMeteringFinder(context),
       findForOperator: createMeteringOperatorFinder(context),
       mountOperator: (router) => mountRoutes(router, '/operator', operatorMeteringRoutes, context),
-      jobs: [...meteringJobs(context, services), ...noticeJobs(context)],
+      jobs: [...meteringJobs(context, services), ...noticeJobs(context), ...stripeJobs(context)],
       greet,
       fillDemo: seedDemoUsage,
       async drain() {

@@ -195,6 +195,13 @@ describe('an entry', () => {
       { totals: { rows: 1 }, hours: { rows: 2 } },
       'Set 1 total and 2 hours of usage',
     ],
+    ['usage.stripe_decided', { state: 'sent' }, 'Marked the Stripe meter event target as received'],
+    ['usage.stripe_decided', { state: 'missing' }, 'Marked the Stripe meter event target as missing'],
+    [
+      'organization.updated',
+      { before: { stripeCustomerId: null }, after: { stripeCustomerId: 'cus_1' } },
+      'Set the Stripe customer',
+    ],
     ['usage.archived', { livemode: true, events: 1200 }, 'Archived live 1,200 events of target'],
     ['trading_limits.declared', { after: { maxOpenOrders: '5' } }, 'Set the risk limits'],
     ['trading_limits.withdrawn', {}, 'Removed the risk limits : the defaults apply'],

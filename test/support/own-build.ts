@@ -26,6 +26,7 @@ export async function provideOwnBuild(): Promise<() => void> {
 
 const threads = ['src/core/db/pglite-thread', 'src/markets/thread'];
 const scripts = ['src/main', 'test/support/serve', 'test/client/reporting', 'test/core/db/lock-directory'];
+const ofProducts = [...threads, 'test/metering/stripe/sender'];
 
 async function bundle(): Promise<string> {
   // Inside the project, so that packages can be resolved.
@@ -43,8 +44,12 @@ async function bundle(): Promise<string> {
       name.endsWith('.ts') ? [`${folder}/${name.slice(0, -3)}`] : [],
     ),
   );
-  // Without a product there is no thread for it.
-  const names = [...scripts, ...threads.filter((name) => existsSync(join(root, `${name}.ts`))), ...commands];
+  // Without a product there are no threads and scripts for it.
+  const names = [
+    ...scripts,
+    ...ofProducts.filter((name) => existsSync(join(root, `${name}.ts`))),
+    ...commands,
+  ];
   const bundled = await rolldown({
     input: Object.fromEntries(names.map((name) => [name, join(root, `${name}.ts`)])),
     platform: 'node',

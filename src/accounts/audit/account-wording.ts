@@ -1,5 +1,5 @@
 import { formatCount } from '../../core/pages/format.js';
-import { linkTo, mode, say, textOf, type LoggedAction, type Wording } from './wording.js';
+import { fieldOf, linkTo, mode, say, textOf, type LoggedAction, type Wording } from './wording.js';
 
 const pages: Wording['pages'] = {
   api_key: (target) => `/dashboard/api-keys/${encodeURIComponent(target)}`,
@@ -48,7 +48,7 @@ const sentences: Wording['sentences'] = {
   'organization.updated': (entry) => {
     const { before, after } = entry.details;
     const name = textOf(after, 'name');
-    const others = [factorChange(after), singleSignOnChange(after), accessChange(after)]
+    const others = [factorChange(after), singleSignOnChange(after), accessChange(after), stripeChange(after)]
       .filter((change) => change !== '')
       .join(', and ');
     if (name === '' && others !== '') return say`${others.charAt(0).toUpperCase() + others.slice(1)}`;
@@ -120,6 +120,11 @@ const singleSignOnChange = (after: unknown): string => {
 const accessChange = (after: unknown): string => {
   const access = textOf(after, 'marketAccess');
   return access === '' ? '' : `set market access to ${access}`;
+};
+
+const stripeChange = (after: unknown): string => {
+  if (fieldOf(after, 'stripeCustomerId') === undefined) return '';
+  return textOf(after, 'stripeCustomerId') === '' ? 'removed the Stripe customer' : 'set the Stripe customer';
 };
 
 const as = (fields: unknown): string => {

@@ -1,5 +1,6 @@
 import { recordOperatorAudit, type AuditEntry } from '../audit/audit.js';
 import type { Tx } from '../../core/db/client.js';
+import { HOUR_MS } from '../../core/time.js';
 
 export type Source = Pick<AuditEntry, 'actor' | 'at' | 'ip' | 'requestId'>;
 
@@ -57,3 +58,11 @@ export function auditPerson(
 
 /** Strips the IPv6 wrapping that sockets put around IPv4 addresses. */
 export const describeAddress = (ip: string): string => ip.replace(/^::ffff:(?=\d+\.)/i, '') || 'unknown';
+
+/** The hour from which usage is sent to Stripe: that of `at`, unless it is being sent already. */
+export const toStripeSince = (
+  value: string | null,
+  current: Date | null | undefined,
+  at: Date,
+): Date | null =>
+  value === null ? null : (current ?? new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS));

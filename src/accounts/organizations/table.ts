@@ -35,8 +35,17 @@ export const organizations = pgTable(
     /** Since then its keys and pages are closed. Copied to its API keys to save a call another read. */
     archivedAt: time('archived_at'),
     marketAccess: text('market_access', { enum: marketAccesses }).notNull().default('trade'),
+    /** Stripe's id of the customer that pays for its usage; null: no usage is sent to Stripe. */
+    stripeCustomerId: text('stripe_customer_id'),
+    /** First hour whose usage is sent to Stripe. */
+    stripeSince: time('stripe_since'),
   },
   (t) => [
+    // For the job that compares usage with what was sent.
+    index('organizations_stripe')
+      .on(t.id)
+      .where(sql`${t.stripeCustomerId} is not null`),
+    check('organizations_stripe_since', sql`(${t.stripeCustomerId} is null) = (${t.stripeSince} is null)`),
     check('organizations_market_access', isOneOf(t.marketAccess, marketAccesses)),
     // For prefix searches by slug in any collation.
     index('organizations_slug_prefix').on(t.slug.op('text_pattern_ops')),

@@ -12,6 +12,7 @@ import { readLimitViews } from '../entitlements/limit-view.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { readProductSums } from '../events/page-queries.js';
 import { parsePeriod } from '../reports/period.js';
+import { findStripeProblem } from '../stripe/comparison.js';
 
 /** Live usage of a product in the month. Decimals are exact text. */
 interface ProductUse {
@@ -111,7 +112,7 @@ function toUseView({ used, cap, ...product }: ProductUse) {
 
 const PANEL_PRODUCTS = 8;
 
-/** Products in effect with their caps, limits and last 30 days, nearest to the cap first. */
+/** Products in effect with their caps, limits and last 30 days, nearest to the cap first, and what Stripe refuses. */
 async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId: string) {
   const now = new Date(clock.now());
   const inEffect = await listCurrentUse(db.orm, orgId, { now, livemode: true, limit: PANEL_PRODUCTS + 1 });
@@ -127,6 +128,7 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
   const productIds = shown.map(({ productId }) => productId);
   const days = await readProductSums(db.orm, orgId, { productIds, livemode: true, ...period });
   return {
+    stripeProblem: await findStripeProblem(db.orm, 'org_id', orgId),
     month: now,
     hasMoreProducts: inEffect.length > PANEL_PRODUCTS,
     products: shown.map((product, i) => ({

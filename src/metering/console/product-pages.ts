@@ -17,6 +17,7 @@ import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { getProduct, putProduct } from '../entitlements/products.js';
 import { listProducts, lockProduct, type Product } from '../entitlements/queries.js';
 import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';
+import { findStripeProblem } from '../stripe/comparison.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../../accounts/identity/operator/http.js';
 import { fillInSlug, slugSchema } from '../../accounts/identity/operator/schema.js';
@@ -33,6 +34,7 @@ const productSchema = z.strictObject({
   usageMetric: text(255),
   unitCap: decimalField.optional(),
   maxQuantity: decimalField.refine((value) => /[1-9]/.test(value), 'must be above 0').optional(),
+  stripeMeterEvent: text(100).optional(),
 });
 const newSchema = productSchema.extend({ slug: slugSchema });
 
@@ -75,7 +77,7 @@ export function productPages(deps: ConsoleDeps): Router {
 function addNew(router: Router, deps: ConsoleDeps): void {
   const show = (req: Request, res: Response, form: FormState) => {
     const page = { view: 'metering/console/product', title: 'New product', section: 'products' };
-    return renderPage(deps, req, res, page, { form, product: undefined });
+    return renderPage(deps, req, res, page, { form, product: undefined, stripeProblem: undefined });
   };
 
   addForm(router, '/new-product', {
@@ -84,7 +86,7 @@ function addNew(router: Router, deps: ConsoleDeps): void {
       const { slug, ...typed } = parseInput(newSchema, filledIn(fields));
       await changeAsOperator(deps, req, res, async (tx, source) => {
         if (await lockProduct(tx, slug)) throw fieldError('slug', 'is taken by another product');
-        await putProduct(tx, slug, toInput(typed), source);
+        await putProduct(tx, slug, toInput(typed, fields), source);
       });
       res.redirect(303, toAddress(PRODUCTS, { done: 'created' }));
     },
@@ -97,14 +99,17 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
     const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
     const page = { view: 'metering/console/product', title: product.name, section: 'products', notices };
     const values = Object.keys(form.values).length > 0 ? form.values : toFields(product);
-    await renderPage(deps, req, res, page, { form: { ...form, values }, product });
+    const stripeProblem = await findStripeProblem(deps.db.orm, 'product_id', product.id);
+    await renderPage(deps, req, res, page, { form: { ...form, values }, product, stripeProblem });
   };
 
   addForm(router, '/products/:slug', {
     async act(req, res, fields) {
       const { slug } = await getProduct(deps.db.orm, readSlug(req, 'product'));
       const typed = parseInput(productSchema, filledIn(fields));
-      await changeAsOperator(deps, req, res, (tx, source) => putProduct(tx, slug, toInput(typed), source));
+      await changeAsOperator(deps, req, res, (tx, source) =>
+        putProduct(tx, slug, toInput(typed, fields), source),
+      );
       res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: 'saved' }));
     },
     show,
@@ -141,15 +146,21 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-const toInput = ({ name, usageMetric, unitCap, maxQuantity }: z.output<typeof productSchema>) => ({
+const toInput = (
+  { name, usageMetric, unitCap, maxQuantity, stripeMeterEvent }: z.output<typeof productSchema>,
+  fields: FormFields,
+) => ({
   name: name.trim(),
+  // A form that was opened before this field existed leaves it unchanged.
+  stripeMeterEvent: 'stripeMeterEvent' in fields ? (stripeMeterEvent ?? null) : undefined,
   usageMetric,
   unitCap: unitCap === undefined ? null : toPlainDecimal(unitCap, 0),
   maxQuantity: maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toPlainDecimal(maxQuantity, 0),
 });
 
-const toFields = ({ name, usageMetric, unitCap, maxQuantity }: Product): FormFields => ({
+const toFields = ({ name, usageMetric, unitCap, maxQuantity, stripeMeterEvent }: Product): FormFields => ({
   name,
+  stripeMeterEvent: stripeMeterEvent ?? '',
   usageMetric,
   unitCap: unitCap ?? '',
   maxQuantity: maxQuantity === DEFAULT_MAX_QUANTITY ? '' : maxQuantity,

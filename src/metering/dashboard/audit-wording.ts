@@ -25,6 +25,7 @@ const titles: Wording['titles'] = {
   'usage.backfill_discarding': 'Backfill discard started',
   'usage.backfill_discarded': 'Backfill discarded',
   'usage.corrected': 'Events corrected',
+  'usage.stripe_decided': 'Stripe meter event decided',
 };
 
 const sentences: Wording['sentences'] = {
@@ -49,6 +50,8 @@ const sentences: Wording['sentences'] = {
     entry.details.corrections === 1
       ? say`Corrected the event ${target(entry)}`
       : say`Corrected ${target(entry)}`,
+  'usage.stripe_decided': (entry) =>
+    say`Marked the Stripe meter event ${{ name: entry.target }} as ${textOf(entry.details, 'state') === 'sent' ? 'received' : 'missing'}`,
   'usage.totals_repaired': ({ details }) => {
     const totals = formatCount(countOf(details.totals), 'total');
     return say`Set ${totals} and ${formatCount(countOf(details.hours), 'hour')} of usage to the sums of their events`;

@@ -7,6 +7,7 @@ import {
   describeArchiving,
   findDifference,
   toArchivedAt,
+  toStripeSince,
   type Put,
   type Source,
 } from '../../accounts/identity/source.js';
@@ -23,6 +24,8 @@ export interface ProductInput {
   maxQuantity: string;
   /** Unchanged if omitted. */
   archived?: boolean | undefined;
+  /** Unchanged if omitted; null ends sending. */
+  stripeMeterEvent?: string | null | undefined;
 }
 
 /** Creates or replaces the product. A changed metric starts from zero; earlier usage stays under the earlier metric. */
@@ -33,17 +36,24 @@ export async function putProduct(
   source: Source,
 ): Promise<Put<Product>> {
   const { at } = source;
-  const { archived, ...fields } = input;
+  const { archived, stripeMeterEvent: wanted, ...fields } = input;
   const current = await lockProduct(tx, slug);
   const archivedAt = toArchivedAt(current?.archivedAt ?? null, archived, at);
+  const stripeMeterEvent = wanted === undefined ? (current?.stripeMeterEvent ?? null) : wanted;
+  const stripe = { stripeMeterEvent, stripeSince: toStripeSince(stripeMeterEvent, current?.stripeSince, at) };
   if (!current) {
-    const product = { id: uuid(), slug, ...fields, createdAt: at, updatedAt: at, archivedAt };
+    const product = { id: uuid(), slug, ...fields, createdAt: at, updatedAt: at, archivedAt, ...stripe };
     await insertProduct(tx, product);
-    const details = { after: { ...fields, ...(archivedAt ? { archived } : {}) } };
+    const after = {
+      ...fields,
+      ...(archivedAt ? { archived } : {}),
+      ...(stripeMeterEvent ? { stripeMeterEvent } : {}),
+    };
+    const details = { after };
     await recordOperatorAudit(tx, { ...source, action: 'product.created', target: slug, details });
     return { isNew: true, resource: product };
   }
-  const product = { ...current, ...fields, updatedAt: at, archivedAt };
+  const product = { ...current, ...fields, updatedAt: at, archivedAt, ...stripe };
   const difference = findDifference(toFields(current), toFields(product));
   if (!difference) return { isNew: false, resource: current };
   await updateProduct(tx, product);
@@ -52,12 +62,13 @@ export async function putProduct(
   return { isNew: false, resource: product };
 }
 
-const toFields = ({ name, usageMetric, unitCap, maxQuantity, archivedAt }: Product) => ({
+const toFields = ({ name, usageMetric, unitCap, maxQuantity, archivedAt, stripeMeterEvent }: Product) => ({
   name,
   usageMetric,
   unitCap,
   maxQuantity,
   archived: archivedAt === null ? 'no' : 'yes',
+  stripeMeterEvent,
 });
 
 /** @throws AppError not_found */

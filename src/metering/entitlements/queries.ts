@@ -37,12 +37,9 @@ export async function insertProduct(tx: Tx, product: Product): Promise<void> {
 
 export async function updateProduct(
   tx: Tx,
-  { id, name, usageMetric, unitCap, maxQuantity, updatedAt, archivedAt }: Product,
+  { id, slug: _slug, createdAt: _createdAt, ...fields }: Product,
 ): Promise<void> {
-  await tx
-    .update(products)
-    .set({ name, usageMetric, unitCap, maxQuantity, updatedAt, archivedAt })
-    .where(eq(products.id, id));
+  await tx.update(products).set(fields).where(eq(products.id, id));
 }
 
 export type Terms = Omit<typeof entitlements.$inferSelect, 'orgId' | 'productId' | 'createdAt' | 'updatedAt'>;

@@ -31,8 +31,16 @@ export const products = pgTable(
     createdAt: time('created_at').notNull(),
     updatedAt: time('updated_at').notNull(),
     archivedAt: time('archived_at'),
+    /** Event name of the Stripe meter that counts its usage; null: no usage is sent to Stripe. */
+    stripeMeterEvent: text('stripe_meter_event'),
+    /** First hour whose usage is sent to Stripe. */
+    stripeSince: time('stripe_since'),
   },
   (t) => [
+    index('products_stripe')
+      .on(t.id)
+      .where(sql`${t.stripeMeterEvent} is not null`),
+    check('products_stripe_since', sql`(${t.stripeMeterEvent} is null) = (${t.stripeSince} is null)`),
     check('products_unit_cap', sql`${t.unitCap} >= 0`),
     check('products_max_quantity', sql`${t.maxQuantity} > 0`),
   ],

@@ -48,10 +48,12 @@ products:
     name: Storage
     usageMetric: bytes
     maxQuantity: 1e6
+    stripeMeterEvent: storage bytes
 organizations:
   acme:
     name: "Acme: \\"the\\" customer"
     marketAccess: read
+    stripeCustomerId: cus_acme
     entitlements:
       api-calls:
         kind: live
@@ -131,11 +133,19 @@ describe('a file', () => {
     expect(await apply(text)).toEqual({ code: 0, stdout: 'Nothing to change.\n', stderr: '' });
     expect(await exported()).toBe(text);
     expect(parse(text)).toMatchObject({
-      products: { storage: { name: 'Storage', usageMetric: 'bytes', maxQuantity: 1e6 } },
+      products: {
+        storage: {
+          name: 'Storage',
+          usageMetric: 'bytes',
+          maxQuantity: 1e6,
+          stripeMeterEvent: 'storage bytes',
+        },
+      },
       organizations: {
         acme: {
           name: 'Acme: "the" customer',
           marketAccess: 'read',
+          stripeCustomerId: 'cus_acme',
           entitlements: { 'api-calls': { unitCap: null, startsAt: '2026-01-05T09:00:00.000Z' } },
         },
       },

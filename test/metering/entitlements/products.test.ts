@@ -26,6 +26,8 @@ describe('PUT /operator/products/:slug', () => {
       ...input,
       maxQuantity: 1e15,
       archivedAt: null,
+      stripeMeterEvent: null,
+      stripeSince: null,
       createdAt: new Date(service.clock.now()).toISOString(),
       updatedAt: new Date(service.clock.now()).toISOString(),
     });

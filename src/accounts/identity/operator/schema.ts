@@ -83,6 +83,10 @@ export function fillInSlug(fields: FormFields, slug: string, name: string): void
 /** The caller trims and lower-cases the address first. */
 export const emailSchema = z.email('must be an e-mail address').max(254, 'must have at most 254 characters');
 
+export const stripeCustomerField = z
+  .string()
+  .regex(/^cus_\w{1,96}$/, 'must be the id of a Stripe customer, which begins with cus_');
+
 export const organizationSchema = z
   .strictObject({
     name: nameField.describe('For people.'),
@@ -109,6 +113,12 @@ export const organizationSchema = z
       .optional()
       .describe(
         'Its access to markets: `none`, `read` (read markets and close positions) or `trade`. Default: unchanged, or `trade` for a new Organization. It has no effect if the service has no markets.',
+      ),
+    stripeCustomerId: stripeCustomerField
+      .nullable()
+      .optional()
+      .describe(
+        "Stripe's id of the customer that pays for its usage, from the beginning of the hour in which it is first set. `null`: no usage is sent to Stripe. Default: unchanged, or `null` for a new Organization.",
       ),
   })
   .meta({ id: 'OrganizationInput' });

@@ -5,7 +5,14 @@ import type { Orm, Tx } from '../../../core/db/client.js';
 import { AppError } from '../../../core/errors.js';
 import type { organizationSchema } from '../operator/schema.js';
 import { hasSecondFactor } from '../second-factor/queries.js';
-import { describeArchiving, findDifference, toArchivedAt, type Put, type Source } from '../source.js';
+import {
+  describeArchiving,
+  findDifference,
+  toArchivedAt,
+  toStripeSince,
+  type Put,
+  type Source,
+} from '../source.js';
 import {
   copyToKeys,
   findOrganization,
@@ -24,6 +31,7 @@ export async function putOrganization(
     requireSingleSignOn,
     archived,
     marketAccess,
+    stripeCustomerId,
   }: z.output<typeof organizationSchema>,
   source: Source,
 ): Promise<Put<Organization>> {
@@ -39,6 +47,7 @@ export async function putOrganization(
       createdAt: source.at,
       archivedAt,
       marketAccess: marketAccess ?? 'trade',
+      ...toStripe(undefined, stripeCustomerId, source.at),
     };
     await insertOrganization(tx, organization);
     const after = {
@@ -47,6 +56,7 @@ export async function putOrganization(
       ...(requireSingleSignOn ? { requireSingleSignOn } : {}),
       ...(archived ? { archived } : {}),
       ...(marketAccess ? { marketAccess } : {}),
+      ...(stripeCustomerId ? { stripeCustomerId } : {}),
     };
     const entry = { ...source, action: 'organization.created', target: slug, details: { after } };
     await recordAudit(tx, organization.id, entry);
@@ -58,9 +68,20 @@ export async function putOrganization(
     requireSingleSignOn: requireSingleSignOn ?? current.requireSingleSignOn,
     archivedAt,
     marketAccess: marketAccess ?? current.marketAccess,
+    ...toStripe(current, stripeCustomerId, source.at),
   };
   return { isNew: false, resource: await update(tx, current, wanted, source) };
 }
+
+/** A first customer id counts from the beginning of this hour; another one continues. */
+const toStripe = (
+  current: Organization | undefined,
+  wanted: string | null | undefined,
+  at: Date,
+): Pick<Organization, 'stripeCustomerId' | 'stripeSince'> => {
+  const stripeCustomerId = wanted === undefined ? (current?.stripeCustomerId ?? null) : wanted;
+  return { stripeCustomerId, stripeSince: toStripeSince(stripeCustomerId, current?.stripeSince, at) };
+};
 
 async function update(
   tx: Tx,
@@ -111,6 +132,7 @@ export async function requireSingleSignOnOfMembers(
 const toFields = (organization: Organization) => ({
   name: organization.name,
   marketAccess: organization.marketAccess,
+  stripeCustomerId: organization.stripeCustomerId,
   requireSecondFactor: organization.requireSecondFactor ? 'yes' : 'no',
   requireSingleSignOn: organization.requireSingleSignOn ? 'yes' : 'no',
   archived: organization.archivedAt === null ? 'no' : 'yes',

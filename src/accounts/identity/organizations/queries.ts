@@ -43,12 +43,9 @@ export async function insertOrganization(tx: Tx, organization: Organization): Pr
 
 export async function updateOrganization(
   tx: Tx,
-  { id, name, requireSecondFactor, requireSingleSignOn, archivedAt, marketAccess }: Organization,
+  { id, createdAt: _createdAt, slug: _slug, ...fields }: Organization,
 ): Promise<void> {
-  await tx
-    .update(organizations)
-    .set({ name, requireSecondFactor, requireSingleSignOn, archivedAt, marketAccess })
-    .where(eq(organizations.id, id));
+  await tx.update(organizations).set(fields).where(eq(organizations.id, id));
 }
 
 /**

@@ -38,6 +38,11 @@ export const organizationAnswerSchema = z
     marketAccess: z
       .enum(marketAccesses)
       .describe('Its access to markets: `none`, `read` (read and close positions) or `trade`.'),
+    stripeCustomerId: z
+      .string()
+      .nullable()
+      .describe("Stripe's id of the customer that pays for its usage; `null`: no usage is sent to Stripe."),
+    stripeSince: timeField('First hour whose usage is sent to Stripe; `null` without a customer.').nullable(),
     createdAt: timeField('When it was created.'),
   })
   .meta({ id: 'Organization' });

@@ -106,35 +106,40 @@ const toWebhookFields = ({ format = 'standard', url, types, livemode, isEnabled 
   isEnabled,
 });
 
-/** What the export writes: fields that have their default are left out, unless the default is "unchanged". */
+/** What the export writes: fields that have their default or are null are left out, unless the default is "unchanged". */
 export function withoutDefaults({ products, organizations }: State) {
   return {
     products: mapValues(products, (product) => {
-      const { name, usageMetric, unitCap, maxQuantity, archived } = productFields(product);
+      const { name, usageMetric, unitCap, maxQuantity, stripeMeterEvent, archived } = productFields(product);
       return {
         name,
         usageMetric,
         ...(unitCap === null ? {} : { unitCap }),
         ...(textOf(maxQuantity) === DEFAULT_MAX_QUANTITY ? {} : { maxQuantity }),
+        ...(stripeMeterEvent ? { stripeMeterEvent } : {}),
         ...(archived ? { archived } : {}),
       };
     }),
-    organizations: mapValues(organizations, ({ entitlements = {}, webhooks = [], archived, ...rest }) => ({
-      ...rest,
-      ...(archived ? { archived } : {}),
-      entitlements: mapValues(entitlements, (entitlement) => {
-        const { kind, startsAt, endsAt, unitCap, limits, thresholds } = entitlementFields(entitlement);
-        return {
-          kind,
-          startsAt,
-          ...(endsAt === null ? {} : { endsAt }),
-          ...(unitCap === undefined ? {} : { unitCap }),
-          ...(limits.length === 0 ? {} : { limits }),
-          ...(thresholds.join() === defaultThresholds.join() ? {} : { thresholds }),
-        };
+    organizations: mapValues(
+      organizations,
+      ({ entitlements = {}, webhooks = [], archived, stripeCustomerId, ...rest }) => ({
+        ...rest,
+        ...(stripeCustomerId ? { stripeCustomerId } : {}),
+        ...(archived ? { archived } : {}),
+        entitlements: mapValues(entitlements, (entitlement) => {
+          const { kind, startsAt, endsAt, unitCap, limits, thresholds } = entitlementFields(entitlement);
+          return {
+            kind,
+            startsAt,
+            ...(endsAt === null ? {} : { endsAt }),
+            ...(unitCap === undefined ? {} : { unitCap }),
+            ...(limits.length === 0 ? {} : { limits }),
+            ...(thresholds.join() === defaultThresholds.join() ? {} : { thresholds }),
+          };
+        }),
+        webhooks: webhooks.map(toWebhookFields),
       }),
-      webhooks: webhooks.map(toWebhookFields),
-    })),
+    ),
   };
 }
 

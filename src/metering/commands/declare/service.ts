@@ -99,7 +99,7 @@ export async function readState(
   const queue = new PQueue({ concurrency: CONCURRENT_READS });
   const rows = await queue.addAll(
     organizations.map((row) => async (): Promise<[string, Organization]> => {
-      const { slug, name, requireSecondFactor, marketAccess, archivedAt } = row;
+      const { slug, name, requireSecondFactor, marketAccess, stripeCustomerId, archivedAt } = row;
       const path = `/organizations/${slug}`;
       const isRead = reads(slug);
       return [
@@ -108,6 +108,7 @@ export async function readState(
           name,
           requireSecondFactor,
           marketAccess,
+          stripeCustomerId,
           archived: archivedAt !== null,
           ...(isRead.entitlements
             ? { entitlements: toEntitlements(await readAll(`${path}/entitlements`, 'entitlements')) }
@@ -121,10 +122,20 @@ export async function readState(
   );
   return {
     products: Object.fromEntries(
-      products.map(({ slug, name, usageMetric, unitCap, maxQuantity, archivedAt }): [string, Product] => [
-        slug,
-        { name, usageMetric, unitCap, maxQuantity, archived: archivedAt !== null },
-      ]),
+      products.map(
+        ({
+          slug,
+          name,
+          usageMetric,
+          unitCap,
+          maxQuantity,
+          stripeMeterEvent,
+          archivedAt,
+        }): [string, Product] => [
+          slug,
+          { name, usageMetric, unitCap, maxQuantity, stripeMeterEvent, archived: archivedAt !== null },
+        ],
+      ),
     ),
     organizations: Object.fromEntries(rows),
   };

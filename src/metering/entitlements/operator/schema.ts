@@ -38,6 +38,12 @@ export const productSchema = z
       .describe(
         'While true, no entitlement to the product is in effect. Default: unchanged, or false for a new product.',
       ),
+    stripeMeterEvent: text(100)
+      .nullable()
+      .optional()
+      .describe(
+        'Event name of the Stripe meter that counts its usage, from the beginning of the hour in which it is first set. The meter must add up values (`sum`). `null`: no usage is sent to Stripe. Default: unchanged, or `null` for a new product.',
+      ),
   })
   .meta({ id: 'ProductInput' });
 
@@ -50,6 +56,11 @@ export const productAnswerSchema = z
     unitCap: exactField('Units per Organization and calendar month in UTC; `null` is unlimited.').nullable(),
     maxQuantity: exactField('The maximum quantity of one usage event.'),
     archivedAt: timeField('When it was archived; `null` if it is not.').nullable(),
+    stripeMeterEvent: z
+      .string()
+      .nullable()
+      .describe('Event name of its Stripe meter; `null`: no usage is sent to Stripe.'),
+    stripeSince: timeField('First hour whose usage is sent to Stripe; `null` without a meter.').nullable(),
     createdAt,
     updatedAt,
   })

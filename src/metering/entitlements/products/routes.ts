@@ -33,6 +33,8 @@ const product = (name: keyof typeof exampleWorld.products) => {
     unitCap: unitCap === null ? null : Number(unitCap),
     maxQuantity: 1e15,
     archivedAt: null,
+    stripeMeterEvent: null,
+    stripeSince: null,
     createdAt,
     updatedAt: createdAt,
   };
@@ -137,6 +139,8 @@ A change takes effect on the next request. While the product is \`archived\`, no
           unitCap: null,
           maxQuantity: 500000,
           archivedAt: null,
+          stripeMeterEvent: null,
+          stripeSince: null,
           createdAt: now,
           updatedAt: now,
         },
@@ -149,7 +153,10 @@ A change takes effect on the next request. While the product is \`archived\`, no
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);
       const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { name, usageMetric, unitCap, maxQuantity, archived } = parseInput(productSchema, body.value);
+      const { name, usageMetric, unitCap, maxQuantity, archived, stripeMeterEvent } = parseInput(
+        productSchema,
+        body.value,
+      );
       const input = {
         name,
         usageMetric,
@@ -157,6 +164,7 @@ A change takes effect on the next request. While the product is \`archived\`, no
         maxQuantity:
           maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toExactNumber('maxQuantity', body.text),
         archived,
+        stripeMeterEvent,
       };
       const put = await changeAsOperator(deps, req, res, (tx, source) => putProduct(tx, slug, input, source));
       sendPut(res, put, productJson);

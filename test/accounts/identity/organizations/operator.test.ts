@@ -20,6 +20,8 @@ describe('PUT /operator/organizations/:slug', () => {
       requireSingleSignOn: false,
       archivedAt: null,
       marketAccess: 'trade',
+      stripeCustomerId: null,
+      stripeSince: null,
       createdAt: new Date(service.clock.now()).toISOString(),
     });
     expect(await call('PUT', `/organizations/${slug}`, { name: 'Ümlaut 😀 <b>' })).toMatchObject({

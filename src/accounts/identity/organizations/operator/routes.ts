@@ -24,6 +24,8 @@ const acme = {
   requireSingleSignOn: false,
   archivedAt: null,
   marketAccess: 'trade',
+  stripeCustomerId: null,
+  stripeSince: null,
   createdAt,
 };
 
@@ -77,7 +79,7 @@ export const organizationRoutes = [
     operationId: 'putOrganization',
     summary: 'Declare an Organization',
     description:
-      'Creates, renames, archives or restores the Organization, and sets whether its members need a second factor or single sign-on, and its access to markets. While it is archived, its API keys get 401 `key_revoked` and its members cannot see it, starting with the next request. Restoring it brings everything back; revoked keys stay revoked.\n\nWith `marketAccess` `none`, its members see no market pages and its keys get 403 `entitlement_required` on routes with a trading scope. With `read`, they can see everything and sell what they hold, but get 403 `entitlement_read_only` for an order that would open or increase a position. A change takes effect on the next request and the next order, on every instance. Positions are still settled and open orders are still tracked. Routes that need no key stay public.\n\nThe slug never changes. Organizations cannot be deleted, because their usage and audit log are records.',
+      'Creates, renames, archives or restores the Organization, and sets whether its members need a second factor or single sign-on, its access to markets and the Stripe customer that pays for its usage. While it is archived, its API keys get 401 `key_revoked` and its members cannot see it, starting with the next request. Restoring it brings everything back; revoked keys stay revoked.\n\nWith `marketAccess` `none`, its members see no market pages and its keys get 403 `entitlement_required` on routes with a trading scope. With `read`, they can see everything and sell what they hold, but get 403 `entitlement_read_only` for an order that would open or increase a position. A change takes effect on the next request and the next order, on every instance. Positions are still settled and open orders are still tracked. Routes that need no key stay public.\n\nThe slug never changes. Organizations cannot be deleted, because their usage and audit log are records.',
     body: organizationSchema,
     responses: putResponses(organizationAnswerSchema),
     good: { params: { slug: 'acme' }, body: { name: 'Acme' } },
@@ -113,6 +115,8 @@ export const organizationRoutes = [
           requireSingleSignOn: false,
           archivedAt: null,
           marketAccess: 'trade',
+          stripeCustomerId: null,
+          stripeSince: null,
           createdAt: now,
         },
       },

@@ -1,0 +1,233 @@
+import { sql, type SQL } from 'drizzle-orm';
+import { byService, change, recordAudit } from '../../accounts/audit/audit.js';
+import type { Orm } from '../../core/db/client.js';
+import type { Comparison } from '../../core/db/reconciliation.js';
+import { selectRow, selectRows } from '../../core/db/sql.js';
+import { exact } from '../../core/http/json.js';
+import { toSection } from '../../core/text-table.js';
+import { HOUR_MS, type Clock } from '../../core/time.js';
+import { identifierOf, type EventKey } from './stripe.js';
+
+const MAX_ROWS = 1000;
+const SHOWN_ROWS = 100;
+/** By then an hour has been compared and most late events of the hour have arrived. */
+const SETTLED_AFTER_MS = 1.5 * HOUR_MS;
+
+interface Difference {
+  organization: string;
+  product: string;
+  livemode: boolean;
+  /** RFC 3339 in UTC. */
+  hour: string;
+  total: string;
+  carried: string;
+  difference: string;
+  count: number;
+}
+
+export interface UnknownEvent extends EventKey {
+  organization: string;
+  product: string;
+  livemode: boolean;
+  quantity: string;
+  customerId: string;
+  /** RFC 3339 in UTC. */
+  unknownSince: string;
+  lastError: string | null;
+  count: number;
+}
+
+const rfc3339 = (time: string): SQL =>
+  sql.raw(`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`);
+
+const isIn = (orgId: string | undefined, column: string): SQL =>
+  orgId === undefined ? sql`true` : sql`${sql.raw(column)} = ${orgId}::uuid`;
+
+/** Hours whose total is not what their meter events carry, in modes in which anything was ever sent. */
+const findDifferences = (orm: Orm, before: Date, orgId: string | undefined): Promise<Difference[]> =>
+  selectRows(
+    orm,
+    sql`with counted as (
+      select h.org_id, h.product_id, h.livemode, h.hour, h.metric, sum(h.quantity) as quantity
+      from usage_hours h
+      join organizations o on o.id = h.org_id
+      join products p on p.id = h.product_id
+      where o.stripe_customer_id is not null and p.stripe_meter_event is not null and h.metric = p.usage_metric
+        and h.hour >= o.stripe_since and h.hour >= p.stripe_since and h.hour < ${before.toISOString()}::timestamptz
+        and ${isIn(orgId, 'h.org_id')}
+      group by 1, 2, 3, 4, 5
+    ), ledger as (
+      select org_id, product_id, livemode, hour, metric, sum(quantity) as quantity
+      from stripe_events where state <> 'missing' and ${isIn(orgId, 'org_id')}
+      group by 1, 2, 3, 4, 5
+    ), different as (
+      select c.org_id, c.product_id, c.livemode, c.hour, c.quantity as total, coalesce(l.quantity, 0) as carried
+      from counted c
+      left join ledger l on l.org_id = c.org_id and l.product_id = c.product_id and l.livemode = c.livemode
+        and l.hour = c.hour and l.metric = c.metric
+      where abs(c.quantity - coalesce(l.quantity, 0)) >= 1e-12
+    )
+    select o.slug as organization, p.slug as product, d.livemode, ${rfc3339('d.hour')} as hour,
+      trim_scale(d.total)::text as total, trim_scale(d.carried)::text as carried,
+      trim_scale(d.total - d.carried)::text as difference, (count(*) over ())::int as count
+    from different d
+    join organizations o on o.id = d.org_id
+    join products p on p.id = d.product_id
+    where d.livemode in (select livemode from stripe_events)
+    order by 1, 2, 3, 4
+    limit ${MAX_ROWS}`,
+  );
+
+/** Meter events that a person must decide, oldest first. */
+export const listUnknown = (orm: Orm, orgId: string | undefined): Promise<UnknownEvent[]> =>
+  selectRows(
+    orm,
+    sql`select e.org_id::text as "orgId", e.product_id::text as "productId", ${rfc3339('e.hour')} as hour,
+      e.revision::text as revision, o.slug as organization, p.slug as product, e.livemode,
+      trim_scale(e.quantity)::text as quantity, e.customer_id as "customerId",
+      ${rfc3339('e.unknown_since')} as "unknownSince", e.last_error as "lastError", (count(*) over ())::int as count
+    from stripe_events e
+    join organizations o on o.id = e.org_id
+    join products p on p.id = e.product_id
+    where e.state = 'unknown' and ${isIn(orgId, 'e.org_id')}
+    order by e.hour, 1, 2, 4
+    limit ${MAX_ROWS}`,
+  );
+
+export interface StripeProblem {
+  organization: string;
+  product: string;
+  /** Whether a person must decide. */
+  isUnknown: boolean;
+  reason: string;
+}
+
+/** Why the latest meter event of the Organization or the product is not at Stripe. */
+export const findStripeProblem = (
+  orm: Orm,
+  column: 'org_id' | 'product_id',
+  id: string,
+): Promise<StripeProblem | undefined> =>
+  selectRow(
+    orm,
+    sql`select o.name as organization, p.name as product, e.state = 'unknown' as "isUnknown", e.last_error as reason
+    from stripe_events e
+    join organizations o on o.id = e.org_id
+    join products p on p.id = e.product_id
+    where e.${sql.raw(column)} = ${id}::uuid and e.last_error is not null
+    order by e.planned_at desc
+    limit 1`,
+  );
+
+/**
+ * Records what a person found at Stripe. The quantity of a missing event is sent with a later revision.
+ * @returns whether the event waited for a decision
+ */
+export async function decideUnknown(
+  orm: Orm,
+  clock: Clock,
+  identifier: string,
+  state: 'sent' | 'missing',
+): Promise<boolean> {
+  const [, orgId, productId, day, hour, revision] =
+    /^([\da-f]{32})_([\da-f]{32})_(\d{8})(\d{2})_(\d{1,9})$/.exec(identifier) ?? [];
+  if (orgId === undefined) return false;
+  return change({ db: { orm }, clock }, byService, async (tx) => {
+    const at = new Date(clock.now());
+    const decided = await selectRow<{ orgId: string }>(
+      tx,
+      sql`update stripe_events set state = ${state}, unknown_since = null, last_error = null,
+        sent_at = case when ${state} = 'sent' then ${at.toISOString()}::timestamptz end
+      where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = any ('{f,t}'::bool[])
+        and hour = ${`${day} ${hour}:00Z`}::timestamptz and revision = ${revision}::int and state = 'unknown'
+      returning org_id::text as "orgId"`,
+    );
+    if (!decided) return false;
+    const entry = {
+      at,
+      action: 'usage.stripe_decided',
+      actor: 'system',
+      target: identifier,
+      details: { state },
+    };
+    await recordAudit(tx, decided.orgId, entry);
+    return true;
+  });
+}
+
+export async function compareStripe(
+  orm: Orm,
+  clock: Clock,
+  orgId: string | undefined,
+): Promise<Omit<Comparison, 'repair'>> {
+  const before = new Date(clock.now() - SETTLED_AFTER_MS);
+  const differences = await findDifferences(
+    orm,
+    new Date(Math.floor(before.getTime() / HOUR_MS) * HOUR_MS),
+    orgId,
+  );
+  const unknown = await listUnknown(orm, orgId);
+  return {
+    text: [...differencesText(differences), ...unknownText(unknown)].map((line) => `\n${line}`).join(''),
+    json: {
+      stripe: {
+        differences: differences.map(({ count: _count, total, carried, difference, ...row }) => ({
+          ...row,
+          total: exact(total),
+          carried: exact(carried),
+          difference: exact(difference),
+        })),
+        unknown: unknown.map(({ organization, product, livemode, quantity, ...row }) => ({
+          identifier: identifierOf(row),
+          organization,
+          product,
+          livemode,
+          quantity: exact(quantity),
+          unknownSince: row.unknownSince,
+        })),
+      },
+    },
+    isEqual: differences.length + unknown.length === 0,
+  };
+}
+
+const mode = (livemode: boolean): string => (livemode ? 'live' : 'test');
+
+function differencesText(rows: Difference[]): string[] {
+  if (rows.length === 0) return [];
+  const head = ['organization', 'product', 'hour', 'mode', 'total', 'in meter events', 'difference'];
+  const lines = rows
+    .slice(0, SHOWN_ROWS)
+    .map((row) => [
+      row.organization,
+      row.product,
+      row.hour,
+      mode(row.livemode),
+      row.total,
+      row.carried,
+      row.difference,
+    ]);
+  return toSection(
+    'Hours that differ from their meter events for Stripe',
+    rows[0]!.count,
+    [head, ...lines],
+    4,
+  );
+}
+
+export function unknownText(rows: UnknownEvent[]): string[] {
+  if (rows.length === 0) return [];
+  const head = ['organization', 'product', 'hour', 'mode', 'customer', 'identifier', 'quantity'];
+  const lines = rows
+    .slice(0, SHOWN_ROWS)
+    .map((row) => [
+      row.organization,
+      row.product,
+      row.hour,
+      mode(row.livemode),
+      row.customerId,
+      identifierOf(row),
+      row.quantity,
+    ]);
+  return toSection('Meter events that Stripe may or may not have', rows[0]!.count, [head, ...lines], 6);
+}

@@ -1,0 +1,68 @@
+import { sql } from 'drizzle-orm';
+import {
+  boolean,
+  check,
+  index,
+  integer,
+  numeric,
+  pgTable,
+  primaryKey,
+  text,
+  uuid,
+} from 'drizzle-orm/pg-core';
+import { time } from '../../core/db/sql.js';
+
+/**
+ * `waiting`: to be sent. `sent`: Stripe has it. `unknown`: Stripe may have it, and sending it again could count it twice.
+ * `missing`: a person found that Stripe does not have it, so its quantity is sent with a later revision.
+ */
+export const stripeStates = ['waiting', 'sent', 'unknown', 'missing'] as const;
+
+/**
+ * Usage sent to Stripe, one row per meter event. The revisions of an hour that are not `missing` add up to its total when
+ * it was last compared.
+ */
+export const stripeEvents = pgTable(
+  'stripe_events',
+  {
+    orgId: uuid('org_id').notNull(),
+    productId: uuid('product_id').notNull(),
+    plannedAt: time('planned_at').notNull(),
+    hour: time('hour').notNull(),
+    nextAttemptAt: time('next_attempt_at').notNull(),
+    /** When the earliest attempt without a known outcome began. */
+    unknownSince: time('unknown_since'),
+    sentAt: time('sent_at'),
+    /** 1, 2, 3 … per hour. If two comparisons decide from the same rows, the unique number keeps one. */
+    revision: integer().notNull(),
+    attempts: integer().notNull().default(0),
+    livemode: boolean().notNull(),
+    state: text({ enum: stripeStates }).notNull().default('waiting'),
+    metric: text().notNull(),
+    /** The hour's total minus the earlier revisions; negative after a correction. */
+    quantity: numeric().notNull(),
+    /** Stripe's customer and meter event name, as last sent. */
+    customerId: text('customer_id').notNull(),
+    eventName: text('event_name').notNull(),
+    /** Why the last attempt failed. */
+    lastError: text('last_error'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.productId, t.livemode, t.hour, t.revision] }),
+    index('stripe_events_waiting')
+      .on(t.livemode, t.nextAttemptAt)
+      .where(sql`${t.state} = 'waiting'`),
+    index('stripe_events_unknown')
+      .on(t.orgId, t.hour)
+      .where(sql`${t.state} = 'unknown'`),
+    index('stripe_events_failed_organization')
+      .on(t.orgId, t.plannedAt)
+      .where(sql`${t.lastError} is not null`),
+    index('stripe_events_failed_product')
+      .on(t.productId, t.plannedAt)
+      .where(sql`${t.lastError} is not null`),
+    check('stripe_events_state', sql`${t.state} in ('waiting', 'sent', 'unknown', 'missing')`),
+    check('stripe_events_sent', sql`(${t.state} = 'sent') = (${t.sentAt} is not null)`),
+    check('stripe_events_quantity', sql`${t.quantity} <> 0 and ${t.revision} > 0`),
+  ],
+);
