@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import { groupBy } from '../core/collections.js';
 import type { ErrorCode } from '../core/errors.js';
-import type { Reference } from '../core/reference/described.js';
+import type { Reference, SentExample } from '../core/reference/described.js';
 import type { OpenApiDocument } from '../core/reference/document.js';
 import type { OwnValues } from '../core/reference/own-examples.js';
 import { listTopics } from './documentation-topics.js';
@@ -72,10 +72,15 @@ export async function makeView(
       const route = reference.routes.find((one) => one.operationId === operationId);
       const example = route?.examples.find((one) => one.name === name);
       if (!route || !example) throw new Error(`There is no example ${name} of ${operationId}.`);
-      return describeExampleFor(route, example, shownFor);
+      return describeExampleFor(route, id === 'start' ? withTestKey(example) : example, shownFor);
     },
   };
 }
+
+const withTestKey = (example: SentExample): SentExample => ({
+  ...example,
+  request: { ...example.request, credential: 'testKey' },
+});
 
 const toListed = ({ operationId, method, path, summary }: Reference['routes'][number]) => ({
   id: operationId,

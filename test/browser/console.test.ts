@@ -170,8 +170,9 @@ it('limits are edited in rows without scripts on a phone, and a wrong row is nam
   await page.getByRole('button', { name: 'Add a limit' }).click();
   await page.locator('[name=limit4Quantity]:focus').waitFor();
   await quantity.fill('1,5');
+  expect(await row.getByLabel('Length').isVisible()).toBe(false);
   await row.getByLabel('Window').selectOption('hours');
-  await row.getByLabel('Beyond it').selectOption('block');
+  await row.getByLabel('When exceeded').selectOption('block');
   // Enter saves. It does not press the button of a row.
   await page.keyboard.press('Enter');
   await page.getByRole('alert').getByRole('link', { name: 'Limit 4, quantity' }).waitFor();
@@ -179,6 +180,10 @@ it('limits are edited in rows without scripts on a phone, and a wrong row is nam
   await quantity.fill('1,000.5');
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('alert').getByRole('link', { name: 'Limit 4, length' }).waitFor();
+  await row.getByLabel('Window').selectOption('calendar_month');
+  // The error keeps the field in sight.
+  expect(await row.getByLabel('Length').isVisible()).toBe(true);
+  await row.getByLabel('Window').selectOption('hours');
   await row.getByLabel('Length').fill('5');
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('status').getByText(saved).waitFor();

@@ -58,7 +58,8 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.getByRole('button', { name: 'Place paper order' }).dblclick();
       await page.waitForURL('**/dashboard/portfolio/orders/*');
       expect(await readMain(page)).toContain('Buy 3 YES');
-      await follow(page, 'Portfolio');
+      expect(await page.getByRole('link', { name: 'Sell' }).getAttribute('href')).toContain('action=sell');
+      await page.getByRole('link', { name: 'View position' }).click();
       expect(await readMain(page)).toContain(after);
 
       const { secret } = await createKey(world.db, organization.id, { scopes: ['trading:read'] });

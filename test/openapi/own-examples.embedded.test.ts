@@ -73,8 +73,11 @@ describe('to a member of an Organization the documentation shows', () => {
     const response = await read('/docs/start');
     const html = unescape(await response.text());
     expect(response.headers.get('cache-control')).toBe('private, no-cache');
-    expect(html).toContain(`Bearer ${secret.slice(0, 12)}…`);
-    expect(html).toContain('"productSlug":"own-product","metric":"requests"');
+    expect(html).toContain('Bearer org_test_…');
+    expect(unescape(await (await read('/docs/reference/usage')).text())).toContain(
+      `Bearer ${secret.slice(0, 12)}…`,
+    );
+    expect(html).toMatch(/"productSlug": "own-product",\s*"metric": "requests"/);
     expect(html).toContain(new Date(service.clock.now()).toISOString().slice(0, 10));
     expect(html).not.toContain(secret);
     expect(html).not.toMatch(/api-calls|2026-01-31T/);

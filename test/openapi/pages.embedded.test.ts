@@ -158,7 +158,7 @@ describe('/docs', () => {
       const response = await ask('/docs/start', cookie ? { cookie } : {});
       expect(response.headers.get('cache-control')).toBe('no-cache');
       expect(response.headers.get('vary')).toBe('Cookie, Accept-Encoding');
-      expect(await response.text()).toContain('Bearer org_live_…');
+      expect(await response.text()).toContain('Bearer org_test_…');
     }
   });
 
@@ -285,4 +285,11 @@ describe('/docs/errors', () => {
     expect(path).toBe('/docs/errors');
     expect(html).toContain(`id="${anchor}"`);
   });
+});
+
+it('starts with a test key and one event', async () => {
+  const text = (await (await ask('/docs/start')).text()).replace(/&#34;|&quot;/g, '"');
+  expect(text).toContain('Bearer org_test_');
+  expect(text).not.toContain('org_live_');
+  expect(text.match(/"idempotencyKey"/g)).toHaveLength(2);
 });

@@ -2,8 +2,6 @@ import type { Request, Response, Router } from 'express';
 import type { Orm } from '../../core/db/client.js';
 import { parseInput } from '../../core/http/validate.js';
 import { originOf, isUuid } from '../../core/http/request.js';
-import { readLine } from '../../core/pages/curl-line.js';
-import { sendEventLine } from './event-line.js';
 import {
   formRoute,
   newForm,
@@ -14,7 +12,7 @@ import {
   type FormState,
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
-import { toPython } from '../../core/reference/samples.js';
+import { languages, toCurl, toPython } from '../../core/reference/samples.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { memberActor } from '../identity/session/authority.js';
 import { requireRole, sessionOf } from '../identity/session/session.js';
@@ -75,10 +73,18 @@ function firstEvent(
     quantity: 1,
     idempotencyKey,
   });
+  const request = (idempotencyKey: string) => ({
+    method: 'POST',
+    origin: baseUrl,
+    path: '/api/usage/events',
+    headers: { Authorization: `Bearer ${secret}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ events: [event(idempotencyKey)] }),
+    answers: 'json' as const,
+  });
   return {
     purpose: `Send a first event. It adds 1 to ${usageMetric} of ${slug}, and counts only once however often you send it.`,
     // Event keys are unique in the Organization, so the first events of two API keys need different ones.
-    curl: sendEventLine(baseUrl, secret, event(`first-event-${id}`)),
+    curl: toCurl(request(`first-event-${id}`)),
     typescript: `// Save as first-event.ts and run: npx tsx first-event.ts
 const apiKey = ${JSON.stringify(secret)}; // in your runtime: from its environment
 
@@ -94,23 +100,17 @@ async function sendUsage(events: object[]) {
 
 sendUsage([${JSON.stringify(event(`first-event-ts-${id}`), null, 2)}]).then(console.log);
 `,
-    python: toPython({
-      method: 'POST',
-      origin: baseUrl,
-      path: '/api/usage/events',
-      headers: { Authorization: `Bearer ${secret}`, 'Content-Type': 'application/json' },
-      body: JSON.stringify({ events: [event(`first-event-py-${id}`)] }),
-      answers: 'json',
-    }),
+    python: toPython(request(`first-event-py-${id}`)),
   };
 }
 
 function read(origin: string, path: string, { secret }: SnippetKey, purpose: string) {
   const url = origin + path;
   const headers = { Authorization: `Bearer ${secret}` };
+  const request = { method: 'GET', origin, path, headers, body: '', answers: 'json' as const };
   return {
     purpose,
-    curl: readLine(url, secret),
+    curl: toCurl(request),
     typescript: `// Save as first-call.ts and run: npx tsx first-call.ts
 const apiKey = ${JSON.stringify(secret)}; // in your runtime: from its environment
 
@@ -122,9 +122,14 @@ async function call() {
 
 call().then(console.log);
 `,
-    python: toPython({ method: 'GET', origin, path, headers, body: '', answers: 'json' }),
+    python: toPython(request),
   };
 }
+
+const toTabs = ({ purpose, ...code }: ReturnType<typeof makeSnippets>) => ({
+  purpose,
+  samples: languages.map(({ id, label }) => ({ id, label, code: code[id] })),
+});
 
 export interface KeyPageDeps extends KeyDeps {
   keyUse: KeyUse;
@@ -278,7 +283,7 @@ async function showSecret(
     key: { name, scopes, livemode, expiresAt, href: keyAddress(id) },
     secret,
     previous: previous && { expiresAt: previous.expiresAt, isEnded },
-    snippets: makeSnippets(originOf(req), { id, secret, scopes }, product),
+    snippets: toTabs(makeSnippets(originOf(req), { id, secret, scopes }, product)),
     lacksProduct: product === undefined && scopes.includes('usage:write'),
   });
 }

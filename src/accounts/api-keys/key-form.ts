@@ -21,8 +21,8 @@ const presets: Preset[] = [
   {
     value: 'send',
     label: 'Send usage',
-    note: 'For a runtime that reports what it used.',
-    scopes: ['usage:write'],
+    note: 'For a runtime that reports its usage and checks its entitlements.',
+    scopes: ['usage:write', 'entitlements:read'],
   },
   {
     value: 'read',

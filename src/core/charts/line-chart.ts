@@ -11,6 +11,8 @@ export interface LineChartInput {
   /** From back to front. A null value leaves a gap in the line. */
   lines: { name: string; values: (number | null)[] }[];
   formatTick: (value: number) => string;
+  /** Without zero, the drawing shows the range of the values. */
+  hasZero?: boolean;
 }
 
 const HEIGHT = 200;
@@ -18,9 +20,11 @@ const WIDTH = 1000;
 const AXIS_LABELS = 4;
 
 /** Only the lines stretch with the drawing; text size and line width stay the same. */
-export function toLineChart({ summary, labels, axis, lines, formatTick }: LineChartInput) {
+export function toLineChart({ summary, labels, axis, lines, formatTick, hasZero = true }: LineChartInput) {
   const values = lines.flatMap((line) => line.values.filter((value) => value !== null));
-  const ticks = ticksAround(Math.min(0, ...values), Math.max(0, ...values));
+  const isFlat = new Set(values).size < 2;
+  const shown = hasZero || isFlat ? [0, ...values] : values;
+  const ticks = ticksAround(Math.min(...shown), Math.max(...shown));
   const [low, high] = [ticks[0]!, ticks.at(-1)!];
   const count = labels.length;
   const toX = (index: number) => (count === 1 ? WIDTH / 2 : (index / (count - 1)) * WIDTH);

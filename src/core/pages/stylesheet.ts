@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 /** Sheets of `views/styles` in cascade order: a later sheet may override an earlier one. */
 const sheets = [
   ['tokens', 'base', 'frame'],
-  ['cards', 'buttons', 'forms', 'alerts', 'tables', 'charts', 'stacked', 'lists', 'invented'],
+  ['cards', 'buttons', 'forms', 'alerts', 'tables', 'charts', 'stacked', 'lists', 'invented', 'samples'],
   ['audit-log', 'account', 'api-keys', 'usage', 'overview', 'console', 'search'],
   ['cities', 'markets', 'ladder', 'event', 'ticket', 'portfolio', 'chart-parts', 'chart-kinds', 'scores'],
   ['utilities'],

@@ -41,8 +41,14 @@ export function toSamples(request: SampleRequest): Sample[] {
   return languages.map(({ id, label }) => ({ id, label, code: code[id] }));
 }
 
-const toCurl = ({ method, origin, path, headers, body }: SampleRequest): string =>
-  curlLine({ method, url: origin + path, headers, body }, ' \\\n  ');
+export const toCurl = ({ method, origin, path, headers, body }: SampleRequest): string =>
+  curlLine({ method, url: origin + path, headers, body: printJson(body) }, ' \\\n  ');
+
+/** Indented if it is JSON that does not fit into a line. */
+function printJson(body: string): string {
+  if (body.length <= LINE || !/^[[{]/.test(body)) return body;
+  return JSON.stringify(JSON.parse(body), null, 2);
+}
 
 function toTypeScript(request: SampleRequest): string {
   return request.typed ? toClientCall(request, request.typed) : toFetch(request);

@@ -21,8 +21,9 @@ const BAR = 0.76;
 /** Bars of contracts by the price's move in favour of the order. X is in percent of the width, y in pixels. Null without fills. */
 export function toMovesChart(name: string, steps: readonly MoveStep[], meanCents: number | null) {
   if (steps.length === 0) return null;
-  const reach = Math.max(MIN_MOVE, ...steps.map(({ cents }) => Math.abs(cents)));
-  const count = 2 * reach + 1;
+  const cents = steps.map((step) => step.cents);
+  const [low, high] = [Math.min(-MIN_MOVE, ...cents), Math.max(MIN_MOVE, ...cents)];
+  const count = high - low + 1;
   const ticks = ticksAround(0, Math.max(...steps.map(({ contracts }) => contracts)));
   const top = ticks.at(-1)!;
   return {
@@ -31,7 +32,7 @@ export function toMovesChart(name: string, steps: readonly MoveStep[], meanCents
     height: HEIGHT,
     ticks: ticks.map((tick) => ({ y: toPixels(HEIGHT * (1 - tick / top)), label: formatTick(tick) })),
     bars: steps.map((step) => ({
-      x: toPercent((step.cents + reach + (1 - BAR) / 2) / count),
+      x: toPercent((step.cents - low + (1 - BAR) / 2) / count),
       width: toPercent(BAR / count),
       y: toPixels(HEIGHT * (1 - step.contracts / top)),
       height: toPixels(HEIGHT * (step.contracts / top)),
@@ -39,13 +40,11 @@ export function toMovesChart(name: string, steps: readonly MoveStep[], meanCents
       label: `${formatMove(step.cents)}: ${formatCount(step.contracts, 'contract')} in ${formatCount(step.fills, 'fill')}`,
     })),
     mean:
-      meanCents === null
-        ? null
-        : toPercent((Math.min(reach, Math.max(-reach, meanCents)) + reach + 0.5) / count),
+      meanCents === null ? null : toPercent((Math.min(high, Math.max(low, meanCents)) - low + 0.5) / count),
     axis: Array.from({ length: count }, (_, i) => ({
       x: toPercent((i + 0.5) / count),
-      label: formatMove(i - reach),
-      isMinor: (i - reach) % 2 !== 0,
+      label: formatMove(i + low),
+      isMinor: (i + low) % 2 !== 0,
     })),
     table: toTable(name, steps),
   };

@@ -24,7 +24,7 @@ const pageQuerySchema = z.object({
 export function readPageQuery(req: Request) {
   const query = readQuery(req);
   requireOnce(query);
-  const { mode = 'paper', range = 'week', cursor } = parseInput(pageQuerySchema, query);
+  const { mode = 'paper', range = 'month', cursor } = parseInput(pageQuerySchema, query);
   return { mode, range, cursor };
 }
 

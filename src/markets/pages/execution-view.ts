@@ -25,7 +25,7 @@ export function toExecutionPage(
       const { gain, contracts } = sums.after.at(-1)!;
       const mean = gain === null ? null : perContract(gain, contracts);
       const chart = toMovesChart(name, steps, mean === null ? null : Number(mean) / Number(CENT));
-      return chart ? [{ name, mean: mean === null ? null : formatMove(mean), chart }] : [];
+      return chart ? [{ name, mean: mean === null ? null : describeMean(mean), chart }] : [];
     }),
     isEmpty: shown.length === 0 && !shadow && !queue,
     queue,
@@ -60,6 +60,11 @@ const toFillsRow = (
     move: gain === null ? null : formatMove(perContract(gain, count)),
     known: gain === null ? null : `of ${formatCount(known, 'fill')}`,
   })),
+});
+
+const describeMean = (move: Micros) => ({
+  amount: formatPrice(move < 0n ? -move : move),
+  direction: move < 0n ? 'against' : 'in favour of',
 });
 
 /** `+1.6¢` */

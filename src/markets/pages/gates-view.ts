@@ -39,9 +39,19 @@ export function toHeatMap({ gates }: Pick<GateBook, 'gates'>, current: Temperatu
       leads: leadsOf(kind).map((hours) => `${hours} h`),
       isCurrent: kind === current,
     })),
-    rows: rows.toSorted((a, b) => b.open - a.open || b.best - a.best || (a.city < b.city ? -1 : 1)),
+    ...splitRows(rows.toSorted((a, b) => b.open - a.open || b.best - a.best || (a.city < b.city ? -1 : 1))),
     minimumDays: gateRule.minimumDays,
   };
+}
+
+/** Cities with an open gate or this share of the evidence lead; the others follow in a disclosure. */
+const LEADING_SHARE = 0.1;
+
+function splitRows<Row extends { open: number; best: number }>(rows: readonly Row[]) {
+  const leading = rows.filter(({ open, best }) => open > 0 || best >= LEADING_SHARE);
+  return leading.length === 0
+    ? { rows, others: [] }
+    : { rows: leading, others: rows.filter((row) => !leading.includes(row)) };
 }
 
 const keyOf = ({ kind, stationId, leadHours }: Pick<Gate, 'kind' | 'stationId' | 'leadHours'>): string =>
@@ -55,7 +65,12 @@ function toCell(gate: Gate | undefined) {
   if (gate.n === 0) return { level: 'none', share, text: '–', words: 'Closed, no settled day' };
   const percent = `${Math.floor(share * 100)}%`;
   const level = share < 1 / 3 ? 'far' : share < 2 / 3 ? 'half' : 'near';
-  return { level, share, text: percent, words: `Closed, ${percent} of the evidence needed` };
+  return {
+    level,
+    share,
+    text: share < 0.01 ? '' : percent,
+    words: `Closed, ${percent} of the evidence needed`,
+  };
 }
 
 /** Evidence multiplies from day to day, so its share is one of logarithms. Below 1, because a closed gate may only lack days. */
@@ -64,13 +79,13 @@ function evidenceShare({ evidence, needed }: Pick<Gate, 'evidence' | 'needed'>):
   return share > 0 ? Math.min(share, 0.99) : 0;
 }
 
-/** `Signals are on for 7 of 28 gates of highs.`; for one station without its kind. */
+/** `7 of 28 gates are open for highs.`; for one station without its kind. */
 export function describeGates({ stations, kind }: ScoresAnswer, isOneStation: boolean): string {
   const gates = stations.flatMap(({ leads }) => leads.map(({ gate }) => gate));
   const open = gates.filter(({ isOpen }) => isOpen).length;
   return open === 0
     ? signalsOff(gates.length)
-    : `Signals are on for ${open} of ${formatCount(gates.length, 'gate')}${isOneStation ? '' : ` of ${kindLabels[kind].plural}`}.`;
+    : `${open} of ${formatCount(gates.length, 'gate')} ${open === 1 ? 'is' : 'are'} open${isOneStation ? '' : ` for ${kindLabels[kind].plural}`}.`;
 }
 
 /** The gates of one station. */

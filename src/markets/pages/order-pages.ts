@@ -20,11 +20,20 @@ import { requireRole, sessionOf } from '../../accounts/identity/session/session.
 import { isManager, managingRoles } from '../../accounts/organizations/table.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import { contractsText, ORDER_SIZE } from '../market/contracts.js';
+import { takesOrders } from '../market/market.js';
 import type { OrderChange } from '../orders/order.js';
 import { listSettlementEvents } from '../portfolio/history-queries.js';
-import { findOrder, findPlace, listFills, listOrders, listPostings } from '../portfolio/order-queries.js';
+import {
+  findOrder,
+  findPlace,
+  listFills,
+  listOrders,
+  listPostings,
+  type ListedOrder,
+} from '../portfolio/order-queries.js';
 import { exportTrades, tradeColumns } from '../portfolio/trades-csv.js';
 import type { TradingServices } from '../services/services.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import {
   ORDERS_PATH,
   PORTFOLIO_PATH,
@@ -96,6 +105,12 @@ export function addOrderPages(router: Router, context: Context, deps: OrderPages
   });
 }
 
+/** True right after a purchase on paper whose market still takes orders. */
+function isSellable({ mode, action, filledContracts, ticker }: ListedOrder, snapshot: Snapshot | undefined) {
+  const market = snapshot?.markets.get(ticker);
+  return mode === 'paper' && action === 'buy' && filledContracts > 0 && !!market && takesOrders(market);
+}
+
 const toListView = (path: string, mode: TradeMode, cursors: Parameters<typeof toPager>[2]) => ({
   mode,
   modes: toModeTabs(path, mode),
@@ -127,6 +142,7 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
         form,
         place,
         mayChange: isManager(role) && order.status === 'resting',
+        maySell: isManager(role) && req.query.done === 'placed' && isSellable(order, snapshots.current),
       }),
     );
   }

@@ -9,16 +9,11 @@ import type { SettlementEventRow } from '../portfolio/history-queries.js';
 import type { ListedOrder, findPlace, listFills, listPostings } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { ORDERS_PATH } from './addresses.js';
+import { ORDERS_PATH, PORTFOLIO_PATH, modeQuery, ticketAddress } from './addresses.js';
 import { findMarketView, marketStatusLabels, toMarketView } from './labels.js';
+import { toAddress } from '../../core/pages/address.js';
 import type { FormState } from '../../core/pages/form.js';
-import {
-  formatDecimal,
-  formatExactMoney,
-  formatMoney,
-  formatPrice,
-  formatTime,
-} from '../../core/pages/format.js';
+import { formatDecimal, formatMoney, formatPrice, formatTime } from '../../core/pages/format.js';
 
 const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   pending: { label: 'Pending', tone: 'warn' },
@@ -64,8 +59,8 @@ export function describePlaced(order: ListedOrder): string {
         ? '  The remainder is resting in the book.'
         : ' The rest was cancelled.';
   return action === 'buy'
-    ? `Bought ${count} for ${formatExactMoney(-balanceChange)}, fee included.${rest}`
-    : `Sold ${count} for ${formatExactMoney(balanceChange)} after the fee.${rest}`;
+    ? `Bought ${count} for ${formatMoney(-balanceChange)}, fee included.${rest}`
+    : `Sold ${count} for ${formatMoney(balanceChange)} after the fee.${rest}`;
 }
 
 /** Linked while the key's or person's page exists. */
@@ -126,15 +121,22 @@ export const toOrderPage = (
     form,
     place,
     mayChange,
+    maySell,
   }: {
     snapshot: Snapshot | undefined;
     form: FormState;
     place: Awaited<ReturnType<typeof findPlace>>;
     mayChange: boolean;
+    maySell: boolean;
   },
 ) => ({
   form,
   mayChange,
+  positionHref:
+    order.action === 'buy' && order.filledContracts > 0
+      ? `${toAddress(PORTFOLIO_PATH, modeQuery(order.mode))}#positions-title`
+      : undefined,
+  sellHref: maySell ? ticketAddress(order.ticker, { side: order.side, action: 'sell' }) : undefined,
   queue: place && place.venueAhead !== null ? place : undefined,
   order: {
     ...toOrderView(order, snapshot),

@@ -81,6 +81,12 @@ const toCityTabs = ({ events }: Snapshot, { station, kind }: Choice, q: string) 
     };
   });
 
+/** `Today` with the detail `, Sat, 21 Nov`; other days have no detail. */
+function splitDay(label: string): { label: string; detail?: string } {
+  const [, word, detail] = /^(\w{5,})(, .*)$/.exec(label) ?? [];
+  return word === undefined || detail === undefined ? { label } : { label: word, detail };
+}
+
 /** Past days come newest first. */
 function toDays({ station, kind, events, event: chosen, missing }: Choice, q: string, now: Date) {
   const today = todayAt({ station, kind }, now);
@@ -90,7 +96,7 @@ function toDays({ station, kind, events, event: chosen, missing }: Choice, q: st
     ...dates.filter((date) => open.has(date)),
     ...dates.filter((date) => !open.has(date)).toReversed(),
   ].map((date) => ({
-    label: dayLabel(date, today),
+    ...splitDay(dayLabel(date, today)),
     href: eventAddress({ station: station.id, kind, date, q }),
     isCurrent: date === (chosen?.date ?? missing?.date),
     note: open.has(date) ? undefined : 'closed',

@@ -68,8 +68,25 @@ function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: Tra
     })),
     chart: points.length < 2 || !hasAny(points) ? undefined : drawCurve(points, range),
     rangeName: curveRanges[range].label,
+    ...summarizeRange(points, range),
     rows: points.toReversed(),
   };
+}
+
+/** Change of the total over the range, and on its worst day; null where the total is not known. */
+function summarizeRange(points: readonly CurvePoint[], range: CurveRange) {
+  const known = points.flatMap(({ at, total }) => (total === null ? [] : [{ at, total }]));
+  const [first, last] = [known[0], known.at(-1)];
+  if (!first || !last || first === last) return { gain: null, worstDay: null };
+  const gain = last.total - first.total;
+  if (range !== 'week' && range !== 'month') return { gain, worstDay: null };
+  const ends = [
+    first.total,
+    ...new Map(known.map(({ at, total }) => [at.toISOString().slice(0, 10), total])).values(),
+  ];
+  const changes = ends.slice(1).map((end, i) => end - ends[i]!);
+  const worst = changes.reduce((least, change) => (change < least ? change : least));
+  return { gain, worstDay: worst < 0n ? worst : null };
 }
 
 const hasAny = (points: readonly CurvePoint[]): boolean =>
@@ -94,6 +111,7 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
       { name: 'booked', values: points.map(({ realised, fees }) => toNumber(realised - fees)) },
       { name: 'total', values: points.map(({ total }) => (total === null ? null : toNumber(total))) },
     ],
+    hasZero: false,
     formatTick: (value) => `${value < 0 ? '−' : ''}$${formatTick(Math.abs(value))}`,
   });
 }

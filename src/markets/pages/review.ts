@@ -77,15 +77,18 @@ function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quot
   const rest = subtractCounts(order.contracts, filledContracts);
   if (rest === 0) return { tone: 'good', text: `All ${order.contracts} fill now.` };
   const ahead = shownAt(whole, bidOf(order));
-  const queue = ahead === 0 ? 'first at its price' : `behind ${ahead} at the same price`;
-  const now = filledContracts === 0 ? 'Nothing fills now' : `${filledContracts} fill now`;
-  return { tone: 'warn', text: `${now}: ${rest} rest in the book, ${queue}. They may never fill.` };
+  const queue = ahead === 0 ? 'first in line at this price' : `behind ${ahead} at the same price`;
+  const now =
+    filledContracts === 0
+      ? `Nothing fills now. All ${rest}`
+      : `${filledContracts} fill now. The other ${rest}`;
+  return { tone: 'warn', text: `${now} rest in the book, ${queue}, and may never fill.` };
 }
 
 /** A resting purchase reserves its cost. */
 const reserveOf = ({ order, feeRule }: ReviewInput): Review['facts'] =>
   order.rest && order.action === 'buy'
-    ? [{ label: 'Reserved', money: worstCost(feeRule, order), note: 'at most, while it rests' }]
+    ? [{ label: 'Reserved', money: worstCost(feeRule, order), note: 'while it rests' }]
     : [];
 
 function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Review['outcome'] {

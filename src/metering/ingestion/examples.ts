@@ -27,13 +27,19 @@ export const successes: Example[] = [
           {
             productSlug: 'storage',
             metric: 'bytes',
-            quantity: 1048576.5,
-            idempotencyKey: 'disk-2026-01-31T12',
+            quantity: 4096,
+            idempotencyKey: 'batch-2026-01-31T12',
           },
         ],
       },
     },
     answer: { accepted: 2, deduped: 0, warnings: [] },
+  },
+  {
+    name: 'first',
+    summary: 'One event, recorded',
+    request: { body: good },
+    answer: { accepted: 1, deduped: 0, warnings: [] },
   },
   {
     name: 'repeated',

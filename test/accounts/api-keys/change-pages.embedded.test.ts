@@ -143,7 +143,7 @@ describe('the form for a new key', () => {
   });
 
   it.each([
-    ['send', 'true', ['usage:write']],
+    ['send', 'true', ['usage:write', 'entitlements:read']],
     ['read', 'true', ['usage:read', 'entitlements:read', 'trading:read']],
     ['paper', 'false', ['trading:read', 'trading:write']],
   ])('creates a key with the scopes of the preset %s', async (preset, livemode, scopes) => {

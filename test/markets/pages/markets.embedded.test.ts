@@ -12,7 +12,7 @@ import { trimZeros } from '../../../src/markets/pages/addresses.js';
 import { requireTradable } from '../../../src/markets/orders/tradable.js';
 import type { Orders } from '../../../src/markets/orders/order.js';
 import { signalsFor } from '../../../src/markets/pages/pages.js';
-import { formatExactMoney, formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/format.js';
+import { formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/format.js';
 import { tradingOrders } from '../../../src/markets/ledger/orders-table.js';
 import { tradingAccounts, tradingPositions } from '../../../src/markets/ledger/portfolio-table.js';
 import { tradingSwitches } from '../../../src/markets/ledger/risk-table.js';
@@ -122,7 +122,7 @@ it('the page of a city shows its current day', async () => {
   }
   expect(text).toMatch(/The 31 members .* expect .*: the raw ensemble, not calibrated/);
   expect(text).toMatch(
-    /Peak [\d.]+% that the day has peaked and its report says \d+°F\..* Peak Based only on the forecast from before the day\. Nothing has been learned of days at this hour yet/,
+    /Peak [\d.]+% chance that the peak is over, at \d+°F\..* Peak Based only on the forecast from before the day\. Nothing has been learned of days at this hour yet/,
   );
   expect(text).toContain('CLINYC');
 });
@@ -144,10 +144,10 @@ it('a day in progress shows the probability that it has peaked, and the evidence
   try {
     const high = textOf(await getPage(owner.browser, `${PATH}?station=KNYC`));
     expect(high).toMatch(
-      /Peak 88\.3% that the day has peaked and its report says \d+°F\..* Peak Based on what was known at 12:00 local standard time and on how 1,403 days at all stations continued from that hour, Tue 5 May to Thu 2 Jul\./,
+      /Peak 88\.3% chance that the peak is over, at \d+°F\..* Peak Based on what was known at 12:00 local standard time and on how 1,403 days at all stations continued from that hour, Tue 5 May to Thu 2 Jul\./,
     );
     const low = textOf(await getPage(owner.browser, `${PATH}?station=KNYC&kind=daily_minimum`));
-    expect(low).toMatch(/Low 88\.3% that the day has passed its low and its report says \d+°F\./);
+    expect(low).toMatch(/Low 88\.3% chance that the low is over, at \d+°F\./);
   } finally {
     service.trading.snapshots.replace(current);
   }
@@ -539,7 +539,7 @@ it('the ticket starts with the best ask and shows the cost before the order is s
   for (const word of ['Fee', 'Cost', 'Maximum payout $1.00', 'Break-even', 'Forecast', 'Cash $1,000.00'])
     expect(text).toContain(word);
   expect(text).toMatch(
-    /It is worth its cost if YES is more likely than [\d.]+%\. The forecast says [\d.]+%: an edge of [+−]?[\d.]+\spoints, [+−]?\$[\d.]+ on average\./,
+    /It is worth its cost if YES is more likely than [\d.]+%\. The forecast says [\d.]+%, so buying (?:gains|loses) [\d.]+\spoints, [+−]?\$[\d.]+ on average\./,
   );
 });
 
@@ -651,7 +651,7 @@ it('a form sent twice places one order and redirects to it both times', async ()
   expect(told[2]![1]).toBe('done=repeated');
   const { balanceChange } = trades[0]!;
   expect(textOf(await getPage(browser, `${order}?done=placed`))).toContain(
-    `Bought 2 YES for ${formatExactMoney(-balanceChange)}, fee included.`,
+    `Bought 2 YES for ${formatMoney(-balanceChange)}, fee included.`,
   );
   expect(textOf(await getPage(browser, `${order}?done=repeated`))).toContain('It was not placed again.');
 });
@@ -663,7 +663,7 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   const waits = { limitPrice: '0.01', timeInForce: 'good_till_cancelled', postOnly: 'yes', contracts: '8' };
   const query = new URLSearchParams({ side: 'yes', action: 'buy', ...waits });
   const reviewed = await getPage(browser, `${path}?${query.toString()}`);
-  expect(textOf(reviewed)).toMatch(/Nothing fills now: 8 rest in the book/);
+  expect(textOf(reviewed)).toMatch(/Nothing fills now\. All 8 rest in the book/);
   expect(fieldOf(reviewed, 'postOnly').at(-1)).toBe('yes');
   const placed = await postForm(browser, path, form(market, waits));
   expect(placed.status).toBe(303);

@@ -117,7 +117,7 @@ describe('the portfolio', () => {
   it('shows holdings and their current sale value', async () => {
     const { words, text } = await read(trader.browser, PATH);
     // 120 bought for 72.20 plus 2.01 of fees, now worth 64.9287: 1000 − 74.21 + 64.9287 = 990.7187.
-    expect(words).toContain('Equity $990.72');
+    expect(words).toContain('$990.72 −$9.28 on $1,000.00');
     expect(words).toContain('Cash $925.79');
     expect(words).toContain('Positions $64.93 cost $72.20');
     expect(words).toContain('Unrealised −$7.27');
@@ -160,7 +160,7 @@ describe('orders', () => {
   it('have a page each, with fills, balanced postings and their author', async () => {
     const { words } = await read(trader.browser, `${PATH}/orders/${bought}`);
     expect(words).toContain('Buy 120 YES');
-    expect(words).toContain('120 of 120, 60.17¢ on average');
+    expect(words).toContain('120 of 120 60.17¢ on average');
     expect(words).toContain('API key my <b>bot</b>');
     expect(words).toContain('1 60¢ 100 $60.00 $1.68 −$61.68');
     expect(words).toContain('Fill 2 −$12.53 $12.20 $0.33 – –');
@@ -387,7 +387,7 @@ describe('a sale', () => {
     const [path, done] = one.headers.get('location')!.split('?');
     expect([done, two.headers.get('location')]).toEqual(['done=placed', `${path}?done=repeated`]);
     const order = await read(trader.browser, `${path}?done=placed`);
-    expect(order.words).toContain('Sold 120 YES for $64.9287 after the fee.');
+    expect(order.words).toContain('Sold 120 YES for $64.93 after the fee.');
     expect(order.words).toContain('Sell 120 YES');
     expect(order.words).toContain(`Person ${trader.user.name}`);
     expect(order.words).toContain('Realised −$5.20');

@@ -260,12 +260,17 @@ const terms = { expiresAt: null, postOnly: false, cancelOn: [] };
 
 it.each([
   ['that fits now', {}, 'good', 'All 10 fill now.'],
-  ['that fits in part', { contracts: 1_000 }, 'warn', /fill now: \d+ rest in the book, first at its price/],
+  [
+    'that fits in part',
+    { contracts: 1_000 },
+    'warn',
+    /fill now\. The other \d+ rest in the book, first in line at this price/,
+  ],
   [
     'that queues behind others',
     { limitPrice: cents(40) },
     'warn',
-    /^Nothing fills now: 10 rest in the book, behind \d+ at the same price/,
+    /^Nothing fills now\. All 10 rest in the book, behind \d+ at the same price/,
   ],
 ])('an order that may rest, %s, shows its place in the queue', (_what, change, tone, text) => {
   const reviewed = review({ order: { ...waiting, ...change, rest: terms } });

@@ -95,8 +95,8 @@ describe('the scores page', () => {
   it('leads with the gates where the model was ahead, with n, difference, evidence and the rule', async () => {
     await seedScores(service, { days: 45, model: 1, market: 3.2, stationIds: ['KNYC', 'KMIA'] });
     const { words } = await see();
-    const gates = words.slice(words.indexOf('Signals are on'), words.indexOf('The last 90 days'));
-    expect(gates).toMatch(/Signals are on for \d of 96 gates of highs\./);
+    const gates = words.slice(words.indexOf('gates are open') - 10, words.indexOf('The last 90 days'));
+    expect(gates).toMatch(/\d of 96 gates are open for highs\./);
     const [first] = /City (?:\w+, \d+ h )+(\w+ \w+)/.exec(gates)!.slice(1);
     expect(['New York', 'Miami Open', 'Miami ✓']).toContain(first);
     expect(gates).toMatch(
@@ -110,7 +110,7 @@ describe('the scores page', () => {
     expect(gates).toContain(
       'only as good as mid prices and pay 0.15 a day in spread and fees: on average, at most 0.2 of 28',
     );
-    expect(words.indexOf('Signals are on')).toBeLessThan(words.indexOf('CRPS over time'));
+    expect(words.indexOf('gates are open')).toBeLessThan(words.indexOf('CRPS over time'));
 
     const own = await see('?station=KNYC');
     expect(own.words).toMatch(/Scores: New York All cities/);
@@ -144,7 +144,7 @@ describe('the scores page', () => {
 
   it('filters by city and lead, and keeps the choice', async () => {
     const { main, words } = await see('?station=KMIA&lead=24');
-    expect(words).toMatch(/Signals are (on for 1 of 1 gate\.|off: none of 1 gate is open\.)/);
+    expect(words).toMatch(/1 of 1 gate is open\.|Signals are off: none of 1 gate is open\./);
     expect(words).toContain('45 calibrated forecasts compared');
     expect(words).not.toContain('New York');
     expect(main).toMatch(/<option value="KMIA" selected>/);

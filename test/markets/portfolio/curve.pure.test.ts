@@ -126,3 +126,18 @@ describe('a line chart', () => {
     );
   });
 });
+
+it('a curve far from zero fills its drawing; one that does not move keeps zero', () => {
+  const text = ['a', 'b', 'c'];
+  const draw = (values: number[]) =>
+    toLineChart({
+      summary: '',
+      labels: text,
+      axis: text,
+      lines: [{ name: 'total', values }],
+      formatTick: String,
+      hasZero: false,
+    }).ticks.map(({ label }) => Number(label));
+  expect(draw([152, 158, 155])[0]).toBeGreaterThanOrEqual(150);
+  expect(draw([150, 150, 150])).toContain(0);
+});
