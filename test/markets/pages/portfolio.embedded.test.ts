@@ -393,7 +393,7 @@ describe('a sale', () => {
     expect(order.words).toContain('Realised −$5.20');
     // 925.79 plus the quoted 64.9287.
     const { words } = await read(trader.browser, PATH);
-    expect(words).toContain('Equity $990.72');
+    expect(words).toContain('$990.72 −$9.28 on $1,000.00');
     expect(words).toContain('Cash $990.72');
     expect(words).toContain('No open positions.');
     expect((await read(trader.browser, sellPath(COLD))).words).toContain('You do not hold that many');
