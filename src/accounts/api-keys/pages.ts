@@ -197,7 +197,7 @@ function addKeyPages(router: Router, deps: KeyPageDeps): void {
     await deps.keyUse.flush();
     await watchKey(deps.db.orm, orgId, key.id, new Date(now));
     const cutOver = await readCutOver(deps.db.orm, orgId, { old, successor: key }, now);
-    const title = `Cut-over of ${key.name}`;
+    const title = `Switch ${key.name} to the new key`;
     const page = { view: 'accounts/api-keys/cut-over', title, section: SECTION, notices: cutOverNotices };
     await renderPage(deps, req, res, page, {
       key: toKeyView(key, new Set(key.scopes), now),
