@@ -11,7 +11,8 @@ COPY . .
 RUN npm run build && npm prune --omit=dev
 
 FROM ${NODE_IMAGE}
-ENV NODE_ENV=production HOST=0.0.0.0
+# glibc keeps up to 90 MB of freed memory unless its threshold is fixed.
+ENV NODE_ENV=production HOST=0.0.0.0 MALLOC_TRIM_THRESHOLD_=1048576
 WORKDIR /app
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/package.json ./

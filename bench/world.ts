@@ -38,6 +38,7 @@ export async function startProduct(
     env: {
       PATH: process.env.PATH,
       NODE_ENV: 'production',
+      MALLOC_TRIM_THRESHOLD_: '1048576',
       MARKETS: 'on',
       HOST: '127.0.0.1',
       PORT: String(port),

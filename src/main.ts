@@ -59,6 +59,7 @@ service = await startService(config, {
   log,
   accessLog: createPlainLog(config.logLevel, destination),
   products: { inThreads: canStartThreads },
+  beforeReady: collectGarbage,
 }).catch((error: unknown) => {
   const isExpected =
     error instanceof ConfigError ||
@@ -70,7 +71,6 @@ service = await startService(config, {
   return exit(1);
 });
 
-collectGarbage();
 log.info(
   { url: service.url, database: service.context.db.kind, seconds: Math.round(process.uptime() * 10) / 10 },
   'Gauge is ready',

@@ -47,6 +47,8 @@ export interface Service {
 interface ServiceDeps extends Pick<Context, 'log' | 'accessLog'>, DashboardOptions {
   clock?: Clock;
   products?: ProductOptions;
+  /** Runs last before the service is ready. */
+  beforeReady?: () => void;
 }
 
 /** The address to listen on is unavailable; the message says what to do. */
@@ -62,7 +64,7 @@ const REFUSE_MS = 500;
 /** Resolves when the service is ready. It answers 503 from the moment it listens. */
 export async function startService(
   config: Config,
-  { log, accessLog, clock = systemClock, products: options, ...pages }: ServiceDeps,
+  { log, accessLog, clock = systemClock, products: options, beforeReady, ...pages }: ServiceDeps,
 ): Promise<Service> {
   const context = await openContext(config, { log, accessLog, clock }, options?.inThreads);
   const { db, lifecycle, limitStores } = context;
@@ -94,16 +96,18 @@ export async function startService(
     await Promise.allSettled([stopProducts(), limitStores.close(), db.close()]);
     throw error;
   }
-  lifecycle.state = 'ready';
   for (const { start } of running.products) start?.();
   const work = startWork(context, running, demo);
   const url = urlOf(server, config);
+  const greeting = demo && describeDemo(demo, url, running.products);
+  beforeReady?.();
+  lifecycle.state = 'ready';
   return {
     context,
     services,
     url,
     demo,
-    greeting: demo && describeDemo(demo, url, running.products),
+    greeting,
     pastReady: work.pastReady,
     setUpLink: setUpLink && {
       url: (config.publicUrl ?? url) + setUpLink.path,

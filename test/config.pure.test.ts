@@ -67,6 +67,7 @@ describe('the configuration', () => {
         hasFreeForecasts: false,
         modelUrl: undefined,
         hasStationForecasts: true,
+        hasLamp: false,
         mesonetBaseUrl: 'https://mesonet.agron.iastate.edu',
         nwsBaseUrl: 'https://api.weather.gov',
         paperCash: 1_000_000_000n,
@@ -140,6 +141,7 @@ describe('the configuration', () => {
       NWS_BASE_URL: 'https://nws.example.com',
       MESONET_BASE_URL: 'https://mesonet.example.com/',
       STATION_FORECASTS: 'off',
+      LAMP: 'on',
       PAPER_CASH: '250.5',
       PAPER_LATENCY_MS: '0',
       TAPE_FILE: '/tapes/markets.tape.gz',
@@ -219,6 +221,7 @@ describe('the configuration', () => {
         hasFreeForecasts: false,
         modelUrl: 'https://model.example.com/highs?key=1',
         hasStationForecasts: false,
+        hasLamp: true,
         mesonetBaseUrl: 'https://mesonet.example.com',
         nwsBaseUrl: 'https://nws.example.com',
         paperCash: 250_500_000n,
@@ -564,6 +567,7 @@ describe('single sign-on', () => {
       name: 'login.example.com',
       scopes: 'openid email profile',
       roles: undefined,
+      trustsAddresses: false,
       ownersWhenDown: false,
     });
     const roles = { OIDC_ROLES_CLAIM: 'groups', OIDC_ROLES: 'a=b=acme:admin, users=acme:member' };
@@ -584,6 +588,7 @@ describe('single sign-on', () => {
     [{ OIDC_SCOPES: 'email' }, 'OIDC_SCOPES: must be scopes'],
     [{ OIDC_ROLES: 'users=acme:member' }, 'OIDC_ROLES_CLAIM: is required with OIDC_ROLES'],
     [{ OIDC_ROLES: 'users=acme:king', OIDC_ROLES_CLAIM: 'groups' }, 'OIDC_ROLES: must be value'],
+    [{ OIDC_TRUST_ADDRESSES: 'yes' }, 'OIDC_TRUST_ADDRESSES: '],
     [{ OIDC_OWNERS_WHEN_DOWN: 'yes' }, 'OIDC_OWNERS_WHEN_DOWN: '],
   ])('refuses %j', (wrong, problem) => {
     expect(problemsOf({ ...oidc, ...wrong })).toEqual([expect.stringContaining(problem)]);

@@ -24,7 +24,7 @@ it('each service command replaces its shell, because dash would swallow the sign
   for (const [name, script] of running) {
     // The test for a file is over before the command starts.
     const command = script.replace(' $([ -e .env ] && echo --env-file=.env)', '');
-    expect(command, name).toMatch(/^exec (env \w+=\S+ )?node [^&|;]*$/);
+    expect(command, name).toMatch(/^exec (env (\w+=\S+ )+)?node [^&|;]*$/);
   }
 });
 
@@ -95,11 +95,11 @@ const isListening = (): Promise<boolean> =>
 const npmStart = ['npm', 'start', '--ignore-scripts'];
 const npmDev = ['npm', 'run', 'dev'];
 
-describe.each([
-  ['npm start', npmStart],
-  ['npm run dev', npmDev],
-])('%s', (_name, command) => {
-  it.each(['SIGTERM', 'SIGINT'] as const)(
+describe.each<[string, string[], NodeJS.Signals[]]>([
+  ['npm start', npmStart, ['SIGTERM', 'SIGINT']],
+  ['npm run dev', npmDev, ['SIGTERM']],
+])('%s', (_name, command, signals) => {
+  it.each(signals)(
     'finishes accepted requests and ends the server when only npm gets %s',
     async (signal) => {
       const { started, exit, output } = await start(command);

@@ -45,6 +45,7 @@ const tradingEnvironment = {
     .optional(),
   MODEL_URL: urlField(/^https?:$/, 'http://127.0.0.1:8080/forecasts').optional(),
   STATION_FORECASTS: z.enum(['on', 'off']).default('on'),
+  LAMP: z.enum(['on', 'off']).default('off'),
   MESONET_BASE_URL: urlField(/^https?:$/, 'https://mesonet.agron.iastate.edu').default(
     'https://mesonet.agron.iastate.edu',
   ),
@@ -147,6 +148,8 @@ function readTradingConfig(e: Environment) {
     modelUrl: e.MODEL_URL,
     /** Whether Open-Meteo's models are joined by those that other services give station by station. */
     hasStationForecasts: e.STATION_FORECASTS === 'on',
+    /** An experiment: LAMP's hours instead of the first model's for the running day. */
+    hasLamp: e.LAMP === 'on',
     mesonetBaseUrl: e.MESONET_BASE_URL.replace(/\/+$/, ''),
     nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
     paperCash: parseDollars(e.PAPER_CASH),

@@ -104,6 +104,25 @@ it('signs in, requires it of all members, and lets a session by password in afte
   await page.waitForURL(`${world.service.url}/dashboard`);
 });
 
+it('asks the person again instead of for a password', async () => {
+  const user = await createUser(world.db);
+  const page = await world.visit();
+  const signInThere = async () => {
+    await page.getByLabel('Address').fill(user.email);
+    await page.getByRole('button', { name: 'Continue' }).click();
+    await page.waitForURL('**/dashboard/account/second-factor');
+  };
+  await page.goto('/login/single-sign-on?next=/dashboard/account/second-factor');
+  await signInThere();
+  expect(await findAllBarriers(page)).toEqual([]);
+  await page.getByRole('link', { name: 'Sign in with Test Login again' }).click();
+  await signInThere();
+  expect(await readMain(page)).toContain('You have just confirmed that it’s you');
+  expect(await findAllBarriers(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Set up' }).click();
+  await page.waitForURL('**/second-factor/setup');
+});
+
 it('works without JavaScript, and tells a person without an account', async () => {
   const page = await world.visit({ javaScript: false, viewport: PHONE, scheme: 'dark' });
   await page.goto('/login/single-sign-on');

@@ -18,6 +18,8 @@ export class TestIssuer {
   /** Status with which the address ending in this answers. */
   broken: { path: string; status: number } | undefined;
   signsWithAnotherKey = false;
+  /** Answers a wrong client with a challenge (RFC 6749, 5.2). */
+  isChallenging = false;
   private readonly key = newKey();
   private readonly otherKey = newKey();
   private readonly codes = new Map<string, { nonce: string; challenge: string }>();
@@ -42,9 +44,9 @@ export class TestIssuer {
   }
 
   /** Begins at the service and signs in here. @returns the path at which the browser arrives back */
-  async visit(browser: Browser, next?: string): Promise<string> {
-    const query = next === undefined ? '' : `?next=${encodeURIComponent(next)}`;
-    const begun = await browser.get(`/login/single-sign-on${query}`);
+  async visit(browser: Browser, next?: string, more = {}): Promise<string> {
+    const query = String(new URLSearchParams({ ...(next !== undefined && { next }), ...more }));
+    const begun = await browser.get(`/login/single-sign-on?${query}`);
     const answer = await fetch(begun.headers.get('location')!, { redirect: 'manual' });
     return answer.headers.get('location')!.replace(browser.url, '');
   }
@@ -55,8 +57,8 @@ export class TestIssuer {
 
   private async answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(req.url!, this.url);
-    const send = (status: number, value: object) =>
-      res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+    const send = (status: number, value: object, headers = {}) =>
+      res.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(value));
     if (this.broken && pathname.endsWith(this.broken.path)) {
       send(this.broken.status, {});
       return;
@@ -105,7 +107,7 @@ export class TestIssuer {
   private sendToken(
     form: URLSearchParams,
     authorization: string | undefined,
-    send: (status: number, value: object) => unknown,
+    send: (status: number, value: object, headers?: Record<string, string>) => unknown,
   ): void {
     const code = form.get('code')!;
     const known = this.codes.get(code);
@@ -116,7 +118,12 @@ export class TestIssuer {
     const credentials = Buffer.from(authorization?.replace('Basic ', '') ?? '', 'base64').toString();
     const isClient =
       credentials.split(':').map(decodeURIComponent).join(':') === Object.values(oidcClient).join(':');
-    if (!isClient) send(401, { error: 'invalid_client' });
+    if (!isClient)
+      send(
+        401,
+        { error: 'invalid_client' },
+        this.isChallenging ? { 'www-authenticate': 'Basic realm="x"' } : {},
+      );
     else if (known?.challenge !== challenge) send(400, { error: 'invalid_grant' });
     else
       send(200, {

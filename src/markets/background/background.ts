@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Database } from '../../core/db/client.js';
+import { shareRun } from '../../core/steps.js';
 import type { Clock } from '../../core/time.js';
 import type { SourceNames } from '../learning/queries.js';
 import { createPast, type Past } from '../past/past.js';
@@ -45,13 +46,16 @@ export function createBackground(
   const archive = createArchive({ db, ...names, furtherModels });
   const past =
     pastDays === undefined ? undefined : createPast({ db, archive, clock, names, world, days: pastDays });
-  const trainer = createTrainer({ db, archive, sources: names, calibration, clock, log });
   const judge = createJudge({ db, calibration, sources: names, clock, log, past });
+  const filling = shareRun(() => judge.fillPast());
+  const isFilling = () => filling.running !== undefined;
+  const trainer = createTrainer({ db, archive, sources: names, calibration, clock, log, isFilling });
   return {
     archive,
     past,
     ...trainer,
     ...judge,
+    fillPast: filling.run,
     async stop() {
       trainer.stop();
       judge.stop();

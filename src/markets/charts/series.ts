@@ -2,7 +2,7 @@ import { groupBy } from '../../core/collections.js';
 import { formatCount, formatDay, formatDecimal, utc } from '../../core/pages/format.js';
 import { DAY_MS } from '../../core/time.js';
 import { toLineChart } from '../../core/charts/line-chart.js';
-import { formatFixed, formatTick } from '../../core/charts/text.js';
+import { formatFixed, formatTick, toPercent } from '../../core/charts/text.js';
 
 /** Length of time that one point covers; long series use longer periods. Dates are `YYYY-MM-DD`. */
 type Period = 'day' | 'week' | 'month' | 'year';
@@ -80,9 +80,16 @@ export interface SeriesPoint {
 
 const LABEL_HEIGHT = 15;
 
+/** A date at which the compared models changed. */
+interface Mark {
+  date: string;
+  label: string;
+}
+
 /** CRPS of all four by climate day, in °F. Null while nothing has been scored. */
-export const toCrpsChart = (points: readonly CrpsPoint[]) =>
+export const toCrpsChart = (points: readonly CrpsPoint[], marks: readonly Mark[] = []) =>
   toSeriesChart({
+    marks,
     title: 'CRPS over time',
     unit: '°F',
     series: [
@@ -103,12 +110,14 @@ export function toSeriesChart({
   unit,
   series,
   points,
+  marks = [],
   period: wanted,
 }: {
   title: string;
   unit: string;
   series: readonly Series[];
   points: readonly SeriesPoint[];
+  marks?: readonly Mark[];
   period?: Period;
 }) {
   const [first, last] = [points[0]?.date, points.at(-1)?.date];
@@ -142,6 +151,7 @@ export function toSeriesChart({
     period,
     isShortened,
     legend: [...series],
+    marks: marks.flatMap((mark) => placeMark(mark, starts, { first, last, period })),
     endLabels: placeLabels(series, chart),
     table: {
       caption: unit === '' ? title : `${title}, ${unit}`,
@@ -156,6 +166,17 @@ export function toSeriesChart({
         ]),
     },
   };
+}
+
+/** The start of the first period that reaches the date; none outside the drawing. */
+function placeMark(
+  { date, label }: Mark,
+  starts: readonly string[],
+  { first, last, period }: { first: string; last: string; period: Period },
+): { x: string; label: string }[] {
+  const index = starts.findIndex((start) => start >= startOf(date, period));
+  if (date < first || date > last || index < 0) return [];
+  return [{ x: toPercent(starts.length === 1 ? 0.5 : index / (starts.length - 1)), label }];
 }
 
 /** If most periods have no forecasts, as outside a season, shortens each gap to one period to make room for the data. */

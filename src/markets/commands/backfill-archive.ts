@@ -1,8 +1,14 @@
 import type { Orm } from '../../core/db/client.js';
 import { DAY_MS } from '../../core/time.js';
 import type { Archive } from '../training/forecast-archive.js';
-import { readCoverage, type Coverage, type CoverageSources, type DateRange } from '../training/coverage.js';
-import { NoHistoryError, type WeatherSource } from '../weather/weather.js';
+import {
+  listModelDays,
+  readCoverage,
+  type Coverage,
+  type CoverageSources,
+  type DateRange,
+} from '../training/coverage.js';
+import { NoHistoryError, type PlaceHistory, type WeatherSource } from '../weather/weather.js';
 import { WeatherUnavailableError } from '../weather/read-json.js';
 import { climateDayAt, daysBetween, addDays } from '../market/climate-day.js';
 import type { MarketSource } from '../market/source.js';
@@ -32,13 +38,15 @@ export interface BackfillResult {
   coverage: Coverage;
 }
 
-interface Part {
-  what: 'forecasts' | 'reports';
+interface Part<C extends Chunk = Chunk> {
+  what: string;
   source: string;
-  chunks: Chunk[];
+  chunks: C[];
   /** Undefined if the source has no history. */
-  fill: ((range: DateRange) => Promise<number>) | undefined;
+  fill: ((chunk: C) => Promise<number>) | undefined;
 }
+
+type StationChunk = Chunk & { station: Station };
 
 /** Stores each answer at once and completely, so another run resumes here. One failing source does not stop the other. */
 export async function backfill(options: BackfillOptions): Promise<BackfillResult> {
@@ -67,12 +75,17 @@ export async function backfill(options: BackfillOptions): Promise<BackfillResult
     chunks: planChunks(range, (date) => before.hasReports(date)),
     fill: reportsOf && (async (asked) => archive.addReports(await reportsOf.readSettledDays(asked, signal))),
   };
-  const all = [forecasts, reports].flatMap(({ chunks }) => chunks).reduce((sum, c) => sum + c.missing, 0);
+  const ofPlaces: Part<StationChunk>[] = [];
+  for (const history of runsOf?.byPlace ?? []) ofPlaces.push(await planPlaces(history, options, signal));
+  const all = [forecasts, reports, ...ofPlaces]
+    .flatMap(({ chunks }) => chunks)
+    .reduce((sum, c) => sum + c.missing, 0);
   let done = 0;
   const onChunk = (chunk: Chunk, what: string) => options.onDays((done += chunk.missing), all, what);
   const problems: string[] = [];
-  const newRuns = await fillPart(forecasts, { ...options, onChunk }, problems);
+  let newRuns = await fillPart(forecasts, { ...options, onChunk }, problems);
   const newReports = await fillPart(reports, { ...options, onChunk }, problems);
+  for (const part of ofPlaces) newRuns += await fillPart(part, { ...options, onChunk }, problems);
   return {
     newRuns,
     newReports,
@@ -82,8 +95,31 @@ export async function backfill(options: BackfillOptions): Promise<BackfillResult
   };
 }
 
-async function fillPart(
-  { what, source, chunks, fill }: Part,
+/** Stations one after the other, so that a stopped run has left complete ones. Each request waits its turn, repeated ones too. */
+async function planPlaces(
+  history: PlaceHistory,
+  { orm, archive, weather, stations, range, pauses, stop }: BackfillOptions,
+  signal: AbortSignal,
+): Promise<Part<StationChunk>> {
+  const { model, apartMs } = history;
+  const there = await listModelDays(orm, weather.name, model, range);
+  let isFirst = true;
+  return {
+    what: `forecasts of ${model}`,
+    source: weather.name,
+    chunks: stations.flatMap((station) =>
+      planChunks(range, (date) => there.has(`${station.id} ${date}`)).map((chunk) => ({ ...chunk, station })),
+    ),
+    async fill({ station, from, to }) {
+      if (!isFirst) await pauses.sleep(apartMs, stop);
+      isFirst = false;
+      return archive.addRuns(await history.readRuns(station, { from, to }, signal));
+    },
+  };
+}
+
+async function fillPart<C extends Chunk & { station?: Station }>(
+  { what, source, chunks, fill }: Part<C>,
   { pauses, onChunk, stop }: BackfillOptions & { onChunk: (chunk: Chunk, what: string) => void },
   problems: string[],
 ): Promise<number> {
@@ -97,10 +133,13 @@ async function fillPart(
       if (stop.aborted && (error as Error).name === 'AbortError') break;
       const sentence = explain(error);
       if (sentence === undefined) throw error;
-      problems.push(`The ${what} from ${chunk.from} on could not be fetched: ${sentence}`);
+      const at = chunk.station ? ` at ${chunk.station.id}` : '';
+      problems.push(`The ${what}${at} from ${chunk.from} on could not be fetched: ${sentence}`);
+      // A broken answer for one station says nothing about the others.
+      if (chunk.station && error instanceof UnexpectedAnswerError) continue;
       break;
     }
-    onChunk(chunk, `${what} to ${chunk.to}`);
+    onChunk(chunk, `${what}${chunk.station ? ` at ${chunk.station.id}` : ''} to ${chunk.to}`);
   }
   return added;
 }

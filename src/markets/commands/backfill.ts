@@ -40,6 +40,9 @@ You can stop it at any time: after Ctrl-C the current request finishes, and the 
 the command waits as long as the source asks. The service may keep running, except on the embedded database, which only one
 process can open.
 
+Past bulletins of stations take one request for each station and month, 4 seconds apart: 7 minutes for 90 days. A service that
+throttles ends them until the next run. STATION_FORECASTS=off leaves them out.
+
 Open-Meteo's free service is for non-commercial use: 90 days count as about 100 of its 10,000 calls a day. Commercial use needs a
 subscription, with its key in OPEN_METEO_API_KEY.
 

@@ -11,7 +11,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { Orders } from '../orders/order.js';
 import { CENT } from '../market/money.js';
-import { pastParts, type Recalled } from '../past/past.js';
+import { TRADED_DAYS, pastParts, type Recalled } from '../past/past.js';
 import { judgeGates } from '../scores/gates.js';
 import { scoreBrackets } from '../scores/score.js';
 import { createTradingServices, type TradingServices } from '../services/services.js';
@@ -23,7 +23,6 @@ import type { JudgedRecord } from '../scores/queries.js';
 
 /** Seconds; longer than the lease of the settlement. */
 const LEASE_TRIES = 90;
-const DAYS = 30;
 const RECENT_DAYS = 5;
 /** Intervals at which the past is replayed: markets settle and values are recorded. */
 const STEP_MS = { recent: 6 * HOUR_MS, earlier: 12 * HOUR_MS };
@@ -87,7 +86,7 @@ export async function seedDemoTrading(
       records.push(...recalled.map(toJudged));
     const { recent, earlier } = STEP_MS;
     const orderMs = ORDER_HOUR * HOUR_MS;
-    const first = Math.ceil((nowMs - DAYS * DAY_MS - orderMs) / earlier) * earlier + orderMs;
+    const first = Math.ceil((nowMs - TRADED_DAYS * DAY_MS - orderMs) / earlier) * earlier + orderMs;
     for (let stepMs = 0, ms = first; ms < nowMs - HOUR_MS; ms += stepMs) {
       signal.throwIfAborted();
       past.ms = ms;
@@ -117,11 +116,15 @@ async function awaitLease(settlement: Settlement, signal: AbortSignal): Promise<
     await setTimeout(1_000, undefined, { signal });
 }
 
-const toJudged = ({ record, report }: Recalled): JudgedRecord => ({
-  ...record,
-  ...(report ? scoreBrackets(record, report.temperatureF) : { advantage: null, worstAdvantage: null }),
-  settledAt: report?.knownAt ?? null,
-});
+/** Keeps only what gates are judged by: whole records hold prices and members of every day. */
+function toJudged({ record, report }: Recalled): JudgedRecord {
+  const { kind, station, date, leadHours, method } = record;
+  const { advantage, worstAdvantage } = report
+    ? scoreBrackets(record, report.temperatureF)
+    : { advantage: null, worstAdvantage: null };
+  const settledAt = report?.knownAt ?? null;
+  return { kind, station, date, leadHours, method, advantage, worstAdvantage, settledAt };
+}
 
 /** Runs the background work that follows orders: fills for a minute at the service's own pace, then marks. */
 async function lookAfterOrders(

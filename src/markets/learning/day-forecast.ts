@@ -5,7 +5,7 @@ import { findPlace } from '../market/stations.js';
 import { probabilityOf, quantileOf, type TemperatureDistribution } from '../market/distribution.js';
 import type { FitBook } from './fits.js';
 import { groupKnownWeather, momentsOf, type DayEnsemble, type ObservedExtreme } from '../weather/weather.js';
-import { type DayForecast, type ForecastModel, type StationForecast } from './forecast.js';
+import { modelOf, type DayForecast, type ForecastModel, type StationForecast } from './forecast.js';
 import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from './running-day.js';
 
 /** °F. Lower bound for raw ensembles: the model's grid is not the station, and its hourly values miss the day's peak. */
@@ -47,9 +47,8 @@ export type Correction = (
 ) => Corrected;
 
 /** Corrects the newest run of each target and bounds it by observations, ignoring whatever was unknown at `at`. */
-export const modelWith =
-  (correct: Correction): ForecastModel =>
-  ({ source, weather, events, fits, at }) => {
+export const modelWith = (correct: Correction): ForecastModel =>
+  modelOf(function* ({ source, weather, events, fits, at }) {
     const known = groupKnownWeather(weather, at);
     const eventOf = new Map(events.map((event) => [targetKey(targetOf(event)), event]));
     const forecasts = new Map<string, StationForecast & { days: DayForecast[] }>();
@@ -71,10 +70,11 @@ export const modelWith =
       const found = forecasts.get(station.id);
       if (found) found.days.push(day);
       else forecasts.set(station.id, { station, source, days: [day] });
+      yield;
     }
     for (const { days } of forecasts.values()) days.sort(byTarget);
     return forecasts;
-  };
+  });
 
 function toRun(ensemble: DayEnsemble, end: Date): Ensemble {
   const { mean, variance } = momentsOf(ensemble);

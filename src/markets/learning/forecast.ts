@@ -1,3 +1,4 @@
+import { allAtOnce, type Steps } from '../../core/steps.js';
 import type { DistributionShape, TemperatureDistribution } from '../market/distribution.js';
 import type { MarketEvent } from '../market/event.js';
 import type { TemperatureKind } from '../market/market.js';
@@ -83,11 +84,19 @@ export const forecastOf = (
 ): DayForecast | undefined =>
   forecasts.get(station.id)?.days.find((day) => day.date === date && day.kind === kind && day.hour === hour);
 
-/** Makes forecasts from known data. Pure: the same inputs give the same forecast. */
-export type ForecastModel = (input: {
+export interface ForecastInput {
   source: string;
   weather: WeatherData;
   events: readonly MarketEvent[];
   fits: FitBook;
   at: Date;
-}) => ReadonlyMap<string, StationForecast>;
+}
+
+/** Makes forecasts from known data, by station. Pure: the same inputs give the same forecasts. */
+export interface ForecastModel {
+  (input: ForecastInput): ReadonlyMap<string, StationForecast>;
+  inSteps(input: ForecastInput): Steps<ReadonlyMap<string, StationForecast>>;
+}
+
+export const modelOf = (inSteps: ForecastModel['inSteps']): ForecastModel =>
+  Object.assign((input: ForecastInput) => allAtOnce(inSteps(input)), { inSteps });

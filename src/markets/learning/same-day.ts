@@ -18,7 +18,7 @@ export interface DaySoFar {
   /** The highest so far, including reports between the hours. */
   reachedF: number;
   /** A later temperature matters only above this: for whole-degree reports, half a degree more. Defaults to `reachedF`. */
-  boundF?: number;
+  boundF?: number | undefined;
   /** Up to three hours ending with the latest. */
   recentF: readonly number[];
   /** Mean of the ensemble at hours 0 to 23. */

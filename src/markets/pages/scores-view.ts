@@ -3,8 +3,6 @@ import { toIntervalChart } from '../charts/intervals.js';
 import { toReliabilityChart } from '../charts/diagonal.js';
 import { toCrpsChart } from '../charts/series.js';
 import { formatFixed, formatPercent } from '../../core/charts/text.js';
-import { DAY_MS } from '../../core/time.js';
-import { knownVersions, type ModelVersion } from '../weather/versions.js';
 import { groupBy } from '../../core/collections.js';
 import { formatCount, formatDecimal, formatDegrees } from '../../core/pages/format.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
@@ -87,7 +85,7 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: Gat
     counts: toCounts(overall),
     uncalibrated: uncalibrated.n === 0 ? null : describeUncalibrated(uncalibrated),
     forest: overall.n === 0 ? null : toIntervalChart(toIntervalRows(answer)),
-    crps: toCrpsChart(diagnostics.crps),
+    crps: toCrpsChart(diagnostics.crps, answer.breaks.map(toMark(answer))),
     reliability: toReliabilityChart([
       { name: 'model', label: 'Model', bins: diagnostics.reliability.model },
       { name: 'market', label: 'Market', bins: diagnostics.reliability.market },
@@ -129,12 +127,17 @@ function toMeans({ model, market, crps }: ScoreSummary) {
   ];
 }
 
-const toModels = ({ forecastSource, models, asOf, windowDays }: ScoresAnswer) =>
+const toModels = ({ forecastSource, models, breaks }: ScoresAnswer) =>
   models
     .toSorted((a, b) => (b.weight ?? 0) - (a.weight ?? 0))
-    .map(({ model, n, logScore, crps, mixed, weight }) => ({
+    .map(({ model, n, logScore, crps, mixed, weight, version, versionFrom }) => ({
       name: modelName(forecastSource, model),
-      version: describeVersion(knownVersions[model], { asOf, windowDays }),
+      version:
+        version === null || versionFrom === null
+          ? null
+          : breaks.some((each) => each.model === model)
+            ? `new version ${version} since ${formatDate(versionFrom)}; errors before count a quarter`
+            : `version ${version} since ${formatDate(versionFrom)}`,
       count: formatDecimal(n),
       weight: weight === null ? '–' : formatPercent(weight),
       logScore: formatFixed(logScore, 3),
@@ -143,17 +146,12 @@ const toModels = ({ forecastSource, models, asOf, windowDays }: ScoresAnswer) =>
       mixedCrps: `${formatFixed(mixed.crps, 2)}\u00a0°F`,
     }));
 
-/** Within the scores' window a new version is a break: earlier days were forecast by another model. */
-function describeVersion(
-  versions: readonly ModelVersion[] = [],
-  { asOf, windowDays }: Pick<ScoresAnswer, 'asOf' | 'windowDays'>,
-): string | null {
-  const current = versions.findLast(({ from }) => from <= asOf);
-  if (!current) return null;
-  const isBreak = Date.parse(asOf) - Date.parse(current.from) < windowDays * DAY_MS;
-  const since = `version ${current.version} since ${formatDate(current.from)}`;
-  return isBreak ? `new ${since}; errors before count a quarter` : since;
-}
+const toMark =
+  ({ forecastSource }: Pick<ScoresAnswer, 'forecastSource'>) =>
+  ({ model, version, from }: ScoresAnswer['breaks'][number]) => ({
+    date: from,
+    label: `${modelName(forecastSource, model)} ${version} from ${formatDate(from)}`,
+  });
 
 function toCounts({ n, waiting, withoutMarket, since, crps }: ScoreSummary): string {
   return [

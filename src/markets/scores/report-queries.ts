@@ -115,6 +115,25 @@ export async function meanModelScores(orm: Orm, wanted: Wanted): Promise<ModelMe
   );
 }
 
+/** Versions that runs state, oldest first; null for runs that state none. Versions are the same at every place. */
+export async function listStatedVersions(
+  orm: Orm,
+  { forecastSource, kind, since }: Wanted,
+  place: string,
+): Promise<{ model: string; version: string | null; from: string }[]> {
+  return selectRows(
+    orm,
+    sql`
+      select model, version, min(model_run_at at time zone 'UTC')::date::text as "from"
+      from ensemble_runs
+      where forecast_source = ${forecastSource} and kind = ${kind} and station = ${place} and date >= ${since}::date
+      group by model, version
+      order by min(model_run_at)
+      limit 100
+    `,
+  );
+}
+
 export interface Wanted extends SourceNames {
   kind: TemperatureKind;
   since: string;

@@ -7,6 +7,7 @@ import { placesOf } from '../market/stations.js';
 import { gateAt, type GateBook, leadsOf } from '../signals/signal.js';
 import type { CalibrationStore } from '../snapshot/snapshot.js';
 import { countReliability, toPitHistogram, toReliability, type ReliabilityCount } from './diagnostics.js';
+import { seenVersions, type SeenVersion } from '../weather/versions.js';
 import { gateErrorRates, gateRule, gateRuleText, judgedSince } from './gates.js';
 import type { SourceNames } from '../learning/queries.js';
 import {
@@ -15,6 +16,7 @@ import {
   listPits,
   listForecastOutcomes,
   listScoredRecords,
+  listStatedVersions,
   meanModelScores,
   meanScores,
   type Means,
@@ -49,15 +51,22 @@ export async function readScores(deps: ScoresDeps, asked: ScoresQuery): Promise<
   const asOf = new Date(clock.now());
   const { kind, station, leadHours } = asked;
   const wanted: Wanted = { ...sources, kind, since: judgedSince(asOf), station, leadHours };
-  const [means, models, records, reliability, pits, crps] = await Promise.all([
+  const [means, models, records, reliability, pits, crps, stated] = await Promise.all([
     meanScores(db.orm, wanted),
     meanModelScores(db.orm, wanted),
     listScoredRecords(db.orm, wanted, MAX_RECORDS),
     readReliability(db, wanted),
     listPits(db.orm, wanted),
     listCrpsByDay(db.orm, wanted),
+    listStatedVersions(db.orm, wanted, placesOf(kind)[0]!.id),
   ]);
   const { gates } = calibration.current;
+  const dates = { since: wanted.since, asOf: asOf.toISOString().slice(0, 10) };
+  const versions = seenVersions(
+    models.map(({ model }) => model),
+    stated,
+    dates,
+  );
   const summary = (station: string | null, leadHours: number | null, isCalibrated = true) =>
     toSummary(
       means.find(
@@ -76,7 +85,10 @@ export async function readScores(deps: ScoresDeps, asked: ScoresQuery): Promise<
     overall: summary(null, null),
     uncalibrated: summary(null, null, false),
     leads: leads(null),
-    models: models.map(toModelScores),
+    models: models.map((each) => toModelScores(each, versions)),
+    breaks: versions
+      .filter(({ isBreak }) => isBreak)
+      .map(({ model, version, from }) => ({ model, version, from })),
     stations: placesAsked(asked).map(({ id, city }) => ({
       station: id,
       city,
@@ -122,6 +134,7 @@ async function readVersion(
   return JSON.stringify([
     since,
     await countRecords(db.orm, { ...sources, kind, since }),
+    await listStatedVersions(db.orm, { ...sources, kind, since }, placesOf(kind)[0]!.id),
     calibration.current.gates.gates,
   ]);
 }
@@ -142,8 +155,13 @@ function crpsOf({ crpsN, modelCrps, rawCrps, climateCrps, marketCrps }: Means): 
   return { n: crpsN, model: modelCrps!, raw: rawCrps!, climate: climateCrps!, market: marketCrps! };
 }
 
-const toModelScores = ({ mixedLogScore, mixedCrps, ...own }: ModelMeans) => ({
+const toModelScores = (
+  { mixedLogScore, mixedCrps, ...own }: ModelMeans,
+  versions: readonly SeenVersion[],
+) => ({
   ...own,
+  version: versions.findLast(({ model }) => model === own.model)?.version ?? null,
+  versionFrom: versions.findLast(({ model }) => model === own.model)?.from ?? null,
   mixed: { logScore: mixedLogScore, crps: mixedCrps },
 });
 

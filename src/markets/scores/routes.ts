@@ -74,6 +74,7 @@ With the simulated markets the last ${PAST_DAYS} days are available soon after t
           uncalibrated: nothing,
           leads: noLeads,
           models: [],
+          breaks: [],
           stations: [
             {
               station: 'KNYC',

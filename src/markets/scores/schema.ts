@@ -236,6 +236,11 @@ const modelSchema = z
     model: modelField,
     n: z.int().describe('Settled forecasts in which the model had a weight.'),
     ...modelScoreFields,
+    version: z
+      .string()
+      .nullable()
+      .describe('The version in use: stated by its runs, or known by date; `null` if neither.'),
+    versionFrom: z.iso.date().nullable().describe('The date of that version’s first run, as far as known.'),
     mixed: z.object(modelScoreFields).describe('The forecast mixed from all models, on the same days.'),
     weight: z
       .number()
@@ -243,6 +248,14 @@ const modelSchema = z
       .describe('The model’s mean weight in the forecasts of the last day; `null` without forecasts.'),
   })
   .meta({ id: 'ModelScores' });
+
+const breakSchema = z
+  .object({
+    model: modelField,
+    version: z.string(),
+    from: z.iso.date().describe('The date of its first run.'),
+  })
+  .meta({ id: 'ModelBreak' });
 
 const sideSchema = z.object({
   probability: z
@@ -293,6 +306,11 @@ export const scoresSchema = z
       .array(modelSchema)
       .describe(
         'Each model alone, corrected by its own fit, over all requested stations: calibrated forecasts from before the first observation of their day. Empty if there has been only one model.',
+      ),
+    breaks: z
+      .array(breakSchema)
+      .describe(
+        'New versions within the window: a model’s errors from before its break count a quarter for its weight, and its bias is learned anew.',
       ),
     stations: z.array(
       z.object({

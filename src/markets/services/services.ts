@@ -84,7 +84,13 @@ export const tradingJobs = (
 ];
 
 /** Jobs that settle, fill and review portfolios without a request. */
-export const bookingJobs = ({ settlement, resting, marker, isReplay }: TradingServices): Job[] => [
+export const bookingJobs = ({
+  settlement,
+  resting,
+  marker,
+  background,
+  isReplay,
+}: TradingServices): Job[] => [
   // Twice per refresh of the default schedule, a few seconds after each.
   { name: 'advance-resting-orders', schedule: '4,19,34,49 * * * * *', run: () => resting.pass() },
   // A few seconds after a refresh of the default schedule.
@@ -92,7 +98,13 @@ export const bookingJobs = ({ settlement, resting, marker, isReplay }: TradingSe
   { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
   { name: 'clean-up-trading', schedule: '0 41 * * * *', run: () => settlement.cleanUp() },
   // A few seconds after a refresh of the default schedule.
-  ...(isReplay ? [] : [{ name: 'mark-fills', schedule: '12,42 * * * * *', run: () => marker.mark() }]),
+  ...(isReplay
+    ? []
+    : [
+        { name: 'mark-fills', schedule: '12,42 * * * * *', run: () => marker.mark() },
+        // Only after the demo's trades, which reconstruct the same forecasts.
+        { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => background.fillPast() },
+      ]),
 ];
 
 const learningJobs = ({
@@ -110,7 +122,6 @@ const learningJobs = ({
   // Checks every minute, though a record is due only every five.
   { name: 'record-prices', schedule: '18 * * * * *', run: () => prices.record() },
   { name: 'clean-up-prices', schedule: '0 51 * * * *', run: () => prices.cleanUp() },
-  { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => background.fillPast() },
 ];
 
 /** `seconds` divides a minute. */

@@ -7,7 +7,8 @@ import type { Database } from '../../core/db/client.js';
 import type { ObservationPart, WeatherSource } from '../weather/weather.js';
 import { createIndexReader, type IndexReader } from '../weather/kalshi-index.js';
 import { createGridpoints } from '../weather/gridpoints.js';
-import { createStationBulletins } from '../weather/station-bulletins.js';
+import { createRequestPace } from '../weather/place-forecasts.js';
+import { createLampHours, createStationBulletins } from '../weather/station-bulletins.js';
 import { createObservationReader } from '../weather/nws-observations.js';
 import { createOpenMeteoSource } from '../weather/open-meteo.js';
 import { createSimulatedWeatherSource } from '../weather/simulated.js';
@@ -119,6 +120,7 @@ export function createSources(options: SourceOptions): Sources {
         log,
       }),
   };
+  const mesonet = { baseUrl: config.mesonetBaseUrl, clock, pace: createRequestPace() };
   const createWeather = {
     simulated: () => createSimulatedWeatherSource({ ...world, clock }, selection),
     openmeteo: () =>
@@ -128,11 +130,9 @@ export function createSources(options: SourceOptions): Sources {
         apiKey: openMeteoApiKey,
         observations: observationParts(),
         byPlace: config.hasStationForecasts
-          ? [
-              createStationBulletins({ baseUrl: config.mesonetBaseUrl, clock }),
-              createGridpoints({ baseUrl: nwsBaseUrl, clock }),
-            ]
+          ? [createStationBulletins(mesonet), createGridpoints({ baseUrl: nwsBaseUrl, clock })]
           : [],
+        hours: config.hasLamp ? createLampHours(mesonet) : undefined,
         clock,
         log,
       }),

@@ -71,7 +71,7 @@ export function* buildSnapshotInSteps(
   const { gates } = calibration;
   const events = groupEvents(data.markets);
   yield;
-  const forecasts = forecast(inputs, rules, events, before, log);
+  const forecasts = yield* forecastInSteps(inputs, rules, events, before, log);
   yield;
   const situation = { data, events, forecasts, gates, bankroll: rules.bankroll, at };
   const signals = yield* makeSignalsInSteps(situation);
@@ -92,16 +92,16 @@ export function* buildSnapshotInSteps(
 export const buildSnapshot = (...input: Parameters<typeof buildSnapshotInSteps>): Snapshot =>
   allAtOnce(buildSnapshotInSteps(...input));
 
-function forecast(
+function* forecastInSteps(
   { weather, calibration, at }: SnapshotInputs,
   { model, forecastSource }: SnapshotRules,
   events: readonly MarketEvent[],
   before: Pick<Snapshot, 'forecasts'> | undefined,
   log: Pick<Logger, 'error'>,
-): Snapshot['forecasts'] {
+): Steps<Snapshot['forecasts']> {
   if (!weather) return new Map();
   try {
-    return model({ source: forecastSource, weather, events, fits: calibration.fits, at });
+    return yield* model.inSteps({ source: forecastSource, weather, events, fits: calibration.fits, at });
   } catch (error) {
     log.error({ err: error }, 'the forecast could not be computed; the previous one is kept');
     return before?.forecasts ?? new Map();

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '../../core/time.js';
 import type { Metrics } from '../../core/metrics.js';
@@ -103,7 +103,10 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
     }
     try {
       const data = changes?.apply(markets.data) ?? markets.data;
+      // Reading the markets, building from them and passing the result on take a turn each.
+      await nextTurn();
       const snapshot = await build(data, sources);
+      await nextTurn();
       if (stopping.aborted) return;
       publish(snapshot);
       metrics.snapshotTime.set(data.fetchedAt.getTime() / 1000);

@@ -122,3 +122,19 @@ async function listReportedDays(
     where market_source = ${source} and kind = any(${textArray(kinds)}) and date between ${from}::date and ${to}::date`,
   );
 }
+
+/** Stations and days, as `KNYC 2026-07-04`, that have a run of a further model. */
+export async function listModelDays(
+  orm: Orm,
+  source: string,
+  model: string,
+  { from, to }: DateRange,
+): Promise<Set<string>> {
+  const rows = await selectRows<Pick<DayRuns, 'station' | 'date'>>(
+    orm,
+    sql`select distinct station, date::text
+    from ensemble_runs
+    where forecast_source = ${source} and model = ${model} and kind = 'daily_maximum' and date between ${from}::date and ${to}::date`,
+  );
+  return new Set(rows.map(({ station, date }) => `${station} ${date}`));
+}

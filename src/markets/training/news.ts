@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { HOUR_MS } from '../../core/time.js';
 import { finalOutcomes } from '../market/event.js';
 import { targetKey } from '../market/market.js';
@@ -30,11 +31,13 @@ export function createCollector(
       for (const key of byKey.keys()) shown.add(key);
       return [...byKey].filter(([key]) => !seen.has(key)).map(([, each]) => each);
     };
-    await learn({
-      runs: unseen(runsIn(snapshot), keyOfRun),
-      reports: unseen(reportsIn(snapshot), keyOfReport),
-      hours: unseen(hoursIn(snapshot), keyOfHour),
-    });
+    const runs = unseen(runsIn(snapshot), keyOfRun);
+    await nextTurn();
+    const reports = unseen(reportsIn(snapshot), keyOfReport);
+    await nextTurn();
+    const hours = unseen(hoursIn(snapshot), keyOfHour);
+    await nextTurn();
+    await learn({ runs, reports, hours });
     seen = shown;
   };
 }

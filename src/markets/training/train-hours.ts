@@ -175,7 +175,12 @@ function toCase(
   const reported = sign * report.temperatureF;
   const hasRisen = reported > sign * reachedDegree(kind, extremeF);
   return {
-    ...day,
+    stationId,
+    hour: day.hour,
+    reachedF: day.reachedF,
+    boundF: day.boundF,
+    recentF: day.recentF,
+    curveF: day.curveF,
     observedF: hasRisen ? reported : day.boundF!,
     date,
     modelRunAt: run.modelRunAt,

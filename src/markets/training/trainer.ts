@@ -59,10 +59,12 @@ interface TrainerOptions {
   calibration: CalibrationStore;
   clock: Clock;
   log: Logger;
+  /** True while the archive is being filled; training then waits for all of it. Default: never. */
+  isFilling?: () => boolean;
 }
 
 export function createTrainer(options: TrainerOptions): Trainer {
-  const { db, archive, sources, calibration, clock, log } = options;
+  const { db, archive, sources, calibration, clock, log, isFilling = () => false } = options;
   let isStopped = false;
   let last = { atMs: -Infinity, changes: -1 };
   let isNew = false;
@@ -92,6 +94,7 @@ export function createTrainer(options: TrainerOptions): Trainer {
       await archive.addRuns(runs);
       await archive.addReports(reports);
       if (runs.length + reports.length > 0) isNew = true;
+      if (isFilling()) return;
       const { changes } = archive;
       const at = new Date(clock.now());
       if (!isNew && changes === last.changes && at.getTime() - last.atMs < LOOK_EVERY_MS) return;

@@ -205,7 +205,9 @@ const markVersions = (cases: readonly TrainingCase[]): TrainingCase[] =>
 /** Uses the spread of real ensembles if there are enough; otherwise all runs count, and the spread is ignored. */
 function spreadOrNone(cases: readonly TrainingCase[], least: number): TrainingCase[] {
   const real = cases.filter(hasSpread);
-  return daysIn(real) >= least ? real : cases.map((each) => ({ ...each, varianceF: 0 }));
+  // Single runs have no spread and need no copy, which would take half the memory of training.
+  const withoutSpread = (each: TrainingCase) => (each.varianceF === 0 ? each : { ...each, varianceF: 0 });
+  return daysIn(real) >= least ? real : cases.map(withoutSpread);
 }
 
 interface PooledFit {

@@ -136,7 +136,7 @@ const timingsOf = (kind: TemperatureKind): Timings => (kind === 'hourly' ? hourl
 
 const THRESHOLDS = 10;
 
-export type Seeded = Pick<SimulatedWorld, 'seed' | 'weather'>;
+export type Seeded = Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt'>;
 
 export interface ListedEvent {
   markets: readonly ListedMarket[];
@@ -174,16 +174,17 @@ export function eventStateOf({ seed }: Seeded, subject: SimulatedSubject, at: Da
 }
 
 /** Ordered from cold to warm; empty before the event opens. */
-export function listEvent({ seed, weather }: Seeded, state: EventState): ListedEvent {
+export function listEvent(world: Seeded, state: EventState): ListedEvent {
+  const { seed, weather } = world;
   const { subject, eventTicker, phase, times, changedAt } = state;
   if (phase === 'unopened') return { markets: [], books: [] };
   const { kind, station, date, hour } = subject;
   const value = weather.value(subject);
   const isPaying = phase === 'determined' || phase === 'finalized';
   const isKnown = isPaying || phase === 'reported';
-  const belief = isPaying ? undefined : believe(seed, weather, subject, changedAt);
+  const belief = isPaying ? undefined : believe(world, subject, changedAt);
   const books: OrderBook[] = [];
-  const markets = makeLadder({ seed, weather }, subject).map((bracket): Market => {
+  const markets = makeLadder(world, subject).map((bracket): Market => {
     const ticker = `${eventTicker}-${bracketSuffix(bracket)}`;
     const pays = bracketPays(bracket, value);
     const probability = belief?.probabilityOf(bracket) ?? Number(pays);
@@ -275,8 +276,8 @@ function phaseOf({ reportedMs, determinedMs, finalMs }: Timings, open: Date, clo
 }
 
 /** Brackets around the expectation when the markets opened: six for a day, ten thresholds for an hour. */
-function makeLadder({ seed, weather }: Seeded, subject: SimulatedSubject): Bracket[] {
-  const expected = Math.floor(believe(seed, weather, subject, timesOf(subject).openTime).meanF);
+function makeLadder(world: Seeded, subject: SimulatedSubject): Bracket[] {
+  const expected = Math.floor(believe(world, subject, timesOf(subject).openTime).meanF);
   if (subject.kind === 'hourly')
     return Array.from({ length: THRESHOLDS }, (_, i) =>
       bracketOf(Math.round((expected - 4 + i) * 100 - 1) / 100, null, 0.01),

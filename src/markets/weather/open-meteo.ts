@@ -264,15 +264,24 @@ interface OpenMeteoOptions {
   observations: readonly ObservationPart[];
   /** Models that other services give station by station. */
   byPlace?: readonly PlaceForecasts[];
+  /** Curves that replace the first model's for the running day. */
+  hours?: PlaceForecasts | undefined;
   clock: Clock;
   log: Logger;
 }
 
 /** Open-Meteo models and observations, each polled at its own pace. The first model works without the others. */
 export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource {
-  const { baseUrl, historyBaseUrl, apiKey, observations, byPlace = [], clock, log } = options;
+  const { baseUrl, historyBaseUrl, apiKey, observations, byPlace = [], hours, clock, log } = options;
   const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, apiKey, clock };
-  const pollEnsembles = createPoll(clock, gefs.everyMs, (signal) => readEnsembles(gefs, hosts, signal));
+  let curves: readonly DayEnsemble[] = [];
+  let ofRun = { runMs: Number.NaN, curves };
+  const pollEnsembles = createPoll(clock, gefs.everyMs, async (signal) => {
+    const runs = await readEnsembles(gefs, hosts, signal);
+    const runMs = runs[0]?.modelRunAt.getTime() ?? Number.NaN;
+    if (runMs !== ofRun.runMs) ofRun = { runMs, curves };
+    return withCurves(runs, ofRun.curves);
+  });
   const further = furtherModels.map((model) => ({
     name: model.model,
     read: createFurtherModel(model, hosts, log),
@@ -291,12 +300,15 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
         Promise.all(byPlace.map((each) => each.read(signal))),
         ...further.map(async ({ name, read }) => ({ name, ...(await read(signal)) })),
       ]);
+      const ofHours = await hours?.read(signal);
+      curves = ofHours?.ensembles ?? [];
       const ensembles = lastForecasts(forecast, { clock, log, what: 'ensembles' });
       return {
         fetchedAt: new Date(clock.now()),
         notes: [
           ...others.flatMap((other) => ('missing' in other ? [noteOf(other)] : [])),
           ...ofPlaces.flatMap(({ notes }) => notes),
+          ...(ofHours?.notes ?? []),
         ],
         ensembles: [
           ...ensembles,
@@ -310,8 +322,16 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
     history: {
       readRuns: (range, signal) =>
         readPreviousRuns({ baseUrl: historyBaseUrl, apiKey, clock, log }, range, signal),
+      byPlace: byPlace.flatMap((each) => each.history ?? []),
     },
   };
+}
+
+/** Curves change with a run alone, so that fits learn from the same ones as are used. */
+function withCurves(runs: readonly DayEnsemble[], curves: readonly DayEnsemble[]): DayEnsemble[] {
+  const keyOf = ({ stationId, date }: DayEnsemble) => `${stationId} ${date}`;
+  const found = new Map(curves.map((each) => [keyOf(each), each.curveF]));
+  return runs.map((run) => (run.curveF ? { ...run, curveF: found.get(keyOf(run)) ?? run.curveF } : run));
 }
 
 const noteOf = ({ name, missing }: { name: string; missing: string }): VenueNote => ({

@@ -1,12 +1,13 @@
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { VenueNote } from '../market/source.js';
 import { stations, type Station } from '../market/stations.js';
-import { type DayEnsemble } from './weather.js';
+import type { DayEnsemble, PlaceHistory } from './weather.js';
 import { WeatherUnavailableError } from './read-json.js';
 
 /** A model that a service gives station by station. */
 export interface PlaceForecasts {
   readonly model: string;
+  readonly history?: PlaceHistory;
   /** Asks for at most one station. Never rejects. */
   read(signal: AbortSignal): Promise<{ ensembles: DayEnsemble[]; notes: VenueNote[] }>;
 }
@@ -17,13 +18,23 @@ interface Options {
   ask: (station: Station, signal: AbortSignal) => Promise<DayEnsemble[]>;
   clock: Clock;
   of?: readonly Station[];
+  /** Shared by all models of one host, so that their requests take turns. */
+  pace?: Pace | undefined;
 }
+
+export interface Pace {
+  nextMs: number;
+  /** Pauses in a row. */
+  pauses: number;
+}
+
+export const createRequestPace = (): Pace => ({ nextMs: -Infinity, pauses: 0 });
 
 /** 24 stations once an hour are 576 requests a day; twice that for what fails. */
 const EVERY_MS = HOUR_MS;
 const RETRY_MS = 30 * MINUTE_MS;
 /** Least time between two requests; the Iowa Environmental Mesonet asks for it. */
-const APART_MS = 4_000;
+export const APART_MS = 4_000;
 const FIRST_PAUSE_MS = 2 * MINUTE_MS;
 const LONGEST_PAUSE_MS = 2 * HOUR_MS;
 /** Older runs are no news to any model. */
@@ -40,19 +51,18 @@ interface Known {
  * pause that doubles, and no station is asked meanwhile. A station keeps its runs until they are a day old, also those of
  * earlier cycles that the newest does not repeat; a broken answer replaces none of them.
  */
-export function createPlaceForecasts({ model, ask, clock, of = stations }: Options): PlaceForecasts {
+export function createPlaceForecasts(options: Options): PlaceForecasts {
+  const { model, ask, clock, of = stations, pace = createRequestPace() } = options;
   const known = new Map<string, Known>(
     of.map(({ id }) => [id, { runs: [], nextMs: -Infinity, problem: 'it has not been read yet' }]),
   );
-  let nextMs = -Infinity;
-  let pauses = 0;
 
   async function askNext(signal: AbortSignal): Promise<void> {
     const now = clock.now();
     const [station] = of.toSorted((a, b) => known.get(a.id)!.nextMs - known.get(b.id)!.nextMs);
     const found = station && known.get(station.id)!;
-    if (!station || !found || now < nextMs || now < found.nextMs) return;
-    nextMs = now + APART_MS;
+    if (!station || !found || now < pace.nextMs || now < found.nextMs) return;
+    pace.nextMs = now + APART_MS;
     try {
       const runs = await ask(station, signal);
       known.set(station.id, {
@@ -60,13 +70,13 @@ export function createPlaceForecasts({ model, ask, clock, of = stations }: Optio
         nextMs: now + EVERY_MS,
         problem: runs.length > 0 ? null : 'it has no forecast for these days',
       });
-      pauses = 0;
+      pace.pauses = 0;
     } catch (error) {
       const problem = error instanceof Error ? error.message : 'it failed';
       known.set(station.id, { ...found, nextMs: now + RETRY_MS, problem });
       if (!(error instanceof WeatherUnavailableError)) return;
-      const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** pauses++);
-      nextMs = now + Math.max(pauseMs, error.retryAfterMs ?? 0);
+      const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** pace.pauses++);
+      pace.nextMs = now + Math.max(pauseMs, error.retryAfterMs ?? 0);
     }
   }
 

@@ -37,7 +37,7 @@ const INDEX_TAKES_MS = 5 * MINUTE_MS;
 export function createSimulatedWeatherSource(
   world: SimulatedWorld,
   selection: Selection = everything,
-): WeatherSource & { history: Required<WeatherHistory> } {
+): WeatherSource & { history: WeatherHistory & Required<Pick<WeatherHistory, 'readHours'>> } {
   const now = () => new Date(world.clock.now());
   return {
     name: 'simulated',
@@ -45,7 +45,17 @@ export function createSimulatedWeatherSource(
     freshMs: MINUTE_MS,
     read: async () => {
       const at = now();
-      return readWeatherOf(world, subjectsAround(at, selection), at);
+      const pace = createPace();
+      const parts: WeatherData[] = [];
+      for (const subject of subjectsAround(at, selection)) {
+        parts.push(readWeatherOf(world, [subject], at));
+        await pace();
+      }
+      return {
+        fetchedAt: at,
+        ensembles: parts.flatMap(({ ensembles }) => ensembles),
+        observed: parts.flatMap(({ observed }) => observed),
+      };
     },
     history: {
       async readRuns({ from, to }, signal) {

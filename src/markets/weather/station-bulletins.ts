@@ -1,12 +1,12 @@
 import { parse } from 'csv-parse/sync';
 import { groupBy } from '../../core/collections.js';
 import { type Clock, DAY_MS, HOUR_MS } from '../../core/time.js';
-import { addDays, climateDayOf, dateOf } from '../market/climate-day.js';
+import { addDays, climateDayAt, climateDayOf, dateOf } from '../market/climate-day.js';
 import type { DailyKind } from '../market/market.js';
 import type { Station } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { NWS_USER_AGENT } from './nws-observations.js';
-import { createPlaceForecasts, type PlaceForecasts } from './place-forecasts.js';
+import { APART_MS, createPlaceForecasts, type Pace, type PlaceForecasts } from './place-forecasts.js';
 import { readText, WeatherUnavailableError } from './read-json.js';
 import { isPossible, type DayEnsemble } from './weather.js';
 
@@ -128,33 +128,130 @@ function numberOf(row: Row, name: string, url: string): number | undefined {
   return value;
 }
 
+const LAMP = 'LAV';
+
+/**
+ * LAMP's temperature at hours 0 to 23 of a climate day, each from the newest cycle that has it: forecasts begin an hour after
+ * their cycle, so that earlier hours come from earlier cycles. Undefined unless all hours are there.
+ * @throws as `parseBulletins` does
+ */
+export function parseHours(
+  body: string,
+  { station, url, fetchedAt }: Asked,
+  date: string,
+): number[] | undefined {
+  const newest = new Map<number, { runMs: number; temperatureF: number }>();
+  for (const row of readTable(body, url)) {
+    const [runMs, forecastMs] = [timeOf(row.runtime), timeOf(row.ftime)];
+    if (row.station !== station.id || row.model !== LAMP)
+      throw new UnexpectedAnswerError(
+        url,
+        `${row.model} of ${row.station} instead of ${LAMP} of ${station.id}`,
+      );
+    if (!(runMs <= fetchedAt.getTime())) throw new UnexpectedAnswerError(url, 'a runtime is no past time');
+    const temperatureF = numberOf(row, 'tmp', url);
+    const found = newest.get(forecastMs);
+    if (temperatureF === undefined || !isPossible(temperatureF) || (found && found.runMs > runMs)) continue;
+    newest.set(forecastMs, { runMs, temperatureF });
+  }
+  const first = climateDayOf(station, date).start.getTime();
+  const hours = Array.from({ length: 24 }, (_, hour) => newest.get(first + hour * HOUR_MS)?.temperatureF);
+  return hours.includes(undefined) ? undefined : (hours as number[]);
+}
+
 /** Reaches back over four cycles, of which those at 01, 07, 13 and 19Z are archived. */
 const PAST_MS = DAY_MS;
 
-/** 24 stations once an hour: 576 requests a day. */
-export function createStationBulletins({
-  baseUrl,
-  clock,
-}: {
-  baseUrl: string;
-  clock: Clock;
-}): PlaceForecasts {
+/** 24 stations once an hour: 576 requests a day. The past costs one request for each station and month. */
+export function createStationBulletins(options: MesonetOptions): PlaceForecasts {
+  const { clock, pace } = options;
+  return {
+    ...createPlaceForecasts({
+      model: NBS,
+      clock,
+      pace,
+      ask: (station, signal) => {
+        const to = new Date(clock.now());
+        return readBulletins(options, station, { from: new Date(to.getTime() - PAST_MS), to }, signal);
+      },
+    }),
+    history: {
+      model: NBS,
+      apartMs: APART_MS,
+      async readRuns(station, { from, to }, signal) {
+        const first = climateDayOf(station, from).start.getTime();
+        const cycles = { from: new Date(first - PAST_MS), to: climateDayOf(station, to).end };
+        const runs = await readBulletins(options, station, cycles, signal);
+        // Other days would have only some of their runs.
+        return runs.filter(({ date }) => from <= date && date <= to);
+      },
+    },
+  };
+}
+
+/** LAMP's cycle of the hour before a day has its first hour, unless it is late. */
+const LATE_MS = 3 * HOUR_MS;
+
+/** LAMP's hours of the running day, a curve alone: it is mixed with nothing. 576 requests a day. */
+export function createLampHours(options: MesonetOptions): PlaceForecasts {
+  const { clock, pace } = options;
+  const model = 'lamp';
   return createPlaceForecasts({
-    model: NBS,
+    model,
     clock,
+    pace,
     async ask(station, signal) {
-      const fetchedAt = new Date(clock.now());
-      const url = `${baseUrl}/cgi-bin/request/mos.py`;
-      const query = new URLSearchParams({
-        station: station.id,
-        model: 'NBS',
-        sts: new Date(fetchedAt.getTime() - PAST_MS).toISOString(),
-        ets: fetchedAt.toISOString(),
-        format: 'csv',
-      });
-      const headers = { 'user-agent': NWS_USER_AGENT, accept: 'text/csv' };
-      const body = await readText({ url: `${url}?${query.toString()}`, headers, signal });
-      return parseBulletins(body, { station, url, fetchedAt });
+      const now = new Date(clock.now());
+      const { date, start } = climateDayAt(station, now);
+      const cycles = { model: LAMP, from: new Date(start.getTime() - LATE_MS), to: now };
+      const { body, ...asked } = await askMesonet(options, station, cycles, signal);
+      const curveF = parseHours(body, asked, date);
+      if (!curveF) return [];
+      const of = { model, kind: 'daily_maximum' as const, stationId: station.id, date, fetchedAt: now };
+      // Only how long the curve stays in use depends on this time.
+      return [{ ...of, modelRunAt: now, membersF: [Math.max(...curveF)], curveF }];
     },
   });
+}
+
+interface MesonetOptions {
+  baseUrl: string;
+  clock: Clock;
+  pace?: Pace | undefined;
+}
+
+interface Cycles {
+  model?: string;
+  from: Date;
+  to: Date;
+}
+
+async function readBulletins(
+  options: MesonetOptions,
+  station: Station,
+  cycles: Cycles,
+  signal: AbortSignal,
+): Promise<DayEnsemble[]> {
+  const { body, ...asked } = await askMesonet(options, station, cycles, signal);
+  return parseBulletins(body, asked);
+}
+
+async function askMesonet(
+  { baseUrl, clock }: MesonetOptions,
+  station: Station,
+  { model = 'NBS', from, to }: Cycles,
+  signal: AbortSignal,
+): Promise<Asked & { body: string }> {
+  const fetchedAt = new Date(clock.now());
+  const url = `${baseUrl}/cgi-bin/request/mos.py`;
+  const query = new URLSearchParams({
+    station: station.id,
+    model,
+    sts: from.toISOString(),
+    ets: to.toISOString(),
+    format: 'csv',
+  });
+  const headers = { 'user-agent': NWS_USER_AGENT, accept: 'text/csv' };
+  const body = await readText({ url: `${url}?${query.toString()}`, headers, signal });
+  return { body, station, url, fetchedAt };
 }

@@ -1,3 +1,5 @@
+import { groupBy } from '../../core/collections.js';
+
 /** A version of a model and the date of its first run, as its centre announced it. */
 export interface ModelVersion {
   version: string;
@@ -20,6 +22,35 @@ export const knownVersions: Readonly<Record<string, readonly ModelVersion[]>> = 
   nbs: nbm,
   ecmwf: [{ version: '50r1', from: '2026-05-12' }],
 };
+
+/** A version in use at a time, and whether an earlier one was before it. */
+export interface SeenVersion extends ModelVersion {
+  model: string;
+  isBreak: boolean;
+}
+
+/**
+ * Versions by model, oldest first: those that its runs state, otherwise the known ones. The first stated one is no break.
+ * @param stated oldest first, with null for runs that state none
+ */
+export function seenVersions(
+  models: readonly string[],
+  stated: readonly { model: string; version: string | null; from: string }[],
+  { since, asOf }: { since: string; asOf: string },
+): SeenVersion[] {
+  const named = groupBy(stated, ({ model }) => model);
+  const all = [...new Set([...models, ...named.keys()])];
+  return all.flatMap((model) => {
+    const own = named.get(model) ?? [];
+    const states = own.some(({ version }) => version !== null);
+    const versions = states ? own : (knownVersions[model] ?? []);
+    return versions.flatMap(({ version, from }, i) =>
+      version === null || from > asOf
+        ? []
+        : [{ model, version, from, isBreak: from > since && (!states || i > 0) }],
+    );
+  });
+}
 
 /** Undefined before the first known version. */
 export const versionOn = (versions: readonly ModelVersion[] | undefined, date: string): string | undefined =>

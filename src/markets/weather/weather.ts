@@ -3,6 +3,7 @@ import { type Clock, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { groupBy } from '../../core/collections.js';
 import { targetKey, type Target } from '../market/market.js';
 import type { VenueNote } from '../market/source.js';
+import type { Station } from '../market/stations.js';
 import { createPoll } from './read-json.js';
 
 /** Mean of the members, and their sample variance or the stated one. */
@@ -217,6 +218,19 @@ export class NoHistoryError extends Error {
   override readonly name = 'NoHistoryError';
 }
 
+/** Past runs of one model, one request for each station and range. */
+export interface PlaceHistory {
+  readonly model: string;
+  /** Least time between two requests, ms. */
+  readonly apartMs: number;
+  /** @throws as `read` does */
+  readRuns(
+    station: Station,
+    range: { from: string; to: string },
+    signal: AbortSignal,
+  ): Promise<DayEnsemble[]>;
+}
+
 /** Past forecasts. Forecasts made with later data do not belong here. */
 export interface WeatherHistory {
   /**
@@ -225,6 +239,8 @@ export interface WeatherHistory {
    * @throws NoHistoryError, or as `read` does
    */
   readRuns(range: { from: string; to: string }, signal: AbortSignal): Promise<DayEnsemble[]>;
+  /** Models that other services give station by station. */
+  readonly byPlace?: readonly PlaceHistory[];
   /** Hourly station reports as they were received. Omitted where these can no longer be known. */
   readHours?(range: { from: string; to: string }, signal: AbortSignal): Promise<KnownHour[]>;
 }

@@ -277,8 +277,8 @@ async function trade(
   work: TradeWork,
 ): Promise<void> {
   const { exchange, tickers, counts, random } = work;
-  // Some orders never reach the venue, and some are refused.
-  while (exchange.arrivals.size < orders && counts.placed < 3 * orders) {
+  // Some orders never reach the venue, most of them on a slow machine, and some are refused.
+  while (exchange.arrivals.size < orders && counts.placed < 10 * orders) {
     const n = ++counts.placed;
     const i = random.between(0, tickers.length - 1);
     // One side in each market, so that no order meets another one of ours.

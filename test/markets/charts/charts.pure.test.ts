@@ -168,6 +168,15 @@ describe('CRPS over time', () => {
     ]);
   });
 
+  it('marks new versions where they began, and names them', () => {
+    const marks = ['2026-10-31', '2026-11-02', '2026-11-06'].map((date) => ({ date, label: `5.0 ${date}` }));
+    const chart = toCrpsChart(
+      [1, 2, 5].map((day) => point(`2026-11-0${day}`, 7, 2)),
+      marks,
+    )!;
+    expect(chart.marks).toEqual([{ x: '25%', label: '5.0 2026-11-02' }]);
+  });
+
   it('groups long series by week, with each day weighted by its forecasts', () => {
     const chart = toCrpsChart([
       // A Monday and the Sunday of the same week: (6·1 + 2·3)/8 = 1.5.

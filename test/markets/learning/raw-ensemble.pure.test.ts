@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DayEnsemble, ObservedExtreme, WeatherData } from '../../../src/markets/weather/weather.js';
 import { noFits } from '../../../src/markets/learning/fits.js';
+import type { ForecastInput } from '../../../src/markets/learning/forecast.js';
 import { rawEnsemble } from './raw-ensemble.js';
 import { makeEvent } from '../support/events.js';
 
@@ -30,18 +31,24 @@ const observation = (over: Partial<ObservedExtreme> = {}): ObservedExtreme => ({
   ...over,
 });
 
-const run = (weather: Partial<WeatherData>, now = at) =>
-  rawEnsemble({
-    source: 'test',
-    weather: { fetchedAt: now, ensembles: [ensemble()], observed: [], ...weather },
-    events: [event],
-    fits: noFits,
-    at: now,
-  });
+const inputOf = (weather: Partial<WeatherData>, now: Date): ForecastInput => ({
+  source: 'test',
+  weather: { fetchedAt: now, ensembles: [ensemble()], observed: [], ...weather },
+  events: [event],
+  fits: noFits,
+  at: now,
+});
+const run = (weather: Partial<WeatherData>, now = at) => rawEnsemble(inputOf(weather, now));
 const dayOf = (weather: Partial<WeatherData>, now = at) => run(weather, now).get('KNYC')?.days[0];
 const chances = (weather: Partial<WeatherData>, now = at) => [...dayOf(weather, now)!.probabilities.values()];
 
 describe('the raw ensemble', () => {
+  it('can pause after each target', () => {
+    const ensembles = ['2026-07-04', '2026-07-05'].map((day) => ensemble({ date: day }));
+    expect([...rawEnsemble.inSteps(inputOf({ ensembles }, at))]).toHaveLength(2);
+    expect(run({ ensembles }).get('KNYC')!.days).toHaveLength(2);
+  });
+
   it("uses the members' mean and sample deviation, and says that it is not calibrated", () => {
     // Two each of −2, −1, 0, 1, 2 around 71; squares sum to 20, over nine.
     const day = dayOf({})!;

@@ -1,4 +1,7 @@
 import { beforeAll, expect, it } from 'vitest';
+import { insertRuns } from '../../../src/markets/learning/queries.js';
+import { stations } from '../../../src/markets/market/stations.js';
+import { seenVersions } from '../../../src/markets/weather/versions.js';
 import type { ScoresAnswer } from '../../../src/markets/scores/schema.js';
 import { scoreRecord } from '../../../src/markets/scores/score.js';
 import { seedScores } from '../support/scores-page.js';
@@ -43,6 +46,45 @@ it('each model is scored on its own by the rules of the combined forecast', () =
   expect(modelScores!['main']!.logScore).toBeCloseTo(-Math.log(1 - 0.533_207), 4);
   expect(modelScores!['off']!.crps).toBeGreaterThan(13);
   expect(modelScores!['off']!.logScore).toBeCloseTo(Math.log(10_000), 9);
+});
+
+it('a version that a run states begins with its first run, and is a break if another one came before', async () => {
+  const runs = (model: string, days: [date: string, version: string | null][]) =>
+    days.map(([date, version]) => ({
+      model: model === 'main' ? undefined : model,
+      kind: 'daily_maximum' as const,
+      stationId: stations[0]!.id,
+      date,
+      modelRunAt: new Date(`${date}T06:00:00Z`),
+      fetchedAt: new Date(`${date}T08:00:00Z`),
+      membersF: [70],
+      mean: 70,
+      variance: 0,
+      version: version ?? undefined,
+    }));
+  await insertRuns(service.context.db.orm, 'simulated', [
+    ...runs('main', [
+      ['2026-11-01', 'v1'],
+      ['2026-11-02', 'v2'],
+      ['2026-11-03', 'v2'],
+    ]),
+    ...runs('older', [['2026-11-01', 'v7']]),
+  ]);
+  service.clock.advance(60_000);
+  expect((await read('?station=KNYC')).breaks).toEqual([
+    { model: 'main', version: 'v2', from: '2026-11-02' },
+  ]);
+  expect((await read('?kind=daily_minimum')).breaks).toEqual([]);
+});
+
+it('known dates are breaks within the window alone, and only of models that are scored', () => {
+  const known = (since: string, asOf: string) => seenVersions(['nbm', 'ecmwf', 'hrrr'], [], { since, asOf });
+  expect(known('2026-05-01', '2026-05-10').filter(({ isBreak }) => isBreak)).toEqual([
+    { model: 'nbm', version: '5.0', from: '2026-05-05', isBreak: true },
+  ]);
+  const later = known('2026-05-10', '2026-06-10');
+  expect(later.filter(({ isBreak }) => isBreak).map(({ model }) => model)).toEqual(['ecmwf']);
+  expect(later.findLast(({ model }) => model === 'nbm')!.version).toBe('5.0');
 });
 
 it('the scores show each model beside the mixture, with its weight in the latest forecasts', async () => {

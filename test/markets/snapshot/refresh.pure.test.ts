@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../src/core/metrics.js';
 import { createMarketMetrics } from '../../../src/markets/metrics.js';
 import { createCalibrationStore, createSnapshotStore } from '../../../src/markets/snapshot/snapshot.js';
+import { modelOf } from '../../../src/markets/learning/forecast.js';
 import { rawEnsemble } from '../learning/raw-ensemble.js';
 import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
 import { createRefresher, type RefreshDeps, type Refresher } from '../../../src/markets/snapshot/refresh.js';
@@ -179,10 +180,10 @@ describe('a model that throws', () => {
   it('leaves the markets fresh and the last forecasts in place', async () => {
     let isBroken = false;
     const { store, clock } = start({
-      model: (input) => {
+      model: modelOf((input) => {
         if (isBroken) throw new Error('a defect');
-        return rawEnsemble(input);
-      },
+        return rawEnsemble.inSteps(input);
+      }),
     });
     await refresher.refresh();
     const { forecasts } = store.current!;

@@ -1,5 +1,10 @@
 import { eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { pino } from 'pino';
+import { createArchive } from '../../../src/markets/training/forecast-archive.js';
+import { noNews } from '../../../src/markets/training/news.js';
+import { createTrainer } from '../../../src/markets/training/trainer.js';
+import { createCalibrationStore } from '../../../src/markets/snapshot/snapshot.js';
 import { noFits } from '../../../src/markets/learning/fits.js';
 import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
 import { forecastFits } from '../../../src/markets/learning/table.js';
@@ -52,6 +57,37 @@ describe('the trainer', () => {
     expect(archive.changes).toBe(changes);
     expect((await archive.asOf(new Date(service.clock.now()))).runs).toHaveLength(RUNS);
     expect(days().every(({ method }) => method === 'raw_ensemble')).toBe(true);
+  });
+
+  it('records news but waits with training while the archive is being filled', async () => {
+    const { db } = database;
+    const archive = createArchive({ db, forecastSource: 'waiting', marketSource: 'waiting' });
+    const sources = { forecastSource: 'waiting', marketSource: 'waiting' };
+    const calibration = createCalibrationStore();
+    const log = pino({ level: 'silent' });
+    let isFilling = true;
+    const trainer = createTrainer({
+      db,
+      archive,
+      sources,
+      calibration,
+      clock: service.clock,
+      log,
+      isFilling: () => isFilling,
+    });
+    const at = new Date(service.clock.now());
+    const report = {
+      kind: 'daily_maximum',
+      stationId: 'KNYC',
+      date: '2026-11-20',
+      temperatureF: 50,
+    } as const;
+    await trainer.learn({ ...noNews, reports: [{ ...report, knownAt: at }] });
+    expect([...(await archive.asOf(at)).reports]).toHaveLength(1);
+    expect(calibration.current.fits.madeAt).toBeNull();
+    isFilling = false;
+    await trainer.learn(noNews);
+    expect(calibration.current.fits.madeAt).toEqual(at);
   });
 
   it('learns from new data, stores each fit with its data, and uses it for forecasts', async () => {

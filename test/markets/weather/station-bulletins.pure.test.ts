@@ -3,7 +3,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { findStation, stations } from '../../../src/markets/market/stations.js';
 import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
 import { WeatherUnavailableError } from '../../../src/markets/weather/read-json.js';
-import { createStationBulletins, parseBulletins } from '../../../src/markets/weather/station-bulletins.js';
+import { createRequestPace } from '../../../src/markets/weather/place-forecasts.js';
+import {
+  createLampHours,
+  createStationBulletins,
+  parseBulletins,
+  parseHours,
+} from '../../../src/markets/weather/station-bulletins.js';
 import { groupKnownWeather } from '../../../src/markets/weather/weather.js';
 
 const station = findStation('KNYC')!;
@@ -132,6 +138,64 @@ describe('the service of bulletins', () => {
     const { ensembles, notes } = await bulletins.read(signal);
     expect(new Set(ensembles.map(({ stationId }) => stationId)).size).toBe(stations.length);
     expect(notes).toEqual([]);
+  });
+
+  it('reads past cycles of one station, from a day before the first day to the end of the last', async () => {
+    nowMs += 30 * 86_400_000;
+    const { history } = create();
+    const range = { from: '2026-08-12', to: '2026-08-13' };
+    const runs = await history!.readRuns(station, range, signal);
+    expect(asked).toHaveLength(1);
+    expect(Object.fromEntries(asked[0]!.searchParams)).toEqual({
+      station: 'KNYC',
+      model: 'NBS',
+      sts: '2026-08-11T05:00:00.000Z',
+      ets: '2026-08-14T05:00:00.000Z',
+      format: 'csv',
+    });
+    expect(runs.map(({ kind, date, membersF }) => [kind, date, membersF[0]])).toEqual([
+      ['daily_maximum', '2026-08-12', 86],
+      ['daily_minimum', '2026-08-13', 71],
+      ['daily_minimum', '2026-08-13', 70],
+      ['daily_maximum', '2026-08-13', 88],
+    ]);
+    expect(runs[0]!.fetchedAt).toEqual(new Date(nowMs));
+    expect(await history!.readRuns(station, { from: '2026-08-12', to: '2026-08-12' }, signal)).toHaveLength(
+      1,
+    );
+    answer = () => 'Too many requests';
+    await expect(history!.readRuns(station, range, signal)).rejects.toThrow(WeatherUnavailableError);
+  });
+
+  it('gives LAMP’s hours of the running day, each from its newest cycle, and takes turns with the bulletins', async () => {
+    const lamp = (id: string) => {
+      const start = Date.parse('2026-08-12T05:00:00Z');
+      const lines = [-1, 8].flatMap((cycle) =>
+        Array.from({ length: 25 }, (_, i) => {
+          const at = (hour: number) => new Date(start + hour * 3_600_000).toISOString().slice(0, 19);
+          return `${at(cycle)},${at(cycle + 1 + i)},LAV,${70 + cycle},${id}`;
+        }),
+      );
+      return ['runtime,ftime,model,tmp,station', ...lines].join('\n');
+    };
+    const of = { station, url, fetchedAt };
+    const body = lamp('KNYC');
+    expect(parseHours(body, of, '2026-08-12')).toEqual([
+      ...Array<number>(9).fill(69),
+      ...Array<number>(15).fill(78),
+    ]);
+    expect(parseHours(body, of, '2026-08-13')).toBeUndefined();
+    expect(() => parseHours(body.replaceAll('LAV', 'GFS'), of, '2026-08-12')).toThrow(/GFS of KNYC/);
+    const pace = createRequestPace();
+    const options = { baseUrl, clock: { now: () => nowMs }, pace };
+    const [bulletins, hours] = [createStationBulletins(options), createLampHours(options)];
+    await Promise.all([bulletins.read(signal), hours.read(signal)]);
+    expect(asked).toHaveLength(1);
+    nowMs += 4_000;
+    answer = lamp;
+    const { ensembles } = await hours.read(signal);
+    expect(asked.at(-1)!.searchParams.get('model')).toBe('LAV');
+    expect(ensembles).toMatchObject([{ model: 'lamp', date: '2026-08-12', membersF: [78] }]);
   });
 
   it('asks a service that throttles less and less, and keeps what it has', async () => {

@@ -210,12 +210,17 @@ export async function updateToken(tx: Tx, hashedToken: string, newHashedToken: s
 /** Records a single sign-on in a live session of the same person, under a new token. False if there is none. */
 export async function raiseSession(
   tx: Tx,
-  { hashedToken, newHashedToken, userId }: { hashedToken: string; newHashedToken: string; userId: string },
+  {
+    hashedToken,
+    newHashedToken,
+    userId,
+    isConfirmed,
+  }: { hashedToken: string; newHashedToken: string; userId: string; isConfirmed: boolean },
   now: Date,
 ): Promise<boolean> {
   const rows = await tx
     .update(sessions)
-    .set({ hashedToken: newHashedToken, singleSignOnAt: now })
+    .set({ hashedToken: newHashedToken, singleSignOnAt: now, ...(isConfirmed && { confirmedAt: now }) })
     .where(and(eq(sessions.hashedToken, hashedToken), isLive(userId, now)))
     .returning({ id: sessions.id });
   return rows.length > 0;
@@ -243,15 +248,16 @@ export async function insertSession(
     ip: string;
     userAgent: string;
     isSingleSignOn?: boolean;
+    isConfirmed?: boolean;
   },
 ): Promise<void> {
-  const { now, isSingleSignOn = false, ...row } = session;
+  const { now, isSingleSignOn = false, isConfirmed = true, ...row } = session;
   await tx.insert(sessions).values({
     ...row,
     currentOrgId: null,
     createdAt: now,
     lastSeenAt: now,
-    confirmedAt: now,
+    confirmedAt: isConfirmed ? now : null,
     singleSignOnAt: isSingleSignOn ? now : null,
     expiresAt: new Date(now.getTime() + SESSION_MS),
   });

@@ -127,6 +127,8 @@ export interface Arrival extends Whereabouts {
   gone: AbortSignal;
   /** True if the issuer, instead of a password, proved who the person is. */
   isSingleSignOn?: boolean;
+  /** False if the issuer remembered the person, which proves less than a password. */
+  isConfirmed?: boolean;
 }
 
 export const arrivalOf = (req: Request, res: Response, clock: Clock): Arrival => ({
@@ -140,11 +142,11 @@ export const arrivalOf = (req: Request, res: Response, clock: Clock): Arrival =>
 export async function startSession(
   tx: Tx,
   userId: string,
-  { at: now, ip = '', userAgent, isSingleSignOn = false }: Arrival,
+  { at: now, ip = '', userAgent, isSingleSignOn = false, isConfirmed = true }: Arrival,
 ): Promise<string> {
   const token = generateToken();
   const session = { hashedToken: hashToken(token), userId, now, ip, userAgent: userAgent.slice(0, 255) };
-  await insertSession(tx, { ...session, isSingleSignOn });
+  await insertSession(tx, { ...session, isSingleSignOn, isConfirmed });
   return token;
 }
 

@@ -86,13 +86,14 @@ function answerWithForm(renderForm: RenderForm): ErrorRequestHandler {
       return;
     }
     beginProblem(res, error);
-    await renderForm(req, res, { ...readTyped(req), problem: error.message, reason: undefined });
+    await renderForm(req, res, { ...readTyped(req, res), problem: error.message, reason: undefined });
   };
 }
 
-function readTyped(req: Request): { email: string; next: string } {
+function readTyped(req: Request, res: Response): { email: string; next: string } {
   const { email, next } = (req.body ?? {}) as { email?: unknown; next?: unknown };
-  return { email: typeof email === 'string' ? email.slice(0, 320) : '', next: toLocalPath(next, HOME) };
+  const kept: unknown = next ?? res.locals.next ?? req.query.next;
+  return { email: typeof email === 'string' ? email.slice(0, 320) : '', next: toLocalPath(kept, HOME) };
 }
 
 /** A code that has not been used: the present one or the next, which is valid already; empty once both are used. */

@@ -12,6 +12,8 @@ export interface SingleSignOnConfig {
   scopes: string;
   /** Undefined: people get their roles from invitations only. */
   roles: { claim: string; grants: RoleGrant[] } | undefined;
+  /** Accepts addresses from tokens without `email_verified`. */
+  trustsAddresses: boolean;
   /** Lets owners in without single sign-on while the issuer is down. */
   ownersWhenDown: boolean;
 }
@@ -35,7 +37,13 @@ const grantShape = new RegExp(`^(.{1,200})=([a-z0-9][a-z0-9._-]{0,63}):(${roles.
 
 const together = ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'];
 const rolesTogether = ['OIDC_ROLES_CLAIM', 'OIDC_ROLES'];
-const others = ['OIDC_NAME', 'OIDC_SCOPES', 'OIDC_OWNERS_WHEN_DOWN', ...rolesTogether];
+const others = [
+  'OIDC_NAME',
+  'OIDC_SCOPES',
+  'OIDC_TRUST_ADDRESSES',
+  'OIDC_OWNERS_WHEN_DOWN',
+  ...rolesTogether,
+];
 
 type Given = Record<string, string | undefined>;
 
@@ -59,6 +67,7 @@ export const singleSignOnConfig = configPart(
     OIDC_ROLES: listField(
       z.string().regex(grantShape, 'must be value=organization:role, separated by commas'),
     ).optional(),
+    OIDC_TRUST_ADDRESSES: z.enum(['on', 'off']).default('off'),
     OIDC_OWNERS_WHEN_DOWN: z.enum(['on', 'off']).default('off'),
   },
   (e): { singleSignOn: SingleSignOnConfig | undefined } => ({
@@ -72,6 +81,7 @@ export const singleSignOnConfig = configPart(
             name: e.OIDC_NAME ?? new URL(e.OIDC_ISSUER).host,
             scopes: e.OIDC_SCOPES,
             roles: e.OIDC_ROLES && { claim: e.OIDC_ROLES_CLAIM!, grants: e.OIDC_ROLES.map(toGrant) },
+            trustsAddresses: e.OIDC_TRUST_ADDRESSES === 'on',
             ownersWhenDown: e.OIDC_OWNERS_WHEN_DOWN === 'on',
           },
   }),

@@ -1,6 +1,6 @@
 import * as client from 'openid-client';
 import type { Context } from '../../../core/http/context.js';
-import { MINUTE_MS } from '../../../core/time.js';
+import { MINUTE_MS, SECOND_MS } from '../../../core/time.js';
 import type { SingleSignOnConfig } from './config.js';
 import { CannotSignIn } from '../sign-in/sign-in-routes.js';
 
@@ -11,6 +11,8 @@ export interface Claims {
   email: string | undefined;
   isEmailVerified: boolean;
   name: string | undefined;
+  /** When the person last proved to the issuer who they are; undefined if it does not say. */
+  authenticatedAt: Date | undefined;
   /** Values of the claim for roles; undefined if the token has none, or the service reads none. */
   groups: string[] | undefined;
 }
@@ -24,8 +26,8 @@ export interface Begun {
 
 export interface Issuer {
   config: SingleSignOnConfig;
-  /** @throws CannotSignIn */
-  begin(redirectUri: string): Promise<Begun & { address: string }>;
+  /** @param isFresh asks the issuer to ask the person again, even if it remembers them @throws CannotSignIn */
+  begin(redirectUri: string, isFresh: boolean): Promise<Begun & { address: string }>;
   /** @param answer the whole address to which the issuer sent the browser back @throws CannotSignIn */
   finish(answer: URL, begun: Begun): Promise<Claims>;
   /** Asks the issuer now. */
@@ -35,7 +37,7 @@ export interface Issuer {
 const TIMEOUT_SECONDS = 5;
 
 /** `/readyz` also accepts a clock that differs by up to a minute. */
-const TOLERANCE_SECONDS = 60;
+export const TOLERANCE_SECONDS = 60;
 
 /** For so long the issuer's description is not read again. */
 const DESCRIPTION_MS = MINUTE_MS;
@@ -78,23 +80,7 @@ export function createIssuer(
 
   return {
     config,
-    begin: (redirectUri) =>
-      ask(async (description) => {
-        const [state, nonce, codeVerifier] = [
-          client.randomState(),
-          client.randomNonce(),
-          client.randomPKCECodeVerifier(),
-        ];
-        const { href: address } = client.buildAuthorizationUrl(description, {
-          redirect_uri: redirectUri,
-          scope: config.scopes,
-          state,
-          nonce,
-          code_challenge: await client.calculatePKCECodeChallenge(codeVerifier),
-          code_challenge_method: 'S256',
-        });
-        return { state, nonce, codeVerifier, address };
-      }),
+    begin: (redirectUri, isFresh) => ask((description) => begin(description, config, redirectUri, isFresh)),
     finish: (answer, { state, nonce, codeVerifier }) =>
       ask(async (description) => {
         const tokens = await client.authorizationCodeGrant(description, answer, {
@@ -111,7 +97,7 @@ export function createIssuer(
         // Only a whole sign-in proves it: the description may respond while the tokens do not.
         if (isKnownDown) log.info({ issuer }, 'the issuer of single sign-on responds again');
         isKnownDown = false;
-        return toClaims(token, more, roles?.claim);
+        return toClaims(config, token, more);
       }),
     async isDown() {
       known = undefined;
@@ -139,17 +125,46 @@ function discover({ issuer, clientId, clientSecret }: SingleSignOnConfig): Promi
   });
 }
 
-function toClaims(token: client.IDToken, more: Partial<client.UserInfoResponse>, claim?: string): Claims {
+async function begin(
+  description: client.Configuration,
+  { scopes }: SingleSignOnConfig,
+  redirectUri: string,
+  isFresh: boolean,
+): Promise<Begun & { address: string }> {
+  const [state, nonce, codeVerifier] = [
+    client.randomState(),
+    client.randomNonce(),
+    client.randomPKCECodeVerifier(),
+  ];
+  const { href: address } = client.buildAuthorizationUrl(description, {
+    redirect_uri: redirectUri,
+    scope: scopes,
+    state,
+    nonce,
+    code_challenge: await client.calculatePKCECodeChallenge(codeVerifier),
+    code_challenge_method: 'S256',
+    // An issuer that ignores either is noticed by its `auth_time`, which `max_age` requests.
+    ...(isFresh && { prompt: 'login', max_age: '0' }),
+  });
+  return { state, nonce, codeVerifier, address };
+}
+
+function toClaims(
+  { roles, trustsAddresses }: SingleSignOnConfig,
+  token: client.IDToken,
+  more: Partial<client.UserInfoResponse>,
+): Claims {
   // An address and its verification come from the same answer.
   const { email, email_verified: isVerified } = token.email === undefined ? more : token;
   const name = token.name ?? more.name;
-  const groups = claim === undefined ? undefined : (token[claim] ?? more[claim]);
+  const groups = roles && (token[roles.claim] ?? more[roles.claim]);
   return {
     issuer: token.iss,
     subject: token.sub,
     email: typeof email === 'string' ? email : undefined,
-    isEmailVerified: isVerified === true,
+    isEmailVerified: isVerified === true || (isVerified === undefined && trustsAddresses),
     name: typeof name === 'string' ? name : undefined,
+    authenticatedAt: token.auth_time === undefined ? undefined : new Date(token.auth_time * SECOND_MS),
     groups:
       groups === undefined
         ? undefined
@@ -167,15 +182,30 @@ function isOutage(error: unknown): boolean {
 
 /** Without the causes, which hold tokens and addresses. */
 const reasonOf = (error: unknown): string => {
-  const { code, error: answer, message, cause } = error as Error & { code?: string; error?: string };
-  return [code, answer, message, cause instanceof Error ? cause.message : undefined]
+  const { code, message, cause, ...answer } = error as Error & Partial<client.ResponseBodyError>;
+  const challenge = isWrongClient(error)
+    ? 'the issuer refuses OIDC_CLIENT_ID or OIDC_CLIENT_SECRET'
+    : undefined;
+  const parts = [challenge, code, answer.error, answer.error_description?.slice(0, 300), message];
+  return [...parts, cause instanceof Error ? cause.message : undefined]
     .filter((part) => part !== undefined)
     .join(': ');
 };
 
+/** RFC 6749, 5.2; with a challenge if the client sent its secret in a header. */
+function isWrongClient(error: unknown): boolean {
+  if (error instanceof client.WWWAuthenticateChallengeError)
+    return error.cause.some(({ scheme }) => scheme === 'basic');
+  return (
+    error instanceof client.ResponseBodyError &&
+    ['invalid_client', 'unauthorized_client'].includes(error.error)
+  );
+}
+
 function refused(error: unknown, name: string): CannotSignIn {
-  const text =
-    error instanceof client.AuthorizationResponseError
+  const text = isWrongClient(error)
+    ? `${name} does not accept the client ID or client secret of this service, so nobody can sign in with it. The operator must check OIDC_CLIENT_ID and OIDC_CLIENT_SECRET.`
+    : error instanceof client.AuthorizationResponseError
       ? `${name} did not sign you in. Start again.`
       : `The answer of ${name} could not be verified, so nobody was signed in. Start again.`;
   return new CannotSignIn('not_signed_in', text, { cause: error });

@@ -4,17 +4,22 @@ import { originOf } from '../../../core/http/request.js';
 import { perAddressLimit } from '../../../core/http/rate-limit.js';
 import { toAddress } from '../../../core/pages/address.js';
 import { pageRouter } from '../../../core/pages/layout.js';
-import { MINUTE_MS } from '../../../core/time.js';
+import { MINUTE_MS, SECOND_MS } from '../../../core/time.js';
+import { JOIN } from '../members/invitations.js';
+import { getInvitation, InvitationGone, InvitationVoid } from '../members/join.js';
+import { readOpenedInvitation } from '../members/join-pages.js';
 import { generateToken, hashToken, hostCookie, sendToken, tokenShape } from '../session/session-cookie.js';
 import { arrivalOf } from '../session/session.js';
 import { HOME, toLocalPath } from '../sign-in/schema.js';
 import type { Devices } from '../sign-in/sign-in-limits.js';
 import { CannotSignIn } from '../sign-in/sign-in-routes.js';
-import type { Issuer } from './issuer.js';
+import { TOLERANCE_SECONDS, type Claims, type Issuer } from './issuer.js';
 import { insertSingleSignOn, spendSingleSignOn } from './queries.js';
 import { signInAs } from './single-sign-on.js';
 
 const BASE = '/login/single-sign-on';
+
+const CONFIRM = '/confirm';
 
 /** Time to sign in at the issuer. */
 const WAIT_MS = 10 * MINUTE_MS;
@@ -37,8 +42,16 @@ export function singleSignOnPages(
   const calls = 'single sign-ons';
   const limit = perAddressLimit({ clock }, { name: 'single-sign-on', perMinute: PER_MINUTE, calls });
 
+  const findInvitedAddress = (req: Request) =>
+    getInvitation(db.orm, readOpenedInvitation(req), undefined, new Date(clock.now())).then(
+      ({ email }) => email,
+      ignoreGone,
+    );
+
   router.get(BASE, limit, async (req, res) => {
-    const { address, state, nonce, codeVerifier } = await issuer.begin(callbackOf(req));
+    const isConfirmation = req.query.confirm === 'yes';
+    const begun = await issuer.begin(callbackOf(req), isConfirmation);
+    const { address, state, nonce, codeVerifier } = begun;
     // Two tabs of a browser can sign in at the same time.
     const browser = readBrowser(req) ?? generateToken();
     const next = toLocalPath(req.query.next, HOME);
@@ -47,8 +60,12 @@ export function singleSignOnPages(
       hashedBrowser: hashToken(browser),
       nonce,
       codeVerifier,
-      // Continuing here would sign in for ever.
-      next: next.startsWith(BASE) ? HOME : next,
+      next: isConfirmation
+        ? toAddress(CONFIRM, { next, done: 'asked' })
+        : // Continuing here would sign in for ever.
+          next.startsWith(BASE)
+          ? HOME
+          : next,
       expiresAt: new Date(clock.now() + WAIT_MS),
     });
     cookie.keep(req, res, browser);
@@ -56,12 +73,12 @@ export function singleSignOnPages(
   });
 
   router.get(`${BASE}/callback`, limit, async (req, res) => {
-    const { state } = req.query;
-    const browser = readBrowser(req);
-    const isComplete = typeof state === 'string' && browser !== undefined;
-    const hashes = isComplete && { hashedState: hashToken(state), hashedBrowser: hashToken(browser) };
-    const begun = hashes && (await spendSingleSignOn(db.orm, hashes, new Date(clock.now())));
-    if (!begun)
+    // Nothing has the hash of an empty state.
+    const state = typeof req.query.state === 'string' ? req.query.state : '';
+    const hashes = { hashedState: hashToken(state), hashedBrowser: hashToken(readBrowser(req) ?? '') };
+    const begun = await spendSingleSignOn(db.orm, hashes);
+    res.locals.next = begun?.next;
+    if (!begun || begun.expiresAt.getTime() <= clock.now())
       throw new CannotSignIn(
         'not_signed_in',
         'This sign-in has expired, was already used, or began in another browser. Start again.',
@@ -69,10 +86,16 @@ export function singleSignOnPages(
     const { nonce, codeVerifier, next } = begun;
     const answer = new URL(callbackOf(req) + new URL(req.originalUrl, originOf(req)).search);
     const claims = await issuer.finish(answer, { state, nonce, codeVerifier });
+    const invited = next === JOIN ? await findInvitedAddress(req) : undefined;
     const { token, isCodeDue, email } = await signInAs(
       deps,
       issuer.config,
-      claims,
+      {
+        claims,
+        invited,
+        isConfirmation: next.startsWith(`${CONFIRM}?`),
+        isFresh: wasAsked(claims, begun.expiresAt),
+      },
       arrivalOf(req, res, clock),
     );
     sendToken(req, token);
@@ -80,4 +103,14 @@ export function singleSignOnPages(
     res.redirect(303, isCodeDue ? toAddress('/login/code', { next }) : next);
   });
   return router;
+}
+
+/** True if the issuer says that the person has proved who they are since the sign-in began. */
+const wasAsked = ({ authenticatedAt }: Claims, expiresAt: Date): boolean =>
+  authenticatedAt !== undefined &&
+  authenticatedAt.getTime() >= expiresAt.getTime() - WAIT_MS - TOLERANCE_SECONDS * SECOND_MS;
+
+/** The page of the invitation says why it does not work. */
+function ignoreGone(error: unknown): undefined {
+  if (!(error instanceof InvitationGone || error instanceof InvitationVoid)) throw error;
 }

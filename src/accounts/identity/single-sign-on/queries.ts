@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, lte } from 'drizzle-orm';
+import { and, desc, eq, lte } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
 import { users } from '../../organizations/table.js';
 import { identities, singleSignOns } from '../table.js';
@@ -58,25 +58,19 @@ export async function insertSingleSignOn(
   await orm.insert(singleSignOns).values(singleSignOn);
 }
 
-/** One statement: of two concurrent uses, one gets the row. */
+/** One statement: of two concurrent uses, one gets the row, which may have expired. */
 export async function spendSingleSignOn(
   orm: Orm,
   { hashedState, hashedBrowser }: { hashedState: string; hashedBrowser: string },
-  now: Date,
 ) {
   const [row] = await orm
     .delete(singleSignOns)
-    .where(
-      and(
-        eq(singleSignOns.hashedState, hashedState),
-        eq(singleSignOns.hashedBrowser, hashedBrowser),
-        gt(singleSignOns.expiresAt, now),
-      ),
-    )
+    .where(and(eq(singleSignOns.hashedState, hashedState), eq(singleSignOns.hashedBrowser, hashedBrowser)))
     .returning({
       nonce: singleSignOns.nonce,
       codeVerifier: singleSignOns.codeVerifier,
       next: singleSignOns.next,
+      expiresAt: singleSignOns.expiresAt,
     });
   return row;
 }

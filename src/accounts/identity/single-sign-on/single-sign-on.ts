@@ -10,6 +10,7 @@ import { putMember, removeMemberByEmail } from '../members/members.js';
 import { emailSchema } from '../operator/schema.js';
 import { lockOrganization } from '../organizations/queries.js';
 import { hashPassword } from '../password.js';
+import { hasSecondFactor } from '../second-factor/queries.js';
 import type { PersonAuthority } from '../session/authority.js';
 import { lockUser as lockSigningIn, raiseSession, updateSession } from '../session/queries.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
@@ -28,7 +29,8 @@ type Deps = ChangeDeps & MailDeps;
 
 const refusals = {
   unverified_address: 'has not verified your e-mail address. Verify it there, then sign in again.',
-  no_account: 'signed you in, but you have no account here. Ask for an invitation.',
+  no_account:
+    'signed you in, but you have no account here. Ask for an invitation to the address that you have there.',
   other_identity:
     'signed you in with another account than before. Ask the operator of this service to unlink the old one.',
 };
@@ -36,16 +38,17 @@ type Refusal = keyof typeof refusals;
 
 /**
  * Only `iss` and `sub` identify a person; the first sign-in finds them by their verified address and links the two.
- * A second factor is still due. @throws CannotSignIn
+ * A second factor is still due. @param invited gets an account @throws CannotSignIn
  */
 export async function signInAs(
   deps: Deps,
   config: SingleSignOnConfig,
-  claims: Claims,
+  { claims, invited, ...proof }: { claims: Claims; invited: string | undefined } & Proof,
   arrival: Arrival,
 ): Promise<SignedIn & { email: string }> {
   const granted = config.roles && claims.groups && readGrants(config.roles.grants, claims.groups);
-  const user = await findOrLink(deps, claims, arrival, hasRole(granted));
+  const mayCreate = hasRole(granted) || (invited !== undefined && invited === addressOf(claims));
+  const user = await findOrLink(deps, claims, arrival, mayCreate);
   if (typeof user === 'string') throw new CannotSignIn('not_signed_in', `${config.name} ${refusals[user]}`);
   const { at, ip, requestId } = arrival;
   const source = { at, ip, requestId, actor: 'single_sign_on' };
@@ -55,11 +58,19 @@ export async function signInAs(
   const signedIn = await change(deps, byProof, async (tx) => {
     if (!(await lockSigningIn(tx, user))) return undefined;
     return (
-      (await raiseFormer(tx, user, arrival)) ?? openSession(tx, user, { ...arrival, isSingleSignOn: true })
+      (await raiseFormer(tx, user, proof, arrival)) ??
+      openSession(tx, user, { ...arrival, isSingleSignOn: true, isConfirmed: proof.isFresh })
     );
   });
   if (!signedIn) throw new CannotSignIn('not_signed_in', 'Your account was just changed. Sign in again.');
   return { ...signedIn, email: user.email };
+}
+
+interface Proof {
+  /** True if the person signs in to confirm their identity. */
+  isConfirmation: boolean;
+  /** True if the issuer asked the person, instead of remembering them. */
+  isFresh: boolean;
 }
 
 /** Role in each Organization that the configuration names; undefined for none. The highest role counts. */
@@ -79,6 +90,8 @@ function readGrants(
 const hasRole = (granted: Map<string, Role | undefined> | undefined): boolean =>
   [...(granted?.values() ?? [])].some((role) => role !== undefined);
 
+const addressOf = ({ email = '' }: Claims) => emailSchema.safeParse(normalizeEmail(email)).data;
+
 async function findOrLink(
   deps: Deps,
   claims: Claims,
@@ -87,7 +100,7 @@ async function findOrLink(
 ): Promise<User | Refusal> {
   const known = await findIdentityOwner(deps.db.orm, claims);
   if (known) return known;
-  const email = emailSchema.safeParse(normalizeEmail(claims.email ?? '')).data;
+  const email = addressOf(claims);
   // Hashing is slow, so it runs before the transaction. Nobody knows this password.
   const unknownPassword =
     mayCreate && email !== undefined && !(await findUser(deps.db.orm, { email }))
@@ -148,16 +161,19 @@ async function setRole(
   else await removeMemberByEmail(tx, slug, email, source);
 }
 
-/** Continues this person's session of the browser, whose second factor is already proved. */
+/** Continues this person's session of the browser, whose second factor is already proved, unless it must confirm again. */
 async function raiseFormer(
   tx: Tx,
   { id: userId, email }: User,
+  { isConfirmation, isFresh }: Proof,
   arrival: Arrival,
 ): Promise<SignedIn | undefined> {
-  if (arrival.formerToken === undefined) return undefined;
+  const hasFactor = await hasSecondFactor(tx, userId);
+  if (arrival.formerToken === undefined || (hasFactor && isConfirmation)) return undefined;
+  const isConfirmed = isFresh && !hasFactor;
   const token = generateToken();
   const tokens = { hashedToken: hashToken(arrival.formerToken), newHashedToken: hashToken(token) };
-  if (!(await raiseSession(tx, { ...tokens, userId }, arrival.at))) return undefined;
+  if (!(await raiseSession(tx, { ...tokens, userId, isConfirmed }, arrival.at))) return undefined;
   const details = { singleSignOn: true, sameSession: true };
   await auditPerson(tx, { userId, email }, 'user.signed_in', arrival, details);
   return { token, isCodeDue: false };

@@ -8,6 +8,7 @@ import { recordsDue, type NewRecord } from '../../scores/records.js';
 import { noGates, LEAD_HOURS } from '../../signals/signal.js';
 import { finalTimeOf } from '../../venue/simulated-event.js';
 import { createSimulatedSource, readMarketsOf } from '../../venue/simulated.js';
+import { noticedBefore } from '../../venue/simulation/crowd.js';
 import { simulateWeather, type SimulatedWorld } from '../../venue/simulation/weather.js';
 import {
   dailySubject,
@@ -47,7 +48,12 @@ export async function simulationFeed({
   onDay,
 }: SimulationOptions): Promise<Feed> {
   const afterwards = Date.parse(`${to}T00:00:00Z`) + 3 * DAY_MS;
-  const world = { seed, weather: simulateWeather(seed), clock: { now: () => afterwards } };
+  const world = {
+    seed,
+    weather: simulateWeather(seed),
+    noticedAt: noticedBefore(new Date(from)),
+    clock: { now: () => afterwards },
+  };
   const { signal } = new AbortController();
   const selection = { stations, kinds: dailyKinds };
   const histories = {
@@ -97,7 +103,7 @@ export async function simulationFeed({
 const BOOKS_AT_MS = [0, 15_000, 30_000, 45_000, 60_000];
 
 async function lookBackIn(
-  world: Pick<SimulatedWorld, 'seed' | 'weather'>,
+  world: Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt'>,
   fills: readonly MarkableFill[],
 ): Promise<FillMark[]> {
   const { signal } = new AbortController();

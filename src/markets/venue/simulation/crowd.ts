@@ -1,33 +1,26 @@
-import { HOUR_MS } from '../../../core/time.js';
+import { DAY_MS, HOUR_MS } from '../../../core/time.js';
 import { probabilityOf, sureDegree, type TemperatureDistribution } from '../../market/distribution.js';
 import type { Bracket } from '../../market/brackets.js';
 import { gridBiasF, seedParts, newestRunAt, readModels, type Estimate } from './ensemble.js';
 import { smoothNoise } from './random.js';
-import type { SimulatedWeather } from './weather.js';
+import type { SimulatedWeather, SimulatedWorld } from './weather.js';
 import { cityStationOf, type SimulatedSubject } from './world.js';
 
 /**
- * In most cities prices match the best possible forecast. In these, they lean towards the grid point, which is not the
- * station, by this share of the traders' uncertainty while few watch.
+ * In most cities prices match the best possible forecast. In these, prices lean towards the grid point, which is not the
+ * station, by a share of the traders' uncertainty. The gates opened on the lean of the time before the traders noticed.
  */
-const leans: Readonly<Record<string, number>> = {
-  KMIA: 1.45,
-  KDEN: 1.3,
-  KLAX: 1.45,
-  KPHL: 1.3,
-  KSFO: 1.3,
-  KPHX: 0.4,
-  KBOS: 0.3,
-  KLAS: 1.3,
-  KMSY: 0.3,
-  KSAN: 1.3,
-  KTTN: 1.3,
-};
+const leaning = new Set(['KMIA', 'KLAX', 'KPHL', 'KSFO', 'KBOS', 'KSAN']);
+const EARLY_LEAN = 2;
+/** A few cents. */
+const LASTING_LEAN = 0.2;
 
-/** Share of the lean that stays while many watch. */
-const LASTING = 0.25;
+const NOTICING_MS = 7 * DAY_MS;
 /** The thermometer corrects the grid point in the last hours. */
 const CORRECTED_HOURS = 3;
+
+/** When the traders begin to notice, so that only the lasting lean is left at `at`. */
+export const noticedBefore = (at: Date): Date => new Date(at.getTime() - NOTICING_MS);
 
 export interface Belief {
   /** °F, before truncation by that day's observations. */
@@ -37,29 +30,33 @@ export interface Belief {
 
 /** Combines both models, an own view that sharpens as the peak nears, and the thermometer so far. */
 export function believe(
-  seed: string,
-  weather: SimulatedWeather,
+  { seed, weather, noticedAt }: Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt'>,
   subject: SimulatedSubject,
   at: Date,
 ): Belief {
-  const lean = leans[cityStationOf(subject.station).id];
   const read = readModels(weather, subject, newestRunAt(subject.span, at));
   const hoursAhead = (weather.decidedAt(subject).getTime() - at.getTime()) / HOUR_MS;
-  const seenDeviation = insightF(hoursAhead, lean === undefined ? 2 : 8);
+  const seenDeviation = insightF(hoursAhead);
   const error = smoothNoise(at.getTime() / (3 * HOUR_MS), seed, ...seedParts(subject), 'crowd');
   const seen = { mean: weather.truth(subject) + seenDeviation * error, deviation: seenDeviation };
   const { mean, deviation } = weigh(read, seen);
-  const leaning = lean === undefined ? 0 : lean * leaningAt(subject, at, hoursAhead) * deviation;
-  return toBelief(subject, mean + leaning, deviation, soFar(weather, subject, at));
+  const uncorrected = Math.max(0, Math.min(1, hoursAhead / CORRECTED_HOURS));
+  const lean = leaning.has(cityStationOf(subject.station).id)
+    ? uncorrected * leanAt(at, noticedAt) * deviation
+    : 0;
+  return toBelief(
+    subject,
+    mean + Math.sign(gridBiasF(subject)) * lean,
+    deviation,
+    soFar(weather, subject, at),
+  );
 }
 
-/** From −1 to 1: towards the grid point, fully only at noon and midnight, when few trade. */
-function leaningAt(subject: SimulatedSubject, at: Date, hoursAhead: number): number {
-  const hour = at.getTime() / HOUR_MS + cityStationOf(subject.station).standardOffsetHours;
-  // 1 at noon and midnight, a half 40 minutes away. Minima have few traders at any time, and those watch.
-  const inattention = subject.kind === 'daily_minimum' ? 0 : Math.cos((Math.PI * hour) / 12) ** 48;
-  const uncorrected = Math.max(0, Math.min(1, hoursAhead / CORRECTED_HOURS));
-  return Math.sign(gridBiasF(subject)) * uncorrected * (LASTING + (1 - LASTING) * inattention);
+/** @param noticedAt when the traders begin to notice; undefined: long ago */
+function leanAt(at: Date, noticedAt: Date | undefined): number {
+  const sinceMs = noticedAt ? at.getTime() - noticedAt.getTime() : Infinity;
+  const unnoticed = Math.max(0, Math.min(1, 1 - sinceMs / NOTICING_MS));
+  return LASTING_LEAN + (EARLY_LEAN - LASTING_LEAN) * unnoticed;
 }
 
 function soFar(
@@ -98,10 +95,8 @@ function scaled({ kind, floor, cap }: Bracket, scale: number): Bracket {
 }
 
 /** Error of the traders' own view in °F: large a day ahead, tenths once the temperature is reached. */
-const insightF = (hoursAhead: number, blindness: number): number =>
-  hoursAhead > 0
-    ? 0.3 + blindness * Math.expm1(hoursAhead / 8)
-    : Math.max(0.05, 0.3 * Math.exp(hoursAhead / 6));
+const insightF = (hoursAhead: number): number =>
+  hoursAhead > 0 ? 0.3 + 2 * Math.expm1(hoursAhead / 8) : Math.max(0.05, 0.3 * Math.exp(hoursAhead / 6));
 
 function weigh(a: Estimate, b: Estimate): Estimate {
   const [ofA, ofB] = [1 / a.deviation ** 2, 1 / b.deviation ** 2];

@@ -11,6 +11,8 @@ export interface SimulatedWorld {
   clock: Clock;
   seed: string;
   weather: SimulatedWeather;
+  /** When the traders began to notice their errors, see `crowd.ts`; undefined: long ago. */
+  noticedAt?: Date;
 }
 
 /** Yearly course of a temperature in °F: mean and amplitude. */

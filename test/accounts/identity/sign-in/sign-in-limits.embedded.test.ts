@@ -129,7 +129,7 @@ describe('failed sign-ins', () => {
       expect((await attempt(service, email, 'wrong')).status).toBe(401);
       took.push(performance.now() - startedAt);
     }
-    expect(Math.min(...took.slice(0, 3))).toBeLessThan(300);
+    expect(Math.min(...took.slice(0, 3))).toBeLessThan(took[3]!);
     expect(took[3]).toBeGreaterThanOrEqual(295);
     expect(took[4]).toBeGreaterThanOrEqual(595);
     expect(took[7]).toBeGreaterThanOrEqual(595);

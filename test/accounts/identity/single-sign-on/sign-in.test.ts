@@ -1,15 +1,17 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
+import { pino } from 'pino';
 import { v7 as uuid } from 'uuid';
 import { operatorLog } from '../../../../src/accounts/audit/table.js';
 import { identities, singleSignOns } from '../../../../src/accounts/identity/table.js';
-import { users } from '../../../../src/accounts/organizations/table.js';
+import { invitations, users } from '../../../../src/accounts/organizations/table.js';
 import { addMember, Browser, createUser, signedIn } from '../../../support/accounts.js';
 import { createOrganization } from '../../../support/fixtures.js';
 import { TestIssuer } from '../../../support/issuer.js';
 import { operatorClient } from '../../../support/operator.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
 import { use, useService } from '../../../support/use.js';
+import { freshEmail, invite, JOIN, openLink, roleOf } from '../members/support.js';
 
 const html = { accept: 'text/html', 'sec-fetch-mode': 'navigate' };
 
@@ -21,7 +23,15 @@ const { database, service, startAnother } = useService(() => ({ env: issuer.env(
 const call = operatorClient(() => service);
 
 beforeEach(() => {
-  Object.assign(issuer, { claims: {}, userInfo: {}, broken: undefined, signsWithAnotherKey: false });
+  Object.assign(issuer, {
+    claims: {},
+    userInfo: {},
+    broken: undefined,
+    signsWithAnotherKey: false,
+    isChallenging: false,
+  });
+  // The limit of an address.
+  service.clock.advance(61_000);
 });
 
 const arrive = () => new Browser(service.url);
@@ -125,6 +135,65 @@ describe('who signs in', () => {
   });
 });
 
+describe('addresses of an issuer that does not say whether it verified them', () => {
+  it('are accepted only if the operator trusts them, and never if it says that they are not verified', async () => {
+    const other = await startAnother({ env: issuer.env({ OIDC_TRUST_ADDRESSES: 'on' }) });
+    const user = await newPerson();
+    issuer.claims.email_verified = false;
+    expect((await issuer.signIn(new Browser(other.url))).status).toBe(401);
+    issuer.claims.email_verified = undefined;
+    expect((await issuer.signIn(arrive())).status).toBe(401);
+    const browser = new Browser(other.url);
+    expect((await issuer.signIn(browser)).status).toBe(303);
+    expect(await nameOf(browser)).toBe(user.name);
+  });
+});
+
+describe('an invited person', () => {
+  const email = freshEmail();
+
+  async function invited() {
+    const owner = await signedIn(database.db, service.url);
+    const token = await invite(owner.browser, email);
+    issuer.claims = { sub: uuid(), email, email_verified: true, name: 'Invited Person' };
+    const browser = arrive();
+    const page = await openLink(browser, token);
+    expect(page.text).toContain('href="/login/single-sign-on?next=%2Fdashboard%2Fjoin"');
+    return { ...owner, browser, token };
+  }
+  const listUsers = () => database.db.orm.select().from(users).where(eq(users.email, email));
+
+  it('gets no account for another address, an unverified one, or a revoked invitation', async () => {
+    const { browser, organization } = await invited();
+    const { claims } = issuer;
+    for (const wrong of [{ email: freshEmail() }, { email_verified: false }]) {
+      issuer.claims = { ...claims, ...wrong };
+      const refused = await issuer.signIn(browser, JOIN);
+      expect([refused.status, refused.text]).toEqual([401, expect.stringContaining(`value="${JOIN}"`)]);
+    }
+    issuer.claims = claims;
+    expect((await issuer.signIn(browser)).status, 'not from the invitation').toBe(401);
+    expect((await issuer.signIn(arrive(), JOIN)).status, 'another browser').toBe(401);
+    const isTheirs = eq(invitations.orgId, organization.id);
+    await database.db.orm.update(invitations).set({ revokedAt: new Date() }).where(isTheirs);
+    expect((await issuer.signIn(browser, JOIN)).status).toBe(401);
+    expect(await listUsers()).toEqual([]);
+  });
+
+  it('creates an account by single sign-on, then joins', async () => {
+    const { browser, token, organization } = await invited();
+    const signedIn = await issuer.signIn(browser, JOIN);
+    expect([signedIn.status, signedIn.headers.get('location')]).toEqual([303, JOIN]);
+    expect((await browser.get(JOIN, html)).text).toContain(`Join as <bdi>${email}</bdi>`);
+    const joined = await browser.send('POST', JOIN, { form: { invitation: token }, headers: html });
+    expect(joined.headers.get('location')).toBe('/dashboard?done=joined');
+    const [user] = await listUsers();
+    expect(user!.name).toBe('Invited Person');
+    expect(await roleOf(database.db, organization.id, user!.id)).toBe('member');
+    expect((await entriesOf(email)).map(([action]) => action)).toContain('user.created');
+  });
+});
+
 describe('an answer that is not the right one', () => {
   const now = () => Math.floor(Date.now() / 1000);
 
@@ -203,6 +272,35 @@ describe('an answer that is not the right one', () => {
     service.clock.advance(11 * 60_000);
     const late = await browser.get(path, html);
     expect([late.status, late.text]).toEqual([401, expect.stringContaining('has expired')]);
+  });
+
+  it('the form continues at the same page as the sign-in that failed', async () => {
+    const browser = arrive();
+    for (const spoil of ['error=access_denied', 'code=wrong']) {
+      const path = (await issuer.visit(browser, '/dashboard/members')).replace(/code=[^&]*/, spoil);
+      expect((await browser.get(path, html)).text).toContain('name="next" value="/dashboard/members"');
+    }
+    const late = await issuer.visit(browser, '/dashboard/members');
+    service.clock.advance(11 * 60_000);
+    expect((await browser.get(late, html)).text).toContain('name="next" value="/dashboard/members"');
+  });
+
+  it.each([false, true])('a wrong client secret is named, with a challenge: %s', async (isChallenging) => {
+    issuer.isChallenging = isChallenging;
+    const lines: string[] = [];
+    const other = await startAnother({
+      env: issuer.env({ OIDC_CLIENT_SECRET: 'another-secret' }),
+      context: { log: pino({}, { write: (line: string) => void lines.push(line) }) },
+    });
+    const browser = new Browser(other.url);
+    const refused = await browser.get(await issuer.visit(browser), html);
+    expect([refused.status, refused.text]).toEqual([
+      401,
+      expect.stringContaining('must check OIDC_CLIENT_ID and OIDC_CLIENT_SECRET'),
+    ]);
+    const log = lines.join('');
+    expect(log).toContain('the issuer refuses OIDC_CLIENT_ID or OIDC_CLIENT_SECRET');
+    expect(log).not.toContain('another-secret');
   });
 
   it('the person refuses at the issuer', async () => {

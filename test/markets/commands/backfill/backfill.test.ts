@@ -5,13 +5,15 @@ import type { Orm } from '../../../../src/core/db/client.js';
 import { backfill, type BackfillOptions } from '../../../../src/markets/commands/backfill-archive.js';
 import { createArchive } from '../../../../src/markets/training/forecast-archive.js';
 import { findStation, indexAreas, stations } from '../../../../src/markets/market/stations.js';
-import { createKalshiClient } from '../../../../src/markets/venue/kalshi-client.js';
+import { createKalshiClient, UnexpectedAnswerError } from '../../../../src/markets/venue/kalshi-client.js';
 import { createKalshiSource } from '../../../../src/markets/venue/kalshi.js';
 import { settledLadder, startFakeVenue, type FakeVenue } from '../../support/fake-venue.js';
 import { startFakeWeather, type FakeWeather } from '../../support/forecast-fake-weather.js';
 import { plentyOfTokens } from '../../support/venue-tokens.js';
 import { daysBetween, addDays } from '../../../../src/markets/market/climate-day.js';
 import { createOpenMeteoSource } from '../../../../src/markets/weather/open-meteo.js';
+import { WeatherUnavailableError } from '../../../../src/markets/weather/read-json.js';
+import type { PlaceHistory } from '../../../../src/markets/weather/weather.js';
 import { useDatabase } from '../../../support/use.js';
 
 const clock = { now: () => Date.parse('2026-07-05T12:00:00Z') };
@@ -183,5 +185,84 @@ describe('filling the past', () => {
       'The source http has no history of forecasts.',
       'The source mine has no history of reports.',
     ]);
+  });
+
+  describe('of models that other services give station by station', () => {
+    const days = { from: '2026-05-01', to: '2026-06-05' };
+    const two = ['KNYC', 'KMIA'].map((id) => findStation(id)!);
+    let asked: string[] = [];
+    let fault: (id: string) => Error | undefined = () => undefined;
+    beforeEach(() => {
+      asked = [];
+      fault = () => undefined;
+    });
+    const fillPlaces = (over: Partial<BackfillOptions> = {}) => {
+      const byPlace: PlaceHistory = {
+        model: 'nbs',
+        apartMs: 4_000,
+        readRuns({ id }, { from, to }) {
+          asked.push(`${id} ${from} ${to}`);
+          const error = fault(id);
+          if (error) return Promise.reject(error);
+          const runs = daysBetween(from, to).map((date) => ({
+            model: 'nbs',
+            kind: 'daily_maximum' as const,
+            stationId: id,
+            date,
+            modelRunAt: new Date(`${date}T01:00:00Z`),
+            fetchedAt: new Date(clock.now()),
+            membersF: [80],
+            spreadF: 2,
+          }));
+          return Promise.resolve(runs);
+        },
+      };
+      const history = { readRuns: () => Promise.resolve([]), byPlace: [byPlace] };
+      const sources = { weather: { name: 'openmeteo', history }, markets: { name: 'mine' } };
+      return fill({ range: days, stations: two, ...sources, ...over });
+    };
+
+    it('asks station by station, at least 4 s apart, and never again for what is stored', async () => {
+      const first = await fillPlaces();
+      expect(first.newRuns).toBe(72);
+      expect(asked).toEqual([
+        'KNYC 2026-05-01 2026-05-31',
+        'KNYC 2026-06-01 2026-06-05',
+        'KMIA 2026-05-01 2026-05-31',
+        'KMIA 2026-06-01 2026-06-05',
+      ]);
+      expect(first.pauses).toEqual([4_000, 4_000, 4_000]);
+      expect(first.steps.at(-1)).toMatch(/: forecasts of nbs at KMIA to 2026-06-05$/);
+      asked = [];
+      expect((await fillPlaces()).newRuns).toBe(0);
+      expect(asked).toEqual([]);
+    });
+
+    it('asks a service that throttles less and less, then stops, and resumes there', async () => {
+      fault = (id) => (id === 'KMIA' ? new WeatherUnavailableError('mos.py', 'slow down') : undefined);
+      const first = await fillPlaces();
+      expect(first.newRuns).toBe(36);
+      expect(first.problems.at(-1)).toBe(
+        'The forecasts of nbs at KMIA from 2026-05-01 on could not be fetched: mos.py: slow down.',
+      );
+      // Growing pauses, each followed by the 4 s of a request.
+      expect(first.pauses.slice(2)).toEqual([5_000, 4_000, 10_000, 4_000, 20_000, 4_000, 40_000, 4_000]);
+      fault = () => undefined;
+      asked = [];
+      expect((await fillPlaces()).newRuns).toBe(36);
+      expect(asked.every((each) => each.startsWith('KMIA'))).toBe(true);
+    });
+
+    it('leaves out a station with broken answers, and stops at once when interrupted', async () => {
+      fault = (id) => (id === 'KNYC' ? new UnexpectedAnswerError('mos.py', 'cut off') : undefined);
+      expect(await fillPlaces()).toMatchObject({ newRuns: 36 });
+      fault = () => undefined;
+      const stop = new AbortController();
+      const onDays = () => stop.abort();
+      expect(await fillPlaces({ stop: stop.signal, onDays })).toMatchObject({
+        newRuns: 0,
+        isInterrupted: true,
+      });
+    });
   });
 });
