@@ -92,7 +92,7 @@ describe('the list page', () => {
     for (let pages = 0; path !== undefined; pages++) {
       expect(pages).toBeLessThan(3);
       const page = await getPage(browser, path);
-      seen.push(...[...textOf(page).matchAll(/number (\d+)\. org_/g)].map(([, number]) => number!));
+      seen.push(...[...textOf(page).matchAll(/number (\d+)\. \w+ \w+ org_/g)].map(([, number]) => number!));
       path = linksOf(page).find((href) => href.includes('cursor='));
     }
     expect(seen).toEqual(Array.from({ length: 102 }, (_, i) => String(i)));
@@ -127,7 +127,7 @@ describe('the list page', () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const at = { createdAt: ago(DAY) };
     const shown = async (query: string) =>
-      [...textOf(await getPage(browser, `${PATH}?${query}`)).matchAll(/key-(\w+) org_/g)].map(
+      [...textOf(await getPage(browser, `${PATH}?${query}`)).matchAll(/key-(\w+) \w+( \w+)* org_/g)].map(
         ([, name]) => name,
       );
     await keyOf(organization.id, { ...at, name: 'key-active' });
