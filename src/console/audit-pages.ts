@@ -73,5 +73,7 @@ async function toEntries(orm: Orm, wording: Wording, rows: OperatorRow[]) {
     const name = id === 'system' ? 'The service' : id;
     return { id, name, email: null, note: isUuid(id) ? 'account removed' : null };
   });
-  return rows.map((row) => toEntryView(wording, row, actorOf(row.actor)));
+  // Operators need no mark here.
+  const noteless = (actor: Actor) => (actor.note === 'operator' ? { ...actor, note: null } : actor);
+  return rows.map((row) => toEntryView(wording, row, noteless(actorOf(row.actor))));
 }

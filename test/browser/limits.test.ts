@@ -59,6 +59,7 @@ it.each([320, 360])('sums of millions stay whole on a page of %d px', async (wid
   expect((await sendUsage(service.url, secret, [event])).status).toBe(202);
   const page = await world.visit({ as: browser, viewport: { width, height: 740 } });
   await page.goto(`/dashboard/usage?product=${product.slug}`);
+  await page.locator('details.numbers > summary').click();
   const lines = await page.evaluate<{ text: string; lines: number }[]>(`
     [...document.querySelectorAll('.numbers td.number')].map((cell) => {
       const range = document.createRange();

@@ -45,12 +45,16 @@ function toCreator({ createdBy, creatorName }: KeyDetails) {
   return { name, isPerson: false };
 }
 
+/** The list of keys shows the budget from here on. */
+const FEW_CHANGES = 3;
+
 /** `moreAt` is null if no change has been used. */
 export function toBudgetView({ limit, remaining, resetSeconds }: ChangeBudget, nowMs: number) {
   const left = Math.max(0, remaining);
   return {
     left,
     text: `${left} of ${formatCount(limit, 'key change')} left this hour`,
+    isLow: left <= FEW_CHANGES,
     moreAt: left < limit ? new Date(nowMs + resetSeconds * 1000) : null,
   };
 }

@@ -27,7 +27,7 @@ const RECEIPTS = '5e0f4a3c-3b1d-4d6e-9a55-6f1f0a3c7d21';
 
 interface DemoKey {
   secret: string;
-  /** Of a cap, or of the tiles. */
+  /** A share of a cap, or of the tiles. */
   share: number;
   isSecond?: boolean;
 }
@@ -74,7 +74,7 @@ function listKeys({ live, otherLive, test, second }: DemoData['keys']): DemoKey[
   return keys.flatMap(({ secret, ...key }) => (secret === undefined ? [] : [{ secret, ...key }]));
 }
 
-/** Of at most `BATCH` events, none much older than the last. */
+/** At most `BATCH` events, none much older than the last. */
 function* inBatches(events: UsageEvent[]): Generator<UsageEvent[]> {
   let from = 0;
   for (const [i, { occurredAt }] of events.entries()) {

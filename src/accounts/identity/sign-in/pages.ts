@@ -96,6 +96,20 @@ function readTyped(req: Request, res: Response): { email: string; next: string }
   return { email: typeof email === 'string' ? email.slice(0, 320) : '', next: toLocalPath(kept, HOME) };
 }
 
+/** A code that has not been used: the present one or the next, which is valid already; empty once both are used. */
+async function findDemoCode(
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  logins: ReturnType<ListDemoLogins>,
+  { email, userId }: Challenge,
+): Promise<string | undefined> {
+  const secret = logins.find((login) => login.email === email)?.factorSecret;
+  if (secret === undefined) return undefined;
+  const present = Math.floor(clock.now() / STEP_MS);
+  const used = (await findSecondFactor(db.orm, userId))?.lastStep ?? 0;
+  const step = Math.max(present, used + 1);
+  return step > present + 1 ? '' : codeAt(secret, step * STEP_MS);
+}
+
 function codePages(
   { db, clock, secrets }: Pick<Context, 'db' | 'clock'> & { secrets: SecretBox },
   readSession: ReadSession,
@@ -106,16 +120,6 @@ function codePages(
   }: Pick<SignInLimiters, 'codes'> & Pick<SignInOptions, 'devices' | 'listDemoLogins'>,
 ): Router {
   const router = pageRouter();
-
-  /** A code that has not been used: the present one or the next, which is valid already; empty once both are used. */
-  async function findDemoCode({ email, userId }: Challenge): Promise<string | undefined> {
-    const secret = listDemoLogins().find((login) => login.email === email)?.factorSecret;
-    if (secret === undefined) return undefined;
-    const present = Math.floor(clock.now() / STEP_MS);
-    const used = (await findSecondFactor(db.orm, userId))?.lastStep ?? 0;
-    const step = Math.max(present, used + 1);
-    return step > present + 1 ? '' : codeAt(secret, step * STEP_MS);
-  }
 
   const requireChallenge: RequestHandler = async (req, res, next) => {
     const token = readToken(req);
@@ -137,7 +141,7 @@ function codePages(
     const page = { view: 'login-code', title: 'Second factor', frame: 'card' } as const;
     await renderPage({ clock }, req, res, page, {
       form,
-      demoCode: await findDemoCode(challenge),
+      demoCode: await findDemoCode({ db, clock }, listDemoLogins(), challenge),
       email,
       ...(await findFactors(db.orm, userId)),
       next,
