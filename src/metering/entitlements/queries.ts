@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { containsText, selectRows, timeText } from '../../core/db/sql.js';
 import type { Range } from '../../core/http/page.js';
@@ -37,12 +37,9 @@ export async function insertProduct(tx: Tx, product: Product): Promise<void> {
 
 export async function updateProduct(
   tx: Tx,
-  { id, name, usageMetric, unitCap, maxQuantity, updatedAt, archivedAt }: Product,
+  { id, slug: _slug, createdAt: _createdAt, ...changed }: Product,
 ): Promise<void> {
-  await tx
-    .update(products)
-    .set({ name, usageMetric, unitCap, maxQuantity, updatedAt, archivedAt })
-    .where(eq(products.id, id));
+  await tx.update(products).set(changed).where(eq(products.id, id));
 }
 
 export type Terms = Omit<typeof entitlements.$inferSelect, 'orgId' | 'productId' | 'createdAt' | 'updatedAt'>;
@@ -203,3 +200,9 @@ export const listBalances = (
   period: string,
   page: { after: string | undefined; limit: number },
 ): Promise<BalanceRow[]> => selectRows(orm, selectBalances(orgId, period, page));
+
+export const listDimensions = (orm: Orm, slugs: string[]): Promise<Pick<Product, 'slug' | 'dimensions'>[]> =>
+  orm
+    .select({ slug: products.slug, dimensions: products.dimensions })
+    .from(products)
+    .where(inArray(products.slug, slugs));

@@ -87,8 +87,13 @@ export function addEventPages(router: Router, context: Context): void {
     const to = request.to ?? new Date(clock.now() + AHEAD_MS + 1).toISOString();
     await sendCsv(log, req, res, {
       filename: toFilename(product, { ...request, to }),
-      columns: eventColumns,
-      pieces: exportEvents(db.orm, scopeOf(orgId, product, request.mode), { ...request, to }),
+      columns: eventColumns(product.dimensions),
+      pieces: exportEvents(
+        db.orm,
+        scopeOf(orgId, product, request.mode),
+        { ...request, to },
+        product.dimensions,
+      ),
     });
   });
 }

@@ -122,7 +122,7 @@ describe('drift', () => {
       { ...common, period: '2026-03-05T12:00:00Z', livemode: true, recordedQuantity: '0', apiKeyId: live.id },
     ]);
     expect(hours[0]!.apiKey).toMatch(/^org_live_/);
-    const json = toJson(driftJson({ totals, hours, settlements: [] }));
+    const json = toJson(driftJson({ totals, hours, subjects: [], settlements: [] }));
     expect(json).toContain(
       '"recorded":null,"sumOfEvents":12345678901234567890.6,"difference":-12345678901234567890.6',
     );

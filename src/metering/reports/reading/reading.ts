@@ -4,6 +4,7 @@ import { addDecimals } from '../../../core/decimal.js';
 import { queryError } from '../../../core/http/page.js';
 import { exact } from '../../../core/http/json.js';
 import { DAY_MS, HOUR_MS } from '../../../core/time.js';
+import { decodeDimensions } from '../../entitlements/dimensions.js';
 import { listSeries, type SeriesPoint, type SeriesRange } from '../operator/queries.js';
 import { requireWholeSteps } from '../operator/steps.js';
 import { countCorrections, listEventsOf, type EventRow } from '../../events/event-queries.js';
@@ -76,6 +77,8 @@ const presentEvent = (event: EventRow) => ({
   receivedAt: event.receivedAt,
   livemode: event.livemode,
   apiKeyId: event.apiKeyId,
+  ...(event.subject === '' ? {} : { subject: event.subject }),
+  ...(event.dimensions === '' ? {} : { dimensions: decodeDimensions(event.keys, event.dimensions) }),
   corrections: (event.corrections ?? []).map(({ actor, ...correction }) => ({
     correctionKey: correction.correctionKey,
     previousQuantity: exact(correction.previousQuantity),

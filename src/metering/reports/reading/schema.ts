@@ -3,7 +3,7 @@ import { exactField, idField, timeField } from '../../../core/http/fields.js';
 import { text } from '../../../core/http/validate.js';
 import { steps } from '../operator/queries.js';
 import { instant } from '../operator/steps.js';
-import { MAX_EVENTS, MAX_KEY_BYTES, usageEventSchema } from '../../ingestion/schema.js';
+import { MAX_EVENTS, MAX_KEY_BYTES, namedDimensions, usageEventSchema } from '../../ingestion/schema.js';
 
 export const MAX_POINTS = 400;
 /** Across all series. */
@@ -63,6 +63,8 @@ export const recordedEventSchema = z
     receivedAt: timeField('To the microsecond.'),
     livemode: z.boolean(),
     apiKeyId: idField('The API key that sent it.'),
+    subject: z.string().optional().describe('Present if the event names one, as is `dimensions`.'),
+    dimensions: namedDimensions.optional(),
     corrections: z
       .array(
         z
