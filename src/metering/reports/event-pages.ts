@@ -34,6 +34,7 @@ import {
   type EventRow,
 } from '../events/event-queries.js';
 import type { UsageProduct } from '../events/page-queries.js';
+import { decodeDimensions } from '../entitlements/dimensions.js';
 import { dayPeriod, monthPeriod, neighbour, parsePeriod } from './period.js';
 import { CORRECTION_PATH, EVENTS_PATH, toArchivedView, USAGE_PATH } from './report-view.js';
 
@@ -199,6 +200,7 @@ function toEventView(event: EventRow) {
     exactOccurredAt: occurredAt,
     exactReceivedAt: receivedAt,
     counted: currentQuantity(event),
+    dimensions: Object.entries(decodeDimensions(event.keys, event.dimensions) ?? {}),
     corrections: (event.corrections ?? []).map((correction) => ({
       ...correction,
       correctedAt: new Date(correction.correctedAt),

@@ -213,8 +213,8 @@ export const toReservation = (row: ReservationRow): Reservation => ({
   settledQuantity: row.settledQuantity,
   livemode: row.livemode === 'true',
   subject: row.subject,
-  encoded: row.dimensions,
-  dimensions: decodeDimensions(toKeys(row.keys), row.dimensions),
+  encoded: row.dimensions ?? '',
+  dimensions: decodeDimensions(toKeys(row.keys), row.dimensions ?? ''),
 });
 
 const toKeys = (json: string | null | undefined): string[] =>

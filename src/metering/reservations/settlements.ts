@@ -133,7 +133,7 @@ async function settleAll(
           productId: row.productId,
           livemode: row.livemode === 'true',
           period: monthOf(Number(row.occurredAtMs)),
-          dimensions: row.dimensions,
+          dimensions: row.dimensions!,
         });
       else if (row.outcome !== 'retry') verdicts[place] = toVerdict(row);
     }

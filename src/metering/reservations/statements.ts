@@ -238,8 +238,8 @@ export interface ReservationRow {
   settledQuantity: string | null;
   livemode: string;
   subject: string;
-  /** Encoded, and the product's dimensions as JSON. */
-  dimensions: string;
+  /** Encoded, and the product's dimensions as JSON; null if there is no such reservation. */
+  dimensions: string | null;
   keys: string | null;
 }
 

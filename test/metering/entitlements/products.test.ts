@@ -25,6 +25,8 @@ describe('PUT /operator/products/:slug', () => {
       slug,
       ...input,
       maxQuantity: 1e15,
+      dimensions: [],
+      countsSubjects: false,
       archivedAt: null,
       createdAt: new Date(service.clock.now()).toISOString(),
       updatedAt: new Date(service.clock.now()).toISOString(),

@@ -228,7 +228,7 @@ it('sums are repaired during ingestion without losing an event', async () => {
   const report = await repair(asMaintained(database), systemClock, {});
   await load.stop();
   expect(report).toEqual({ organizations: 1, totals: 1, hours: 0 });
-  expect(await compare(db.orm, {})).toEqual({ totals: [], hours: [], settlements: [] });
+  expect(await compare(db.orm, {})).toEqual({ totals: [], hours: [], subjects: [], settlements: [] });
   const sent = sumOf(load);
   expect(await countEvents(senders)).toEqual({ events: sent, totals: sent, hours: sent });
 });

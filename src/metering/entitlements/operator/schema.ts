@@ -14,6 +14,16 @@ import { MAX_DIMENSIONS } from '../dimensions.js';
 /** Values of `groupBy` that name no dimension. */
 const reservedKeys = new Set(['subject', 'apiKey']);
 
+export const dimensionKeysSchema = z
+  .array(
+    z
+      .string()
+      .regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, 'must be a name like model')
+      .refine((key) => !reservedKeys.has(key), 'is a reserved name'),
+  )
+  .max(MAX_DIMENSIONS, `must have at most ${MAX_DIMENSIONS} dimensions`)
+  .refine((keys) => new Set(keys).size === keys.length, 'must not name a dimension twice');
+
 const createdAt = timeField('When it was created.');
 const updatedAt = timeField('When it was last changed.');
 
@@ -36,15 +46,7 @@ export const productSchema = z
       .describe(
         'The maximum quantity of one usage event, an exact decimal of up to 100 digits. Default: 1,000,000,000,000,000. An event above it is refused as `quantity_out_of_range`.',
       ),
-    dimensions: z
-      .array(
-        z
-          .string()
-          .regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, 'must be a name like model')
-          .refine((key) => !reservedKeys.has(key), 'is a reserved name'),
-      )
-      .max(MAX_DIMENSIONS, `must have at most ${MAX_DIMENSIONS} dimensions`)
-      .refine((keys) => new Set(keys).size === keys.length, 'must not name a dimension twice')
+    dimensions: dimensionKeysSchema
       .optional()
       .describe(
         'Names of the dimensions that events may have, like `["model", "region"]`. Names can be added at the end, never renamed, moved or removed. Default: unchanged, or none for a new product.',
