@@ -4,7 +4,14 @@ import { AppError } from '../../core/errors.js';
 import { decimalField } from '../../core/http/validate.js';
 import { textField, type FormFields } from '../../core/pages/form.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
-import { durationMs, longestMs, MAX_LIMITS, MAX_THRESHOLDS, shortestMs, shortestPerSubjectMs } from '../entitlements/limits.js';
+import {
+  durationMs,
+  longestMs,
+  MAX_LIMITS,
+  MAX_THRESHOLDS,
+  shortestMs,
+  shortestPerSubjectMs,
+} from '../entitlements/limits.js';
 import { enforcements, type UsageLimit } from '../entitlements/table.js';
 
 /**

@@ -151,7 +151,10 @@ function toDimensions(typed: string | undefined): string[] {
   if (parsed.success) return parsed.data;
   const { path, message } = parsed.error.issues[0]!;
   const [place] = path as number[];
-  throw fieldError('dimensions', place === undefined ? message : `${names.filter((name) => name !== '')[place]} ${message}`);
+  throw fieldError(
+    'dimensions',
+    place === undefined ? message : `${names.filter((name) => name !== '')[place]} ${message}`,
+  );
 }
 
 const toInput = ({

@@ -77,11 +77,23 @@ async function readHeld({ db }: Context, orgId: string, { product, metric, mode 
 const SHOWN_PARTS = 20;
 
 /** The largest parts of the report's usage by each dimension and by subject, which are not kept for one API key. */
-async function readParts({ db }: Context, orgId: string, { product, metric, mode, period, key }: UsageReport) {
+async function readParts(
+  { db }: Context,
+  orgId: string,
+  { product, metric, mode, period, key }: UsageReport,
+) {
   if (key !== undefined) return [];
   const { id: productId, dimensions, countsSubjects } = product;
   const { livemode } = scopeOf(orgId, product, mode);
-  const range = { ...period, granularity: 'total' as const, orgId, productId, livemode, isByKey: false, limit: MAX_PARTS };
+  const range = {
+    ...period,
+    granularity: 'total' as const,
+    orgId,
+    productId,
+    livemode,
+    isByKey: false,
+    limit: MAX_PARTS,
+  };
   const asked = [
     ...dimensions.map((name, i) => ({ name, by: { byDimension: i + 1 } })),
     ...(countsSubjects ? [{ name: 'subject', by: { subjects: { only: undefined } } }] : []),
@@ -90,7 +102,9 @@ async function readParts({ db }: Context, orgId: string, { product, metric, mode
   for (const { name, by } of asked) {
     const rows = (await listSeries(db, { ...range, ...by })).filter((row) => row.metric === metric);
     if (!rows.some(({ value, isOther }) => value || isOther)) continue;
-    const sorted = rows.toSorted((a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(b.quantity, a.quantity));
+    const sorted = rows.toSorted(
+      (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(b.quantity, a.quantity),
+    );
     const shown = sorted.slice(0, SHOWN_PARTS);
     parts.push({ name, rows: shown, more: rows.length - shown.length });
   }

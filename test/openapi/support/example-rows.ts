@@ -114,7 +114,10 @@ export async function resetExampleWorld(db: Database): Promise<void> {
       confirmedAt: createdAt,
     });
     for (const { entitlement, used, ...product } of Object.values(exampleWorld.products)) {
-      await tx.insert(products).values({ ...product, ...both });
+      const { countsSubjects = false, ...columns } = product as typeof product & { countsSubjects?: boolean };
+      await tx
+        .insert(products)
+        .values({ ...columns, ...both, subjectsSince: countsSubjects ? new Date(0) : null });
       if (entitlement !== null) {
         const granted = {
           orgId,

@@ -29,11 +29,11 @@ import { listProducts, type Product } from '../queries.js';
 const product = (name: keyof typeof exampleWorld.products) => {
   const { entitlement: _entitlement, used: _used, unitCap, ...rest } = exampleWorld.products[name];
   return {
+    dimensions: [],
+    countsSubjects: false,
     ...rest,
     unitCap: unitCap === null ? null : Number(unitCap),
     maxQuantity: 1e15,
-    dimensions: [],
-    countsSubjects: false,
     archivedAt: null,
     createdAt,
     updatedAt: createdAt,

@@ -43,7 +43,7 @@ const sums = defineRoute({
   path: '/api/usage',
   operationId: 'readUsage',
   python: [
-    'print(gauge.usage({from}, {to}, product_slug={productSlug}, granularity={granularity}, group_by={groupBy}))',
+    'print(gauge.usage({from}, {to}, product_slug={productSlug}, granularity={granularity}, group_by={groupBy}, subject={subject}))',
   ],
   summary: 'Read usage',
   description: `
@@ -76,6 +76,14 @@ A range can have at most ${MAX_POINTS} steps, and all series of a response toget
         granularity: 'month',
         series: [{ ...calls, apiKeyId, points: [{ start: '2026-01-01T00:00:00.000Z', ...point }] }],
       },
+    },
+    {
+      name: 'subject',
+      summary: 'A subject without usage',
+      request: {
+        query: { productSlug: 'storage', from: '2026-01-01', to: '2026-02-01', subject: 'user-17' },
+      },
+      answer: { granularity: 'day', series: [] },
     },
     {
       name: 'testMode',

@@ -77,10 +77,10 @@ export const usageSeriesSchema = z
                 'The value of the dimension by which the sums are grouped; `null` for events without one.',
               ),
             other: z
-              .literal(true)
+              .boolean()
               .optional()
               .describe(
-                'The usage of all other subjects, or of combinations of dimension values beyond the first 500 of a month. The latter may have any value, so it is present with every condition on a dimension.',
+                'True for the usage of all other subjects, or of combinations of dimension values beyond the first 500 of a month. The latter may have any value, so it is present with every condition on a dimension.',
               ),
             points: z.array(pointSchema).describe('In order. Steps without events are left out.'),
             total: exactField('The sum of the points.'),
