@@ -39,8 +39,9 @@ const dimensionValue = text(MAX_VALUE_LENGTH);
 
 /** Divides a query into its fixed parameters and the values of dimensions, like `dimension.model=large`. */
 export function divideQuery(query: Request['query']) {
-  const dimensions: Record<string, string> = {};
-  const rest: Request['query'] = {};
+  // Without a prototype, `__proto__` is a name like any other.
+  const dimensions = Object.create(null) as Record<string, string>;
+  const rest = Object.create(null) as Request['query'];
   for (const [name, value] of Object.entries(query)) {
     if (!name.startsWith(DIMENSION)) rest[name] = value;
     else if (Array.isArray(value)) throw queryError(name, 'must appear only once');
