@@ -19,7 +19,9 @@ import { useService } from '../../support/use.js';
 const { database, service } = useService();
 const dir = mkdtempSync(join(tmpdir(), 'gauge-subjects-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
-beforeAll(() => void service.clock.set('2031-03-20T12:00:00Z'));
+beforeAll(() => {
+  service.clock.set('2031-03-20T12:00:00Z');
+});
 
 const operate = operatorClient(() => service);
 const NONE = { totals: [], hours: [], subjects: [], settlements: [] };
