@@ -19,6 +19,8 @@ const schema = z.object({
         usageMetric: z.string(),
         unitCap: z.string().nullable(),
         kind: z.enum(entitlementKinds),
+        /** Absent in a demo of an earlier version. */
+        dimensions: z.array(z.string()).optional(),
       }),
     )
     .min(1),
@@ -47,6 +49,8 @@ const products: DemoProduct[] = [
     name: 'Forecast API',
     usageMetric: 'requests',
     unitCap: '10000',
+    dimensions: ['model'],
+    countsSubjects: true,
     grants: { 'northwind-labs': 'live', 'helios-weather': 'live' },
   },
   {
@@ -86,9 +90,11 @@ export const demo: DemoPart = {
     const test = await addMembersKey(tx, owner, { ...runtime, name: 'staging runtime', livemode: false });
     return {
       keys: { live: live.secret, test: test.secret },
-      products: products.flatMap(({ slug, usageMetric, unitCap, grants }) => {
+      products: products.flatMap(({ slug, usageMetric, unitCap, dimensions, grants }) => {
         const kind = grants[first.slug];
-        return kind ? [{ slug, usageMetric, unitCap, kind }] : [];
+        return kind
+          ? [{ slug, usageMetric, unitCap, kind, ...(dimensions && { dimensions: [...dimensions] }) }]
+          : [];
       }),
     };
   },

@@ -52,7 +52,7 @@ function makeEvents(
   const events: UsageEvent[] = [];
   for (let ago = HOURS; ago >= 0; ago--) {
     const hour = thisHour - ago * HOUR_MS;
-    for (const [p, { slug, usageMetric, unitCap }] of used.entries()) {
+    for (const [p, { slug, usageMetric, unitCap, dimensions }] of used.entries()) {
       // Uncapped products get more usage; capped ones come close to their cap in seven days.
       const perHour = unitCap === null ? 2_400 : (Number(unitCap) * 0.84) / HOURS;
       const shape = dayShape(hour) * weekShape(hour) * (1 + 0.35 * wobble(ago * 7 + p));
@@ -64,11 +64,18 @@ function makeEvents(
         quantity,
         occurredAt: new Date(Math.min(hour + (ago % 59) * MINUTE_MS, now)).toISOString(),
         idempotencyKey: `demo-${slug}-${hour / HOUR_MS}-${share}`,
+        ...(dimensions ? describeUse(ago) : {}),
       });
     }
   }
   return events;
 }
+
+/** One team prefers the large model. */
+const describeUse = (ago: number): Pick<UsageEvent, 'subject' | 'dimensions'> => ({
+  subject: ago % 3 === 0 ? 'planning-team' : 'app-team',
+  dimensions: { model: ago % 3 === 0 || ago % 7 === 0 ? 'large' : 'small' },
+});
 
 /** Around 1, highest at 15:00 UTC and lowest at 3:00. */
 const dayShape = (ms: number): number => 1 + 0.6 * Math.sin(((((ms / HOUR_MS) % 24) - 9) / 24) * 2 * Math.PI);
