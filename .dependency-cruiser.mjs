@@ -25,6 +25,7 @@ const floors = [
   'accounts/identity/links/',
   'accounts/identity/organizations/',
   'accounts/identity/members/',
+  'accounts/identity/single-sign-on/',
   'accounts/identity/account/',
   'accounts/identity/operators/',
   'accounts/webhooks/',

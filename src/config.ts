@@ -2,11 +2,13 @@ import { isIP } from 'node:net';
 import { validate } from 'node-cron';
 import { z } from 'zod';
 import { withoutMarkets } from './accounts/config.js';
+import { singleSignOnConfig } from './accounts/identity/single-sign-on/config.js';
 import {
   ConfigError,
   configPart,
   hasReadableCredentials,
   isOrigin,
+  isSecureUrl,
   listField,
   unreadableCredentials,
   urlField,
@@ -212,7 +214,7 @@ export function readConfig(env: Environment): Config {
     Object.entries(env).filter(([, value]) => value !== undefined && value.trim() !== ''),
   );
   const production = given.NODE_ENV === 'production';
-  const parts = [shellConfig(env), ...products.map(({ config }) => config)];
+  const parts = [shellConfig(env), singleSignOnConfig, ...products.map(({ config }) => config)];
   const names = new Set(parts.flatMap((part) => part.names));
   const known = Object.fromEntries(Object.entries(given).filter(([name]) => names.has(name)));
   const read = parts.map((part) => part.read(given));
@@ -275,12 +277,7 @@ function readOperatorTokens(unnamed: string | undefined, named: string[] = []): 
 
 /** Exported heads serve as evidence, so they must not be altered in transit. */
 function isExportTarget(value: string): boolean {
-  if (!/^\w+:\/\//.test(value)) return true;
-  if (!URL.canParse(value)) return false;
-  const { protocol, hostname } = new URL(value);
-  return (
-    protocol === 'https:' || (protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname))
-  );
+  return !/^\w+:\/\//.test(value) || isSecureUrl(value);
 }
 
 /** Express's names for the private ranges. */

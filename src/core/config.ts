@@ -139,6 +139,15 @@ export const listField = (part: z.ZodString) =>
     .transform((value) => value.split(',').map((text) => text.trim()))
     .pipe(z.array(part));
 
+/** True for https, and for http on this machine. */
+export function isSecureUrl(value: string): boolean {
+  if (!URL.canParse(value)) return false;
+  const { protocol, hostname } = new URL(value);
+  return (
+    protocol === 'https:' || (protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname))
+  );
+}
+
 /** A scheme and a host and nothing else, as browsers send it. */
 export function isOrigin(value: string): boolean {
   return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol) && new URL(value).origin === value;

@@ -10,6 +10,7 @@ import type { ConsoleDeps } from '../console/page.js';
 import { consoleSearchPages } from '../console/search-pages.js';
 import { personPages } from '../console/person-pages.js';
 import { customerPeoplePages } from '../console/people-pages.js';
+import { customerWebhookPages } from '../console/webhook-pages.js';
 import { listPlacements, sumByServer, type Placement } from '../core/db/placement.js';
 import { nothingHere } from '../core/http/problem.js';
 import { accountWording } from '../accounts/audit/account-wording.js';
@@ -40,8 +41,11 @@ import {
   refuseCrossSite,
   requireOrganization,
   requireOwnFactor,
+  requireOwnSingleSignOn,
   requirePerson,
 } from '../accounts/identity/session/session.js';
+import { createIssuer } from '../accounts/identity/single-sign-on/issuer.js';
+import { singleSignOnPages } from '../accounts/identity/single-sign-on/pages.js';
 import { signInPages } from '../accounts/identity/sign-in/pages.js';
 import {
   createDevices,
@@ -76,7 +80,7 @@ export function dashboardRoutes(
   const wording = joinWordings([accountWording, ...everyProduct.map(({ auditWording }) => auditWording)]);
   const webhookSchemas = createWebhookSchemas(webhookTypes);
   const readSession = createSessionReader(context);
-  const { signIn, account } = createProofs(context, keys, options.signInLimits);
+  const { signIn, account, issuer } = createProofs(context, keys, options.signInLimits);
   const router = Router();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
   const before = [
@@ -101,10 +105,11 @@ export function dashboardRoutes(
   router.use(
     '/dashboard',
     requirePerson(readSession),
-    accountPages(account),
+    accountPages(account, issuer),
     requireOrganization,
     mountRoutes(Router(), '/dashboard', sessionRoutes, context),
     hideArchived(context),
+    requireOwnSingleSignOn,
     requireOwnFactor,
     apiKeyPages({ ...context, ...services }),
     mountRoutes(Router(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
@@ -148,6 +153,7 @@ function consolePages(context: Context, products: Running['products'], wording: 
     }),
     customerPeoplePages(deps),
     customerKeyPages(deps),
+    customerWebhookPages(deps, webhookTypes),
     ...products.flatMap((product) => product.consolePages(deps)),
     consoleSearchPages({
       ...deps,
@@ -170,8 +176,15 @@ function createProofs(
   const limits = { ...defaultSignInLimits, ...signInLimits };
   const devices = createDevices(keys);
   const limiters = limitSignIns(context.limitStores, limits);
+  const { singleSignOn } = context.config;
+  const issuer = singleSignOn && createIssuer(singleSignOn, context);
+  const ssoPages = issuer && {
+    name: issuer.config.name,
+    pages: singleSignOnPages(context, issuer, devices),
+  };
   return {
-    signIn: { limiters, secrets, devices },
+    issuer,
+    signIn: { limiters, secrets, devices, singleSignOn: ssoPages },
     account: {
       ...context,
       secrets,

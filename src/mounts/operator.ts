@@ -2,13 +2,24 @@ import { Router } from 'express';
 import { memberRoutes } from '../accounts/identity/members/operator/routes.js';
 import { organizationRoutes } from '../accounts/identity/organizations/operator/routes.js';
 import { requireOperator } from '../accounts/identity/session/operator.js';
+import { singleSignOnRoutes } from '../accounts/identity/single-sign-on/operator-routes.js';
 import { userRoutes } from '../accounts/identity/users/routes.js';
+import { operatorWebhookRoutes } from '../accounts/webhooks/operator-routes.js';
+import { createWebhookSchemas } from '../accounts/webhooks/schema.js';
 import type { Context } from '../core/http/context.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import { auditLogRoutes } from '../dashboard/audit-log/operator/routes.js';
 import type { RunningProduct } from '../product.js';
+import { webhookTypes } from '../products.js';
 
-const operatorAccountRoutes = [...organizationRoutes, ...userRoutes, ...memberRoutes];
+const operatorAccountRoutes = [
+  ...organizationRoutes,
+  ...userRoutes,
+  ...singleSignOnRoutes,
+  ...memberRoutes,
+  ...operatorWebhookRoutes(createWebhookSchemas(webhookTypes)),
+  ...auditLogRoutes,
+];
 
 /** `/operator`: Organizations, people and the settings of each product. Every PUT is idempotent and replaces in full. */
 export function operatorRouter(context: Context, products: RunningProduct[]): Router {
@@ -17,7 +28,7 @@ export function operatorRouter(context: Context, products: RunningProduct[]): Ro
     res.setHeader('Cache-Control', 'no-store');
     next();
   });
-  mountRoutes(router, '/operator', [...operatorAccountRoutes, ...auditLogRoutes], context);
+  mountRoutes(router, '/operator', operatorAccountRoutes, context);
   for (const { mountOperator } of products) mountOperator(router);
   return router;
 }

@@ -14,8 +14,8 @@ export function createOwnValuesReader(deps: OwnValuesDeps): (req: Request) => Pr
   return async (req) => {
     try {
       const session = await deps.readSession(req);
-      if (!session || session.orgId === null || session.isArchived || session.lacksSecondFactor)
-        return undefined;
+      if (!session || session.orgId === null || session.isArchived) return undefined;
+      if (session.lacksSecondFactor || session.lacksSingleSignOn) return undefined;
       return await readOwnValues(deps, session.orgId);
     } catch (error) {
       deps.log.warn({ err: error }, "the reader's own values could not be loaded for the documentation");

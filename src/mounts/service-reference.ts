@@ -38,7 +38,7 @@ cap), and a read-only one for \`archive\` (metric \`documents\`). It has no enti
 
 export const serviceReference: ReferencePart = {
   tags: {
-    Operator: `Declares products, Organizations, people, memberships and entitlements. A \`PUT\` declares the desired state and creates or updates the resource. It can be
+    Operator: `Declares products, Organizations, people, memberships, entitlements and webhook endpoints. A \`PUT\` declares the desired state and creates or updates the resource. It can be
 repeated: if nothing differs, nothing changes and no audit row is written. Without \`OPERATOR_TOKEN\`, every address of this face is 404.`,
     Service: `Health, readiness, metrics, and this document.`,
   },

@@ -48,7 +48,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
 
       // With scripts, the overview updates itself.
       if (!javaScript) await overview.reload();
-      await overview.getByText('Your first events have arrived and are counted.').waitFor();
+      await overview.getByText('Your first event has arrived and is counted.').waitFor();
 
       await page.getByRole('link', { name: 'I have stored it: view the key' }).click();
       expect(await page.content()).not.toContain(secret);

@@ -36,7 +36,7 @@ export async function findAllBarriers(page: Page, analysed = [DESKTOP, PHONE]): 
     await page.setViewportSize(viewport);
     say(await findOverflow(page), 'light');
     if (!analysed.includes(viewport)) continue;
-    say(await findBarriers(page), 'light');
+    say(await findBarriers(page, viewport === analysed[0] ? undefined : 'layout'), 'light');
     await page.emulateMedia({ colorScheme: 'dark' });
     say([...(await findBarriers(page, 'colours')), ...(await findOverflow(page))], 'dark');
     await page.emulateMedia({ colorScheme: 'light' });

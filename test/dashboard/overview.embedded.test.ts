@@ -52,10 +52,26 @@ describe('the overview of a new Organization', () => {
     const sent = await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'first')]);
     expect(sent.status).toBe(202);
     const arrived = await openOverview(browser);
-    expect(arrived.seen).toContain('Your first events have arrived and are counted.');
+    expect(arrived.seen).toContain('Your first event has arrived and is counted.');
     expect(arrived.seen).not.toContain('Waiting for the first event');
     // The same part of the page, so that it replaces the waiting one.
     expect(arrived.text).toMatch(/id="overview-now"/);
+  });
+
+  it('leads from the mode without usage to the mode of the first events', async () => {
+    const { db } = database;
+    const { browser, organization } = await signedIn(db, service.url);
+    const product = await createProduct(db);
+    await grant(db, organization.id, product.id);
+    const key = await createKey(db, organization.id, { livemode: false });
+    await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'first')]);
+    const live = await openOverview(browser);
+    expect(live.seen).toContain('Your first event arrived in test mode. View test usage');
+    expect(live.text).toContain('<a href="/dashboard?mode=test">View test usage</a>');
+    await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'second')]);
+    expect((await openOverview(browser)).seen).toContain('Your first events arrived in test mode.');
+    const test = await openOverview(browser, '?mode=test');
+    expect(test.seen).toContain('Your first events have arrived and are counted.');
   });
 
   it('sends people who may not create keys to those who may', async () => {

@@ -3,8 +3,14 @@ import { v7 as uuid } from 'uuid';
 import { hashToken } from '../../src/accounts/identity/session/session-cookie.js';
 import { hashPassword } from '../../src/accounts/identity/password.js';
 import { apiKeys } from '../../src/accounts/api-keys/table.js';
-import { oneTimeLinks, operators, secondFactors, sessions } from '../../src/accounts/identity/table.js';
-import { invitations, memberships, users } from '../../src/accounts/organizations/table.js';
+import {
+  identities,
+  oneTimeLinks,
+  operators,
+  secondFactors,
+  sessions,
+} from '../../src/accounts/identity/table.js';
+import { invitations, memberships, organizations, users } from '../../src/accounts/organizations/table.js';
 import { usageBackfills } from '../../src/metering/backfills/table.js';
 import { products } from '../../src/metering/entitlements/table.js';
 import { usageEvents, usageReservations } from '../../src/metering/ingestion/table.js';
@@ -82,6 +88,13 @@ async function hire({ db, service, own }: World) {
     removed: () => db.orm.delete(memberships).where(isTheirs),
     demoted: () => db.orm.update(memberships).set({ role: 'billing' }).where(isTheirs),
   };
+}
+
+async function createLinked(db: Database) {
+  const user = await createUser(db);
+  const identity = { issuer: 'https://login.example.com', subject: user.id, userId: user.id };
+  await db.orm.insert(identities).values({ ...identity, createdAt: new Date() });
+  return user;
 }
 
 type Hired = Awaited<ReturnType<typeof hire>>;
@@ -440,6 +453,23 @@ const inConsole: Record<string, Prepare[]> = {
       () => ({}),
     ),
   ],
+  'post /console/customers/{slug}/webhooks/new': [
+    byOperatorPerson(customerPath('/webhooks/new'), () => ({ ...endpointFields, id: uuid() }), true),
+  ],
+  'post /console/customers/{slug}/webhooks/{id}/edit': [
+    byOperatorPerson(
+      ({ own }) => `${CUSTOMERS}/${own.slug}/webhooks/${own.webhook.id}/edit`,
+      () => ({ ...endpointFields, isEnabled: 'true' }),
+      true,
+    ),
+  ],
+  'post /console/customers/{slug}/webhooks/{id}/delete': [
+    byOperatorPerson(
+      async ({ own }) => `${CUSTOMERS}/${own.slug}/webhooks/${await own.newWebhook()}/delete`,
+      () => ({}),
+      true,
+    ),
+  ],
   'post /console/customers/{slug}/usage/corrections': [
     withEvent((idempotencyKey) =>
       byOperatorPerson(
@@ -558,6 +588,13 @@ const inConsole: Record<string, Prepare[]> = {
       true,
     ),
   ],
+  'post /console/people/{userId}/single-sign-on': [
+    byOperatorPerson(
+      async ({ db }) => `/console/people/${(await createLinked(db)).id}/single-sign-on`,
+      () => ({}),
+      true,
+    ),
+  ],
   'post /console/people/{userId}/delete': [
     byOperatorPerson(
       async ({ db }) => `/console/people/${(await createUser(db)).id}/delete`,
@@ -667,6 +704,32 @@ export const changes: Record<string, Prepare[]> = {
           removed: () => db.orm.delete(memberships).where(isTheirs),
           demoted: () => db.orm.update(memberships).set({ role: 'admin' }).where(isTheirs),
           'signed out': () => db.orm.delete(sessions).where(eq(sessions.hashedToken, sessionIdOf(browser))),
+        },
+      };
+    },
+  ],
+  'post /dashboard/members/single-sign-on': [
+    async ({ db, service }) => {
+      const { organization, user, browser } = await signedIn(db, service.url);
+      await db.orm
+        .update(organizations)
+        .set({ requireSingleSignOn: true })
+        .where(eq(organizations.id, organization.id));
+      const isTheirs = eq(sessions.hashedToken, sessionIdOf(browser));
+      await db.orm.update(sessions).set({ singleSignOnAt: new Date() }).where(isTheirs);
+      const isMembership = eq(memberships.userId, user.id);
+      const { headers, body } = form({ required: 'no' });
+      return {
+        method: 'POST',
+        path: '/dashboard/members/single-sign-on',
+        body,
+        headers: { ...headers, cookie: cookieOf(browser) },
+        withdrawals: {
+          removed: () => db.orm.delete(memberships).where(isMembership),
+          demoted: () => db.orm.update(memberships).set({ role: 'admin' }).where(isMembership),
+          'signed out': () => db.orm.delete(sessions).where(isTheirs),
+          'not by single sign-on': () =>
+            db.orm.update(sessions).set({ singleSignOnAt: null }).where(isTheirs),
         },
       };
     },
@@ -1010,6 +1073,9 @@ export const changes: Record<string, Prepare[]> = {
       return `/users/${person.email}/second-factor`;
     }),
   ],
+  'delete /operator/users/{email}/single-sign-on': [
+    byOperator('DELETE', async ({ db }) => `/users/${(await createLinked(db)).email}/single-sign-on`),
+  ],
   'put /operator/organizations/{slug}/members/{email}': [
     byOperator(
       'PUT',
@@ -1032,6 +1098,18 @@ export const changes: Record<string, Prepare[]> = {
   ],
   'delete /operator/organizations/{slug}/entitlements/{productSlug}': [
     byOperator('DELETE', ({ own }) => `/organizations/${own.slug}/entitlements/${own.productSlugs[1]!}`),
+  ],
+  'post /operator/organizations/{slug}/webhooks': [
+    byOperator('POST', ({ own }) => `/organizations/${own.slug}/webhooks`, endpoint),
+  ],
+  'put /operator/organizations/{slug}/webhooks/{id}': [
+    byOperator('PUT', async ({ own }) => `/organizations/${own.slug}/webhooks/${await own.newWebhook()}`, {
+      ...endpoint,
+      isEnabled: false,
+    }),
+  ],
+  'delete /operator/organizations/{slug}/webhooks/{id}': [
+    byOperator('DELETE', async ({ own }) => `/organizations/${own.slug}/webhooks/${await own.newWebhook()}`),
   ],
   'put /operator/organizations/{slug}/trading/limits': [
     byOperator('PUT', ({ own }) => `/organizations/${own.slug}/trading/limits`, { maxOpenOrders: 7 }),
@@ -1086,6 +1164,8 @@ export const others = [
   'post /dashboard/join/open',
   'post /reset/open',
   'post /set-up/open',
+  // Works only while an issuer is down; test/accounts/identity/single-sign-on/required.test.ts covers it.
+  'post /dashboard/account/single-sign-on/waiver',
   // Asks for mail to the person's own address, without any authority to withdraw.
   'post /forgot',
   // End the session that sends them.

@@ -18,19 +18,29 @@ const everything: RunOptions = {
   preload: false,
 };
 
+/** The rules whose result a narrower window changes. */
+const layout: RunOptions = {
+  ...everything,
+  runOnly: { type: 'rule', values: ['target-size', 'scrollable-region-focusable'] },
+};
+
 const contrast: RunOptions = { runOnly: { type: 'rule', values: ['color-contrast'] }, elementRef: true };
 
 /** Visible text by everything that affects its contrast. An element above others always has its own style. */
 const readLooks = `(() => {
   const grounds = new Map([[null, '']]);
+  const here = 'over ' + location.pathname;
   const groundOf = (element) => {
     if (grounds.has(element)) return grounds.get(element);
     const style = getComputedStyle(element);
     const own = [style.backgroundColor, style.backgroundImage, style.opacity, style.mixBlendMode, style.clipPath].join(' ');
+    const isSolid = /^rgb\\(.*\\) none 1 normal/.test(own);
+    const behind = groundOf(element.parentElement);
     const parts = [
-      /absolute|fixed|sticky|-/.test(style.position + style.marginTop) ? 'over ' + location.pathname : '',
+      !isSolid && /absolute|fixed|sticky|-/.test(style.position + style.marginTop) ? here : '',
       own === 'rgba(0, 0, 0, 0) none 1 normal none' ? '' : own,
-      groundOf(element.parentElement),
+      // Whatever is behind a solid colour does not show.
+      isSolid ? behind.replaceAll(here, '') : behind,
     ];
     grounds.set(element, parts.filter(Boolean).join(' on '));
     return grounds.get(element);
@@ -49,15 +59,29 @@ const readLooks = `(() => {
 /** Looks with sufficient contrast on any page, which need not be measured again. */
 const readable = new Set<string>();
 
-/** Violations of WCAG 2.2 AA on the current page, or only of its colours: one line per rule and place. */
-export async function findBarriers(page: Page, only?: 'colours'): Promise<string[]> {
+/** In a window of another size, analyses again only what it changes, and the elements that it alone shows. */
+const analyse = (isAgain: boolean) => `(async () => {
+  const shown = [...document.body.querySelectorAll('*')]
+    .filter((element) => element.checkVisibility({ visibilityProperty: true }));
+  const known = ${isAgain} ? window.analysed : undefined;
+  window.analysed = new Set([...known ?? [], ...shown]);
+  if (!known) return (${toLines})(await axe.run(document, ${JSON.stringify(everything)}));
+  const lines = (${toLines})(await axe.run(document, ${JSON.stringify(layout)}));
+  const include = shown.filter((element) => !known.has(element));
+  if (include.length > 0) lines.push(...(${toLines})(await axe.run({ include }, ${JSON.stringify(everything)})));
+  return lines;
+})()`;
+
+/**
+ * Violations of WCAG 2.2 AA on the current page: one line per rule and place.
+ * @param only of its colours, or, in a window whose size changed since the last analysis, what can have changed
+ */
+export async function findBarriers(page: Page, only?: 'colours' | 'layout'): Promise<string[]> {
   const looks = await page.evaluate<string[]>(`[...${readLooks}.keys()]`);
   const unknown = looks.filter((look) => !readable.has(look));
-  if (only && unknown.length === 0) return [];
+  if (only === 'colours' && unknown.length === 0) return [];
   if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(source);
-  const found = only
-    ? []
-    : await page.evaluate<string[]>(`axe.run(document, ${JSON.stringify(everything)}).then(${toLines})`);
+  const found = only === 'colours' ? [] : await page.evaluate<string[]>(analyse(only === 'layout'));
   if (unknown.length === 0) return found;
   const { pale, passed } = await page.evaluate<{ pale: string[]; passed: string[] }>(`(async () => {
     const looks = ${readLooks};

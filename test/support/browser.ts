@@ -20,6 +20,8 @@ export interface VisitOptions {
 interface BrowserWorldOptions extends TestServiceOptions {
   /** Host name by which browsers call this machine; default: its address. */
   host?: string;
+  /** Origin of another site that the pages lead to. */
+  issuer?: string;
 }
 
 export interface BrowserWorld {
@@ -43,7 +45,7 @@ interface Visit {
 }
 
 /** Chromium for the tests of one file. A test also fails if one of its pages violates `guardPages`. */
-export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): BrowserWorld {
+export function browserWorld({ host, issuer, ...options }: BrowserWorldOptions = {}): BrowserWorld {
   let database: TestDatabase;
   let service: TestService;
   let open: Visit[] = [];
@@ -119,7 +121,7 @@ export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): Br
       timezoneId: 'Europe/Berlin',
     });
     context.setDefaultTimeout(15_000);
-    const guard = await guardPages(context, origin);
+    const guard = await guardPages(context, origin, issuer);
     return { page: await context.newPage(), context, guard, javaScript, origin };
   }
 

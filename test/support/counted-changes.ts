@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { Database } from '../../src/core/db/client.js';
 
 /** A used passkey challenge is deleted before it is checked, and a refused sign-in is counted afterwards. */
-const uncounted = new Set(['passkey_challenges', 'failed_sign_ins']);
+const uncounted = new Set(['passkey_challenges', 'single_sign_ons', 'failed_sign_ins']);
 /** Columns that count. Excluded: times last seen, the selected Organization, and attempts counted before a check. */
 const counted: Record<string, string> = {
   sessions: 'hashed_token',

@@ -17,7 +17,11 @@ const measureOverflow = `(() => {
  * Watches all pages of a browser context for what no page may do: log an error or a warning, throw, violate the
  * content security policy, open a dialog, contact another host, get a status of 500 or more, or scroll sideways.
  */
-export async function guardPages(context: BrowserContext, origin: string): Promise<PageGuard> {
+export async function guardPages(
+  context: BrowserContext,
+  origin: string,
+  issuer?: string,
+): Promise<PageGuard> {
   const complaints: string[] = [];
   const logged: { message: ConsoleMessage; text: string }[] = [];
   /** Documents with an answer. Chromium logs an error for a document with a status of 400 or more, which may be expected. */
@@ -44,7 +48,7 @@ export async function guardPages(context: BrowserContext, origin: string): Promi
   });
   context.on('request', (request) => {
     const { protocol, origin: asked } = new URL(request.url());
-    if (protocol !== 'data:' && protocol !== 'blob:' && asked !== origin)
+    if (protocol !== 'data:' && protocol !== 'blob:' && asked !== origin && asked !== issuer)
       complaints.push(`a page asks another host: ${request.url()}`);
   });
   context.on('response', (response) => {

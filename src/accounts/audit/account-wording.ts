@@ -37,6 +37,8 @@ const sentences: Wording['sentences'] = {
       : say`${target(entry)} accepted an invitation${as(entry.details.after)}`,
   'member.role_changed': (entry) =>
     say`Changed the role of ${target(entry)} from ${textOf(entry.details.before, 'role')} to ${textOf(entry.details.after, 'role')}`,
+  'member.single_sign_on_waived': () =>
+    say`Signed in without single sign-on for an hour, because the issuer was down`,
   'member.removed': (entry) => {
     if (entry.email === entry.target) return say`Left the Organization`;
     return say`Removed ${target(entry)}${entry.details.userRemoved === true ? ', whose account was removed' : ''}`;
@@ -46,7 +48,7 @@ const sentences: Wording['sentences'] = {
   'organization.updated': (entry) => {
     const { before, after } = entry.details;
     const name = textOf(after, 'name');
-    const others = [factorChange(after), accessChange(after)]
+    const others = [factorChange(after), singleSignOnChange(after), accessChange(after)]
       .filter((change) => change !== '')
       .join(', and ');
     if (name === '' && others !== '') return say`${others.charAt(0).toUpperCase() + others.slice(1)}`;
@@ -95,6 +97,14 @@ const factorChange = (after: unknown): string => {
   const factor = textOf(after, 'requireSecondFactor');
   if (factor === '') return '';
   return factor === 'yes' ? 'required a second factor for every member' : 'stopped requiring a second factor';
+};
+
+const singleSignOnChange = (after: unknown): string => {
+  const singleSignOn = textOf(after, 'requireSingleSignOn');
+  if (singleSignOn === '') return '';
+  return singleSignOn === 'yes'
+    ? 'required single sign-on for every member'
+    : 'stopped requiring single sign-on';
 };
 
 const accessChange = (after: unknown): string => {

@@ -10,7 +10,7 @@ export interface AuditEntry {
   at: Date;
   /** Noun first, such as `api_key.created`. */
   action: string;
-  /** A User's id, `operator` with the name of its token if any, `api_key` with its id, `system`, or `unknown`. */
+  /** A User's id, `operator` with the name of its token if any, `api_key` with its id, `single_sign_on`, `system`, or `unknown`. */
   actor: string;
   target: string;
   details?: Record<string, unknown>;

@@ -39,6 +39,10 @@ export const sessions = pgTable(
     expiresAt: time('expires_at').notNull(),
     /** Last confirmation of identity in this session; null in sessions of earlier versions. */
     confirmedAt: time('confirmed_at'),
+    /** Latest single sign-on in this session; null if there was none. */
+    singleSignOnAt: time('single_sign_on_at'),
+    /** Until then an owner needs no single sign-on, because the issuer was down. */
+    singleSignOnWaivedUntil: time('single_sign_on_waived_until'),
     ip: text().notNull(),
     userAgent: text('user_agent').notNull(),
   },
@@ -54,6 +58,8 @@ export const signInChallenges = pgTable(
     createdAt: time('created_at').notNull(),
     expiresAt: time('expires_at').notNull(),
     attempts: integer().notNull(),
+    /** True if the issuer, instead of a password, was the first factor. */
+    singleSignOn: boolean('single_sign_on').notNull().default(false),
   },
   (t) => [index('sign_in_challenges_user').on(t.userId), index('sign_in_challenges_expiry').on(t.expiresAt)],
 );
@@ -136,6 +142,41 @@ export const passkeyChallenges = pgTable(
     index('passkey_challenges_token').on(t.hashedToken),
     index('passkey_challenges_expiry').on(t.expiresAt),
   ],
+);
+
+/** A person's account at an issuer of OpenID Connect. */
+export const identities = pgTable(
+  'identities',
+  {
+    /** The token's `iss`. */
+    issuer: text().notNull(),
+    /** The token's `sub`: unique at the issuer, and never given to another person. */
+    subject: text().notNull(),
+    userId: ofUser(),
+    createdAt: time('created_at').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.issuer, t.subject] }),
+    uniqueIndex('identities_user').on(t.userId, t.issuer),
+  ],
+);
+
+/** Sign-ins that wait for the issuer's answer. Each works once, in the browser in which it began. */
+export const singleSignOns = pgTable(
+  'single_sign_ons',
+  {
+    /** SHA-256 of the `state`, hex. */
+    hashedState: text('hashed_state').primaryKey(),
+    /** SHA-256 of the browser's cookie, hex. */
+    hashedBrowser: text('hashed_browser').notNull(),
+    nonce: text().notNull(),
+    /** PKCE (RFC 7636). */
+    codeVerifier: text('code_verifier').notNull(),
+    /** Local path to continue at. */
+    next: text().notNull(),
+    expiresAt: time('expires_at').notNull(),
+  },
+  (t) => [index('single_sign_ons_expiry').on(t.expiresAt)],
 );
 
 export const recoveryCodes = pgTable(

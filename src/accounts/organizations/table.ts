@@ -29,6 +29,8 @@ export const organizations = pgTable(
     name: text().notNull(),
     /** Members without a second factor can neither see nor change the Organization. */
     requireSecondFactor: boolean('require_second_factor').notNull().default(false),
+    /** Sessions that began without single sign-on can neither see nor change the Organization. */
+    requireSingleSignOn: boolean('require_single_sign_on').notNull().default(false),
     createdAt: time('created_at').notNull(),
     /** Since then its keys and pages are closed. Copied to its API keys to save a call another read. */
     archivedAt: time('archived_at'),

@@ -3,18 +3,14 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Orm } from '../../core/db/client.js';
 import { isUuid } from '../../core/http/request.js';
 import { parseInput } from '../../core/http/validate.js';
-import { newFormId } from '../../core/ids.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   fieldError,
   formRoute,
-  listField,
   newForm,
   onlyForms,
   onlyPages,
-  renewForm,
   textField,
-  type FormFields,
   type FormState,
   readQuery,
 } from '../../core/pages/form.js';
@@ -35,6 +31,7 @@ import {
   updateEndpoint,
   type EndpointDeps,
 } from './endpoints.js';
+import { createEndpointForms, type EndpointForms } from './form.js';
 import { findDelivery, listAttempts, listEndpoints, type DeliveryKey, type EndpointRow } from './queries.js';
 import { mayManage, readDeliveries, readDeliveryDetails, readEndpointId, readMessageId } from './request.js';
 import { createWebhookSchemas, rotateWebhookSchema, type WebhookSchemas } from './schema.js';
@@ -42,24 +39,25 @@ import { serviceTypes, type WebhookTypes } from './types.js';
 import {
   deliveryStates,
   endpointAddress,
-  formatChoices,
   graceChoices,
   sinceChoices,
   toDeliveryView,
   toEndpointView,
+  WEBHOOKS,
 } from './view.js';
 
-const PATH = '/dashboard/webhooks';
 const section = 'webhooks';
 
 interface PagesDeps extends EndpointDeps, WebhookSchemas {
   types: WebhookTypes;
+  forms: EndpointForms;
 }
 
 /** Webhook pages. A request that does not prefer HTML falls through to the JSON routes at the same addresses. */
 export function webhookPages(context: EndpointDeps, types: WebhookTypes): Router {
   const router = pageRouter();
-  const deps = { ...context, ...createWebhookSchemas(types), types };
+  const schemas = createWebhookSchemas(types);
+  const deps = { ...context, ...schemas, types, forms: createEndpointForms(types, schemas) };
   addListPages(router, deps);
   addEditPages(router, deps);
   addSecretPages(router, deps);
@@ -69,7 +67,6 @@ export function webhookPages(context: EndpointDeps, types: WebhookTypes): Router
   return router;
 }
 
-/** The form carries the new endpoint's id, so sending it twice creates only one endpoint. */
 function addListPages(router: Router, deps: PagesDeps): void {
   router.get('/webhooks', onlyPages, mayManage, async (req, res) => {
     const endpoints = await listEndpoints(deps.db.orm, sessionOf(res).orgId);
@@ -77,28 +74,17 @@ function addListPages(router: Router, deps: PagesDeps): void {
     const page = { view: 'accounts/webhooks/list', title: 'Webhooks', section, notices };
     await renderPage(deps, req, res, page, {
       endpoints: endpoints.map((endpoint) => toEndpointView(endpoint, deps.clock.now())),
-      typeCount: Object.keys(deps.types).length,
+      typeCount: deps.forms.typeCount,
       maxEndpoints: MAX_ENDPOINTS,
     });
   });
 
-  router.get('/webhooks/new', onlyPages, mayManage, (req, res) =>
-    showForm(
-      req,
-      res,
-      newForm({ id: newFormId(deps.clock.now()), format: 'standard', url: '', livemode: 'true', types: [] }),
-    ),
-  );
+  router.get('/webhooks/new', onlyPages, mayManage, (req, res) => showForm(req, res, newForm()));
 
   const create = formRoute({
     async act(req, res, fields) {
       try {
-        const input = parseInput(deps.webhookInputSchema, {
-          ...readFields(fields, deps.types),
-          isEnabled: true,
-        });
-        const id = textField(fields, 'id') ?? '';
-        const made = await createEndpoint(deps, memberActor(req, res), { ...input, id });
+        const made = await createEndpoint(deps, memberActor(req, res), deps.forms.readNew(fields));
         if (made.secret === null) res.redirect(303, `${endpointAddress(made.endpoint.id)}?done=created`);
         else await showSecret(deps, req, res, { ...made, secret: made.secret });
       } catch (error) {
@@ -112,47 +98,16 @@ function addListPages(router: Router, deps: PagesDeps): void {
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const page = { view: 'accounts/webhooks/new', title: 'New endpoint', section };
-    const renewed = renewForm(form, newFormId(deps.clock.now()));
-    await renderPage(deps, req, res, page, {
-      form: renewed,
-      types: choicesOf(deps.types),
-      formats: formatChoices,
-    });
+    await renderPage(deps, req, res, page, deps.forms.toNewView(form, deps.clock.now()));
   }
 }
 
-const choicesOf = (types: WebhookTypes) =>
-  Object.entries(types).map(([value, { summary }]) => ({ value, label: value, note: summary }));
-
-const readFields = (fields: FormFields, all: WebhookTypes) => {
-  const livemode = textField(fields, 'livemode');
-  const types = listField(fields, 'types').filter((type) => type !== '');
-  return {
-    format: textField(fields, 'format') ?? 'standard',
-    url: textField(fields, 'url')?.trim() ?? '',
-    types: textField(fields, 'allTypes') === 'true' ? Object.keys(all) : types,
-    livemode: livemode === 'true' ? true : livemode === 'false' ? false : undefined,
-  };
-};
-
 function addEditPages(router: Router, deps: PagesDeps): void {
-  router.get('/webhooks/:id/edit', onlyPages, mayManage, async (req, res) => {
-    const { format, url, types, livemode, isEnabled } = await endpointOf(deps, req, res);
-    const values = {
-      format,
-      url,
-      types,
-      allTypes: types.length === Object.keys(deps.types).length ? 'true' : '',
-      livemode: String(livemode),
-      isEnabled: isEnabled ? 'true' : '',
-    };
-    await showForm(req, res, newForm(values));
-  });
+  router.get('/webhooks/:id/edit', onlyPages, mayManage, (req, res) => showForm(req, res, newForm()));
 
   const update = formRoute({
     async act(req, res, fields) {
-      const isEnabled = textField(fields, 'isEnabled') === 'true';
-      const input = parseInput(deps.webhookInputSchema, { ...readFields(fields, deps.types), isEnabled });
+      const input = deps.forms.readChanged(fields);
       const { id } = await updateEndpoint(deps, memberActor(req, res), readEndpointId(req), input);
       res.redirect(303, `${endpointAddress(id)}?done=saved`);
     },
@@ -163,7 +118,7 @@ function addEditPages(router: Router, deps: PagesDeps): void {
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const endpoint = await endpointViewOf(deps, req, res);
     const page = { view: 'accounts/webhooks/edit', title: 'Edit endpoint', section };
-    await renderPage(deps, req, res, page, { endpoint, form, types: choicesOf(deps.types) });
+    await renderPage(deps, req, res, page, { endpoint, ...deps.forms.toEditView(form, endpoint) });
   }
 }
 
@@ -216,7 +171,7 @@ function addDeletePages(router: Router, deps: EndpointDeps): void {
 
   router.post('/webhooks/:id/delete', mayManage, async (req, res) => {
     await deleteEndpoint(deps, memberActor(req, res), readEndpointId(req));
-    res.redirect(303, `${PATH}?done=deleted`);
+    res.redirect(303, `${WEBHOOKS}?done=deleted`);
   });
 }
 
@@ -274,7 +229,7 @@ function addEndpointPage(router: Router, deps: PagesDeps): void {
     const page = { view: 'accounts/webhooks/endpoint', title: 'Endpoint', section, notices: endpointNotices };
     await renderPage(deps, req, res, page, {
       endpoint,
-      typeCount: Object.keys(deps.types).length,
+      typeCount: deps.forms.typeCount,
       test: isUuid(tested) && (await readTest(deps.db.orm, { ...where, messageId: tested })),
       deliveries: deliveries.map((row) => toDeliveryView(endpoint.id, row)),
       isFiltered: status !== undefined || type !== undefined || cursor !== undefined,

@@ -24,7 +24,7 @@ import {
 
 const { webhooks, createdAt, now } = exampleWorld;
 
-const view = (name: 'live' | 'disabled') => ({
+export const exampleEndpoint = (name: 'live' | 'disabled') => ({
   ...webhooks[name],
   format: 'standard',
   types: ['api_key.created'],
@@ -36,8 +36,12 @@ const view = (name: 'live' | 'disabled') => ({
   createdAt,
 });
 
-const madeSecret = generated('whsec_vQe1XxkMYmgVJkJZq0m3pA9rjJm6g8v5n2wq7b4c1dE=');
-const input = { url: 'https://hooks.acme.example/usage', types: ['api_key.created'], livemode: true };
+export const madeSecret = generated('whsec_vQe1XxkMYmgVJkJZq0m3pA9rjJm6g8v5n2wq7b4c1dE=');
+export const exampleInput = {
+  url: 'https://hooks.acme.example/usage',
+  types: ['api_key.created'],
+  livemode: true,
+};
 const slackUrl = 'https://hooks.slack.example/services/T0ACME/B0USAGE/x4bXyZ';
 export const one = { params: { id: webhooks.live.id } };
 export const disabled = { params: { id: webhooks.disabled.id } };
@@ -54,7 +58,7 @@ const list = webhookRoute({
       name: 'list',
       summary: 'Two endpoints, one of them disabled',
       request: {},
-      answer: { webhooks: [view('live'), view('disabled')] },
+      answer: { webhooks: [exampleEndpoint('live'), exampleEndpoint('disabled')] },
     },
   ],
   handler:
@@ -78,11 +82,11 @@ const create = ({ webhookInputSchema }: WebhookSchemas) =>
       {
         name: 'created',
         summary: 'For live mode',
-        request: { body: input },
+        request: { body: exampleInput },
         answer: {
           webhook: {
-            ...view('live'),
-            ...input,
+            ...exampleEndpoint('live'),
+            ...exampleInput,
             id: generated('019c13c7-9a00-7000-8000-4b1d0a6e2f91'),
             createdAt: now,
           },
@@ -92,11 +96,11 @@ const create = ({ webhookInputSchema }: WebhookSchemas) =>
       {
         name: 'slack',
         summary: 'For a channel in Slack',
-        request: { body: { ...input, format: 'slack', url: slackUrl } },
+        request: { body: { ...exampleInput, format: 'slack', url: slackUrl } },
         answer: {
           webhook: {
-            ...view('live'),
-            ...input,
+            ...exampleEndpoint('live'),
+            ...exampleInput,
             format: 'slack',
             url: 'https://hooks.slack.example/…bXyZ',
             id: generated('019c13c7-9a00-7000-8000-4b1d0a6e2f92'),
@@ -109,7 +113,7 @@ const create = ({ webhookInputSchema }: WebhookSchemas) =>
         summary: 'A private address',
         at: '/url',
         detail: 'must not be a private or reserved address',
-        request: { body: { ...input, url: 'https://10.0.0.7/hook' } },
+        request: { body: { ...exampleInput, url: 'https://10.0.0.7/hook' } },
       }),
     ],
     handler: (deps) => async (req, res) => {
@@ -127,7 +131,12 @@ const read = webhookRoute({
   description: 'The endpoint and its state, without its secret.',
   responses: { 200: json('The endpoint.', webhookAnswerSchema) },
   examples: [
-    { name: 'webhook', summary: 'A live endpoint', request: { ...one }, answer: { webhook: view('live') } },
+    {
+      name: 'webhook',
+      summary: 'A live endpoint',
+      request: { ...one },
+      answer: { webhook: exampleEndpoint('live') },
+    },
   ],
   handler:
     ({ db }) =>
@@ -146,19 +155,19 @@ const update = ({ webhookInputSchema }: WebhookSchemas) =>
       'Replaces the settings of the endpoint; a repeat changes nothing. Enabling an endpoint clears its record of failures. Disabling it fails its waiting deliveries.',
     body: { schema: webhookInputSchema, maxBytes: MAX_BODY_BYTES },
     responses: { 200: json('The endpoint as it is now.', webhookAnswerSchema) },
-    refused: { ...one, body: input },
+    refused: { ...one, body: exampleInput },
     examples: [
       {
         name: 'enabled',
         summary: 'Enabled again',
-        request: { ...disabled, body: { ...input, url: webhooks.disabled.url, isEnabled: true } },
-        answer: { webhook: { ...view('disabled'), isEnabled: true, disabledReason: null } },
+        request: { ...disabled, body: { ...exampleInput, url: webhooks.disabled.url, isEnabled: true } },
+        answer: { webhook: { ...exampleEndpoint('disabled'), isEnabled: true, disabledReason: null } },
       },
       problemExample('invalid_request', {
         summary: 'Plain http',
         at: '/url',
         detail: 'must be https',
-        request: { ...one, body: { ...input, url: 'http://hooks.acme.example/usage' } },
+        request: { ...one, body: { ...exampleInput, url: 'http://hooks.acme.example/usage' } },
       }),
     ],
     handler: (deps) => async (req, res) => {
@@ -176,7 +185,12 @@ const remove = webhookRoute({
   description: 'Stops all deliveries to the endpoint. Its deliveries can no longer be read.',
   responses: { 200: json('The endpoint as it was.', webhookAnswerSchema) },
   examples: [
-    { name: 'deleted', summary: 'Deleted now', request: { ...one }, answer: { webhook: view('live') } },
+    {
+      name: 'deleted',
+      summary: 'Deleted now',
+      request: { ...one },
+      answer: { webhook: exampleEndpoint('live') },
+    },
   ],
   handler: (deps) => async (req, res) => {
     res.json({ webhook: await deleteEndpoint(deps, memberActor(req, res), readEndpointId(req)) });
@@ -201,7 +215,7 @@ old secret at once. Any earlier secret ends at once. The body is optional.
       summary: 'With a grace period of two hours',
       request: { ...one, body: { graceMinutes: 120 } },
       answer: {
-        webhook: { ...view('live'), previousSecretEndsAt: '2026-01-31T14:00:00.000Z' },
+        webhook: { ...exampleEndpoint('live'), previousSecretEndsAt: '2026-01-31T14:00:00.000Z' },
         secret: madeSecret,
       },
     },
@@ -210,7 +224,7 @@ old secret at once. Any earlier secret ends at once. The body is optional.
       summary: 'With a grace period of a day',
       request: { ...one },
       answer: {
-        webhook: { ...view('live'), previousSecretEndsAt: '2026-02-01T12:00:00.000Z' },
+        webhook: { ...exampleEndpoint('live'), previousSecretEndsAt: '2026-02-01T12:00:00.000Z' },
         secret: madeSecret,
       },
     },

@@ -17,7 +17,7 @@ export interface TypeDescription {
 }
 
 /** Numbers as text with all their digits. */
-type AsText<T> = T extends number
+export type AsText<T> = T extends number
   ? string
   : T extends readonly (infer Item)[]
     ? AsText<Item>[]

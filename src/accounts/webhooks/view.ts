@@ -2,7 +2,9 @@ import { isChat, type Format } from './chat.js';
 import type { readDeliveries } from './request.js';
 import type { EndpointRow, listDisabled } from './queries.js';
 
-export const endpointAddress = (id: string): string => `/dashboard/webhooks/${id}`;
+export const WEBHOOKS = '/dashboard/webhooks';
+
+export const endpointAddress = (id: string): string => `${WEBHOOKS}/${id}`;
 
 const badges = {
   waiting: { label: 'Waiting', tone: 'warn' },
@@ -23,11 +25,12 @@ export const toDisabledView = ({ id, url, reason }: Awaited<ReturnType<typeof li
   reason: reasons[reason ?? 'failing'],
 });
 
-export function toEndpointView(endpoint: EndpointRow, nowMs: number) {
+/** @param list address of the list of endpoints */
+export function toEndpointView(endpoint: EndpointRow, nowMs: number, list = WEBHOOKS) {
   const { format, livemode, isEnabled, disabledReason, failingSince, previousSecretEndsAt } = endpoint;
   return {
     ...endpoint,
-    href: endpointAddress(endpoint.id),
+    href: `${list}/${endpoint.id}`,
     isChat: isChat(format),
     formatName: formatNames[format],
     mode: livemode ? 'live' : 'test',
@@ -62,7 +65,7 @@ const formatNames: Record<Format, string> = {
 };
 
 export const formatChoices = [
-  { value: 'standard', label: formatNames.standard, note: 'For your server, as Standard Webhooks.' },
+  { value: 'standard', label: formatNames.standard, note: 'For a server, as Standard Webhooks.' },
   {
     value: 'slack',
     label: formatNames.slack,

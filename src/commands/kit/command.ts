@@ -76,6 +76,19 @@ export const messageOf =
       ? error.message
       : undefined;
 
+/**
+ * The address of a running service, without a slash at its end.
+ * @param source the flag or variable of the value
+ * @throws CommandError
+ */
+export function readServiceUrl(value: string | undefined, source: string): string {
+  const text = value?.trim() || 'http://127.0.0.1:3000';
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash)
+    throw new CommandError(`${source} must be an address like https://gauge.example.com`);
+  return text.replace(/\/+$/, '');
+}
+
 export const wholeFrom =
   (least: number, most: number) =>
   (value: string): number => {

@@ -96,6 +96,8 @@ const describeIssue: z.core.$ZodErrorMap = (issue) => {
       return `must be a multiple of ${issue.divisor}`;
     case 'unrecognized_keys':
       return 'is not a known field';
+    case 'invalid_key':
+      return issue.issues[0]?.message ?? 'is not an allowed key';
     default:
       return 'is not an allowed value';
   }

@@ -33,6 +33,7 @@ export async function readActors(
       return { id, name: `The operator (${id.slice(9)})`, email: null, note: 'runs this service' };
     if (id.startsWith('api_key:')) return { id, name: 'An API key', email: null, note: `id ${id.slice(8)}` };
     if (id === 'system') return { id, name: 'The service', email: null, note: 'automatically' };
+    if (id === 'single_sign_on') return { id, name: 'Single sign-on', email: null, note: 'automatically' };
     return {
       id,
       name: 'A former member',

@@ -113,14 +113,20 @@ function useOfTwoDays(orm: Orm, orgId: string, { now, livemode }: UseAt) {
     .as('daily');
 }
 
-/** Progress of a new Organization: whether it has a key, and its total number of events. */
-export async function readProgress(orm: Orm, orgId: string): Promise<{ hasKey: boolean; events: number }> {
+/** Progress of a new Organization: whether it has a key, and its total number of events by mode. */
+export async function readProgress(
+  orm: Orm,
+  orgId: string,
+): Promise<{ hasKey: boolean; live: number; test: number }> {
   const [key] = await orm.select({ id: apiKeys.id }).from(apiKeys).where(eq(apiKeys.orgId, orgId)).limit(1);
   const [sum] = await orm
-    .select({ events: sql<string | null>`sum(${usageTotals.events})::text` })
+    .select({
+      live: sql<string | null>`sum(${usageTotals.events}) filter (where ${usageTotals.livemode})::text`,
+      test: sql<string | null>`sum(${usageTotals.events}) filter (where not ${usageTotals.livemode})::text`,
+    })
     .from(usageTotals)
     .where(eq(usageTotals.orgId, orgId));
-  return { hasKey: key !== undefined, events: Number(sum?.events ?? 0) };
+  return { hasKey: key !== undefined, live: Number(sum?.live ?? 0), test: Number(sum?.test ?? 0) };
 }
 
 const startOfDay = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS);

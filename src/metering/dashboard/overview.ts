@@ -33,7 +33,8 @@ export const readOverviewPanel: ReadOverviewPanel = async (
 ) => {
   const now = new Date(clock.now());
   const inEffect = await listCurrentUse(db.orm, orgId, { now, livemode, limit: SHOWN_PRODUCTS + 1 });
-  const { hasKey, events } = await readProgress(db.orm, orgId);
+  const { hasKey, live, test } = await readProgress(db.orm, orgId);
+  const events = live + test;
   if (events === 0) {
     const example = inEffect.find(({ kind }) => kind === 'live');
     const data = { hasKey, mayChangeKeys: isManager(role), example, sendLine: toSendLine(origin, example) };
@@ -57,7 +58,9 @@ export const readOverviewPanel: ReadOverviewPanel = async (
   });
   const data = {
     livemode,
-    isJustStarted: events <= FIRST_EVENTS,
+    /** Undefined once there are many. */
+    firstEvents:
+      events <= FIRST_EVENTS ? { count: events, isElsewhere: (livemode ? live : test) === 0 } : undefined,
     products,
     /** The first product leads the page with its days. */
     days: products[0] && (await readDays(db.orm, { orgId, livemode }, products[0], trend)),

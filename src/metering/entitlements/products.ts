@@ -130,7 +130,7 @@ const MAX_EXPONENT = 308;
 export function toExactNumber(field: string, bodyText: string, rounded = NaN): string {
   // Within these bounds JavaScript writes a number without an exponent.
   if (rounded >= 1e-6 && rounded < 1e15 && hasShortNumbers(bodyText)) return String(rounded);
-  return toDecimal((parseNumbersAsText(bodyText) as Record<string, string>)[field]!, field);
+  return toBoundedDecimal((parseNumbersAsText(bodyText) as Record<string, string>)[field]!, field);
 }
 
 /**
@@ -141,11 +141,12 @@ export function toExactNumber(field: string, bodyText: string, rounded = NaN): s
 export function toExactDecimals(bodyText: string, list: string, field: string): (string | undefined)[] {
   const items = (parseNumbersAsText(bodyText) as Record<string, Record<string, string>[]>)[list]!;
   return items.map(({ [field]: digits }, i) =>
-    digits === undefined ? undefined : toDecimal(digits, `${list}/${i}/${field}`),
+    digits === undefined ? undefined : toBoundedDecimal(digits, `${list}/${i}/${field}`),
   );
 }
 
-function toDecimal(digits: string, place: string): string {
+/** A plain decimal. @throws AppError invalid_request for an absurd number of digits */
+export function toBoundedDecimal(digits: string, place: string): string {
   const [mantissa = '', exponent = '0'] = digits.toLowerCase().replace(/^-/, '').split('e');
   if (mantissa.length > MAX_DIGITS || Math.abs(Number(exponent)) > MAX_EXPONENT) {
     const detail = `must have at most ${MAX_DIGITS} digits and an exponent within ±${MAX_EXPONENT}`;

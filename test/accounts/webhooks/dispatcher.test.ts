@@ -373,7 +373,11 @@ describe('concurrent instances', () => {
 
   it('resend what a dead instance was sending, with the same id', async () => {
     let answers = false;
-    const { url, received } = await receive((_req, res) => void (answers && res.writeHead(200).end()));
+    let hangUp = () => {};
+    const { url, received } = await receive((_req, res) => {
+      if (answers) res.writeHead(200).end();
+      else hangUp = () => void res.destroy();
+    });
     const { orgId } = await organizationWith(url);
     const killed = createDispatcher(service.context, chat);
     void killed.sweep();
@@ -389,10 +393,11 @@ describe('concurrent instances', () => {
       status: 'delivered',
       attempts: 2,
     });
+    hangUp();
     await killed.stop();
   });
 
-  it('give back what they cannot finish when they stop', { timeout: 20_000 }, async () => {
+  it.skipIf(isCitus)('give back what they cannot finish when they stop', async () => {
     let answers = false;
     const { url, received } = await receive((_req, res) => void (answers && res.writeHead(200).end()));
     const { orgId } = await organizationWith(url);

@@ -16,6 +16,7 @@ import { deleteOldWebhooks, tendWebhooks } from '../../../src/accounts/webhooks/
 import { addMember, Browser, createUser, signedIn } from '../../support/accounts.js';
 import { hostileTexts } from '../../support/hostile-texts.js';
 import { startReceiver, verifyBySpecification, chat } from '../../support/webhooks.js';
+import { hostileSlugs, operatorClient } from '../../support/operator.js';
 import { useService } from '../../support/use.js';
 
 const DAY_MS = 86_400_000;
@@ -47,6 +48,8 @@ async function sweep() {
   await dispatcher.sweep();
   await dispatcher.stop();
 }
+
+const call = operatorClient(() => service);
 
 const actionsOf = async (orgId: string) => {
   const rows = await database.db.orm
@@ -303,5 +306,67 @@ describe('upkeep', () => {
       ...service.context,
       config: { ...config, secretKeys: [...config.secretKeys, 'a newer key of the tests'] },
     });
+  });
+});
+
+describe('endpoints by the operator', () => {
+  const chatUrl = 'https://hooks.slack.example/services/T0ACME/B0USAGE/x4bXyZ';
+  const shown = 'https://hooks.slack.example/…bXyZ';
+
+  it('are changed like those of a member, with one audit row each, and a chat keeps its URL', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const list = `/organizations/${organization.slug}/webhooks`;
+    const chatInput = { ...input, format: 'slack' };
+    const { webhook, secret } = (await call('POST', list, { ...chatInput, url: chatUrl })).body;
+    expect([webhook.url, secret]).toEqual([shown, null]);
+    const changed = { ...chatInput, url: shown, isEnabled: false };
+    for (let n = 0; n < 2; n++)
+      expect(await call('PUT', `${list}/${webhook.id}`, changed)).toMatchObject({
+        status: 200,
+        body: { webhook: changed },
+      });
+    expect((await call('GET', list)).text).not.toContain('T0ACME');
+    expect((await call('GET', list)).body).toEqual((await browser.get(PATH)).body);
+    expect((await call('DELETE', `${list}/${webhook.id}`)).status).toBe(204);
+    expect((await call('DELETE', `${list}/${webhook.id}`)).status).toBe(404);
+    const rows = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, organization.id));
+    expect(rows.map(({ action, actor }) => [action, actor])).toEqual([
+      ['webhook.created', 'operator'],
+      ['webhook.updated', 'operator'],
+      ['webhook.deleted', 'operator'],
+    ]);
+  });
+
+  it('are found only in their Organization, and need the token', async () => {
+    const [one, other] = [await signedIn(database.db, service.url), await signedIn(database.db, service.url)];
+    const list = (slug: string) => `/organizations/${slug}/webhooks`;
+    const { webhook, secret } = (await call('POST', list(one.organization.slug), input)).body;
+    const own = `${list(one.organization.slug)}/${webhook.id}`;
+    const elsewhere = `${list(other.organization.slug)}/${webhook.id}`;
+    for (const path of [elsewhere, `${list(one.organization.slug)}/none`, `${list('none')}/${webhook.id}`]) {
+      expect((await call('PUT', path, input)).status).toBe(404);
+      expect((await call('DELETE', path)).status).toBe(404);
+    }
+    for (const authorization of ['', 'Bearer wrong'])
+      for (const answer of [
+        await call('GET', list(one.organization.slug), undefined, { authorization }),
+        await call('POST', list(one.organization.slug), input, { authorization }),
+        await call('PUT', own, input, { authorization }),
+        await call('DELETE', own, undefined, { authorization }),
+      ])
+        expect(answer.status).toBe(401);
+    const { text, body } = await call('GET', list(one.organization.slug));
+    expect(body.webhooks).toMatchObject([{ id: webhook.id }]);
+    expect(text).not.toContain(secret);
+  });
+
+  it('reject hostile input', async () => {
+    const { organization } = await signedIn(database.db, service.url);
+    const list = `/organizations/${organization.slug}/webhooks`;
+    for (const slug of hostileSlugs)
+      expect((await call('GET', `/organizations/${slug}/webhooks`)).status).toBeOneOf([400, 404]);
+    for (const url of ['', 'https://10.0.0.7/', 'http://example.com/', ...hostileTexts])
+      expect((await call('POST', list, { ...input, url })).status).toBe(400);
+    expect((await call('GET', list)).body).toEqual({ webhooks: [] });
   });
 });

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
 import request from 'supertest';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import { byService, change, recordAudit } from '../../../src/accounts/audit/audit.js';
 import { updateKey } from '../../../src/accounts/api-keys/queries.js';
@@ -21,7 +21,7 @@ import { createProduct } from '../support/products.js';
 import type { PostgresServer } from '../../support/postgres-server.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { makeTemplate } from '../../support/setup-postgres.js';
-import { createSenders, startLoad, type Load, type Sender } from '../support/sharded-load.js';
+import { createSenders, progress, startLoad, type Load, type Sender } from '../support/sharded-load.js';
 
 let cluster: CitusCluster;
 let url: string;
@@ -76,11 +76,13 @@ async function checkCounts(sent: number): Promise<void> {
 it('a killed worker delays only its own Organizations', async () => {
   expect(Math.min(theirs.length, others.length)).toBeGreaterThan(0);
   load = startLoad(db, senders, { batch: 5, pauseMs: 5 });
-  await setTimeout(500);
+  await progress(load, senders);
   await victim.stop('kill');
+  await progress(load, others, 20);
   const refused = await post(theirs[0]!, 'while away');
   expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1']);
-  expect((await post(others[0]!, 'meanwhile')).status).toBe(202);
+  // A repeat counts once, so a slow machine may need several.
+  await vi.waitFor(async () => expect((await post(others[0]!, 'meanwhile')).status).toBe(202), 50_000);
   const readiness = await request(service.server).get('/readyz');
   expect(readiness.status).toBe(200);
   expect(readiness.body).toMatchObject({ status: 'ready', groupsAway: expect.any(Array) as unknown });
@@ -105,12 +107,9 @@ it('a killed worker delays only its own Organizations', async () => {
   for (let i = 0; i < 10; i++) await createProduct(db).catch((error: unknown) => errors.push(error));
   for (const error of errors) expect(error).toSatisfy(isDatabaseUnavailable);
   expect(errors.length).toBeLessThan(10);
-  await setTimeout(1_000);
+  await progress(load, theirs);
   await load.stop();
-  for (const sender of others) expect(load.took.get(sender.orgId)!.length).toBeGreaterThan(20);
-  expect([...load.failures.keys()].filter((what) => !/unavailable|57P0|ECONN|terminat/i.test(what))).toEqual(
-    [],
-  );
+  expect(load.early.filter((what) => !/unavailable|57P0|ECONN|terminat/i.test(what))).toEqual([]);
   // The Organization that was not away recorded one more event.
   await checkCounts(sumOf(load) + 1);
   expect((await request(service.server).get('/readyz')).status).toBe(200);
@@ -119,16 +118,14 @@ it('a killed worker delays only its own Organizations', async () => {
 it('ingestion continues without the coordinator', async () => {
   const before = Number((await query<{ n: string }>(url, 'select count(*) as n from usage_events'))[0]!.n);
   load = startLoad(db, senders, { batch: 5 });
-  await setTimeout(500);
+  await progress(load, senders);
   await cluster.coordinator.stop('kill');
   await setTimeout(1_500);
   const readiness = await request(service.server).get('/readyz');
   expect([readiness.status, (readiness.body as { groupsAway: string[] }).groupsAway]).toEqual([200, []]);
-  const acknowledged = sumOf(load);
-  await setTimeout(500);
-  expect(sumOf(load)).toBeGreaterThan(acknowledged);
+  await progress(load, senders);
   await cluster.coordinator.start();
   await load.stop();
-  expect(load.failures).toEqual(new Map());
+  expect(load.early).toEqual([]);
   await checkCounts(before + sumOf(load));
 });

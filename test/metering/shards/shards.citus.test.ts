@@ -21,7 +21,7 @@ import { query } from '../../support/citus-cluster.js';
 import { asMaintained } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { createProduct, grant } from '../support/products.js';
-import { createSenders, startLoad, type Load, type Sender } from '../support/sharded-load.js';
+import { createSenders, progress, startLoad, type Load, type Sender } from '../support/sharded-load.js';
 import { useDatabase } from '../../support/use.js';
 
 const database = useDatabase();
@@ -208,21 +208,19 @@ it('a blocked shard does not stop its neighbours on the same worker', async () =
   await holder.query('begin');
   await holder.query(`lock table usage_events_${blocked!.id} in share row exclusive mode`);
   const stuck = startLoad(db, own, { batch: 1 });
-  await setTimeout(200);
   const load = startLoad(db, neighbours, { batch: 1 });
-  await setTimeout(1_000);
+  await progress(load, neighbours, 5);
   expect(sumOf(stuck)).toBe(0);
   await holder.query('rollback');
   await holder.end();
   await Promise.all([load.stop(), stuck.stop()]);
-  expect(load.failures).toEqual(new Map());
-  for (const { orgId } of neighbours) expect(load.acknowledged.get(orgId)).toBeGreaterThan(5);
+  expect(load.early).toEqual([]);
 });
 
 it('sums are repaired during ingestion without losing an event', async () => {
   const senders = await createSenders(db, 8);
   const load = startLoad(db, senders, { batch: 5 });
-  await setTimeout(300);
+  await progress(load, senders);
   const { orgId } = senders[0]!;
   await db.orm.execute(sql`update usage_totals set quantity = quantity + 1 where org_id = ${orgId}::uuid`);
   const report = await repair(asMaintained(database), systemClock, {});
@@ -279,13 +277,13 @@ async function moveUnderLoad(senders: Sender[], holdMs = 0): Promise<Load> {
   await vi.waitFor(isCleanedUp, { timeout: 60_000, interval: 500 });
   const load = startLoad(db, senders);
   const held = holdMs > 0 ? holdBack(from, holdMs) : undefined;
-  await setTimeout(300);
+  await progress(load, senders);
   await query(
     database.url!,
     `select citus_move_shard_placement(${from.id}, '${from.host}', ${from.port}, '${to.host}', ${to.port}, 'force_logical')`,
   );
   await held;
-  await setTimeout(300);
+  await progress(load, senders);
   await load.stop();
   return load;
 }
@@ -294,17 +292,20 @@ it('a moving group loses nothing, and would lose events without the hold', async
   const senders = await createSenders(db, 16);
   const moved = await moveUnderLoad(senders, 3_200);
   const sent = sumOf(moved);
-  // A slow machine may take longer for the cut-over than a statement may wait for it.
-  expect([...moved.failures.keys()].filter((failure) => !failure.startsWith('57014'))).toEqual([]);
+  expect(moved.early).toEqual([]);
   expect(await countEvents(senders)).toEqual({ events: sent, totals: sent, hours: sent });
   await query(
     database.url!,
     `create or replace function gauge_hold(shards bigint[]) returns int language sql volatile as 'select 1'`,
   );
   try {
-    const unheld = await moveUnderLoad(senders);
-    const { events } = await countEvents(senders);
-    expect(events).toBeLessThan(sent + sumOf(unheld));
+    let total = sent;
+    // A cut-over may happen to meet no statement.
+    for (let tries = 5, isLost = false; tries > 0 && !isLost; tries--) {
+      total += sumOf(await moveUnderLoad(senders));
+      isLost = (await countEvents(senders)).events < total;
+    }
+    expect((await countEvents(senders)).events).toBeLessThan(total);
   } finally {
     await distributeTables(db.orm, 0);
   }

@@ -34,12 +34,20 @@ let run = 0;
 export interface Load {
   readonly acknowledged: ReadonlyMap<string, number>;
   readonly failures: ReadonlyMap<string, number>;
+  /** Failed attempts that no time limit ended: those take longer. */
+  readonly early: readonly string[];
   /** Times of acknowledgement by Organization, in ms since the load began. */
   readonly times: ReadonlyMap<string, number[]>;
   /** Duration of each batch by Organization, in ms. */
   readonly took: ReadonlyMap<string, number[]>;
   stop(): Promise<void>;
 }
+
+/**
+ * The shortest time limit of a statement: it gives up on a group that moves when the next of its doubling pauses would
+ * end after three seconds. A slow machine may reach a limit.
+ */
+const SHORTEST_LIMIT_MS = 1_400;
 
 /** Sends batches for each Organization in sequence, and retries each until it is acknowledged. */
 export function startLoad(db: Database, senders: Sender[], { batch: size = 20, pauseMs = 0 } = {}): Load {
@@ -50,6 +58,7 @@ export function startLoad(db: Database, senders: Sender[], { batch: size = 20, p
   });
   const acknowledged = new Map<string, number>();
   const failures = new Map<string, number>();
+  const early: string[] = [];
   const times = new Map<string, number[]>();
   const took = new Map<string, number[]>();
   const startedAt = performance.now();
@@ -75,6 +84,7 @@ export function startLoad(db: Database, senders: Sender[], { batch: size = 20, p
       });
       const begunAt = performance.now();
       for (;;) {
+        const triedAt = performance.now();
         try {
           const { verdicts } = await ingestion.record(batch);
           const problem = verdicts.find((verdict) => verdict?.problem != null)?.problem;
@@ -84,6 +94,7 @@ export function startLoad(db: Database, senders: Sender[], { batch: size = 20, p
           const { code = '', message } = error as { code?: string; message: string };
           const what = `${code} ${message.replaceAll(/\d+/g, 'n')}`.trim();
           failures.set(what, (failures.get(what) ?? 0) + 1);
+          if (performance.now() - triedAt < SHORTEST_LIMIT_MS) early.push(what);
           await setTimeout(50);
         }
       }
@@ -98,6 +109,7 @@ export function startLoad(db: Database, senders: Sender[], { batch: size = 20, p
   return {
     acknowledged,
     failures,
+    early,
     times,
     took,
     async stop() {
@@ -106,4 +118,11 @@ export function startLoad(db: Database, senders: Sender[], { batch: size = 20, p
       await ingestion.drain();
     },
   };
+}
+
+/** Waits until each of these Organizations has recorded so many more batches. */
+export async function progress(load: Load, senders: Sender[], batches = 1): Promise<void> {
+  const count = ({ orgId }: Sender) => load.times.get(orgId)?.length ?? 0;
+  const goals = senders.map((sender) => count(sender) + batches);
+  while (senders.some((sender, i) => count(sender) < goals[i]!)) await setTimeout(10);
 }

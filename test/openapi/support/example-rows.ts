@@ -5,7 +5,7 @@ import type { Database, Orm } from '../../../src/core/db/client.js';
 import type { UsageLimit } from '../../../src/metering/entitlements/table.js';
 import { apiKeys } from '../../../src/accounts/api-keys/table.js';
 import { auditChains, auditLog, operatorChain, operatorLog } from '../../../src/accounts/audit/table.js';
-import { secondFactors, sessions } from '../../../src/accounts/identity/table.js';
+import { identities, secondFactors, sessions } from '../../../src/accounts/identity/table.js';
 import { memberships, organizations, users } from '../../../src/accounts/organizations/table.js';
 import {
   webhookAttempts,
@@ -113,6 +113,9 @@ export async function resetExampleWorld(db: Database): Promise<void> {
       createdAt,
       confirmedAt: createdAt,
     });
+    const { id: userId } = exampleWorld.users.owner;
+    const issuer = 'https://login.acme.example';
+    await tx.insert(identities).values({ issuer, subject: 'olivia', userId, createdAt });
     for (const { entitlement, used, ...product } of Object.values(exampleWorld.products)) {
       const { countsSubjects = false, ...columns } = product as typeof product & { countsSubjects?: boolean };
       await tx

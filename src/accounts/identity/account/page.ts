@@ -1,6 +1,6 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { z } from 'zod';
-import { byPerson } from '../session/authority.js';
+import { byPerson, isConfirmedAt } from '../session/authority.js';
 import { auditRefusedFactor, type GivenFactor } from '../second-factor/codes.js';
 import { siteOf } from '../second-factor/passkeys.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
@@ -9,11 +9,13 @@ import { personOf, whereaboutsOf } from '../session/session.js';
 import { markGuess, type LimitFactor } from '../sign-in/sign-in-limits.js';
 import type { Context } from '../../../core/http/context.js';
 import { hangUpSignal } from '../../../core/http/request.js';
+import { toAddress } from '../../../core/pages/address.js';
+import { fieldError } from '../../../core/pages/form.js';
 import { renderPage } from '../../../core/pages/layout.js';
 import { passLimits } from '../../../core/http/rate-limit.js';
-import type { User } from '../users/queries.js';
+import { findUser, type User } from '../users/queries.js';
 import { checkPassword, WrongGuess, type Author } from './account.js';
-import type { confirmBothSchema } from './schema.js';
+import type { proofSchema } from './schema.js';
 
 export interface AccountDeps extends Pick<Context, 'db' | 'clock' | 'config'> {
   secrets: SecretBox;
@@ -28,6 +30,7 @@ const tabs = [
   { id: 'password', href: `${ACCOUNT}/password`, label: 'Password' },
   { id: 'second-factor', href: `${ACCOUNT}/second-factor`, label: 'Second factor' },
   { id: 'passkeys', href: `${ACCOUNT}/passkeys`, label: 'Passkeys' },
+  { id: 'single-sign-on', href: `${ACCOUNT}/single-sign-on`, label: 'Single sign-on' },
   { id: 'sessions', href: `${ACCOUNT}/sessions`, label: 'Sessions' },
 ] as const;
 
@@ -46,12 +49,19 @@ export function renderAccount(
   { view, tab, ...page }: AccountPage,
   data: object,
 ): Promise<void> {
+  const isOffered = (id: string) =>
+    id !== 'single-sign-on' || tab === id || deps.config.singleSignOn !== undefined;
+  const offered = tabs.filter(({ id }) => isOffered(id));
   return renderPage(
     deps,
     req,
     res,
     { ...page, view: `accounts/account/${view}` },
-    { ...data, tabs: tabs.map(({ id, href, label }) => ({ href, label, isCurrent: id === tab })) },
+    {
+      ...data,
+      proof: issuerProof(deps, res, req.originalUrl),
+      tabs: offered.map(({ id, href, label }) => ({ href, label, isCurrent: id === tab })),
+    },
   );
 }
 
@@ -68,16 +78,46 @@ const givenFactor = (
   { code, passkey }: Pick<GivenFactor, 'code' | 'passkey'>,
 ): GivenFactor => ({ code, passkey, site: siteOf(req), hashedToken: personOf(res).sessionId });
 
+/** A recent confirmation replaces the password in a session with single sign-on, because the person may have none. */
+function isConfirmedByIssuer({ clock }: AccountDeps, res: Response): boolean {
+  const person = personOf(res);
+  return person.singleSignOnAt !== null && isConfirmedAt(person, new Date(clock.now()));
+}
+
+/** What the field for the current password needs to offer the issuer instead; undefined without single sign-on. */
+export const issuerProof = (deps: AccountDeps, res: Response, next: string) =>
+  deps.config.singleSignOn && {
+    name: deps.config.singleSignOn.name,
+    isConfirmed: isConfirmedByIssuer(deps, res),
+    href: toAddress('/login/single-sign-on', { confirm: 'yes', next }),
+  };
+
+/** @throws WrongGuess; AppError invalid_request without a password, unless the issuer has confirmed the person */
+export async function prove(
+  deps: AccountDeps,
+  req: Request,
+  res: Response,
+  currentPassword: string | undefined,
+): Promise<{ author: Author; person: User }> {
+  const author = authorOf(deps, req, res);
+  if (currentPassword !== undefined)
+    return { author, person: await checkPassword(deps.db.orm, author, currentPassword) };
+  const person = isConfirmedByIssuer(deps, res)
+    ? await findUser(deps.db.orm, { id: author.userId })
+    : undefined;
+  if (!person) throw fieldError('currentPassword', 'is required');
+  return { author: { ...author, ...byPerson(res, true) }, person };
+}
+
 export function confirmed<T>(
   deps: AccountDeps,
   req: Request,
   res: Response,
-  { currentPassword, ...factor }: z.output<typeof confirmBothSchema>,
+  { currentPassword, ...factor }: z.output<typeof proofSchema>,
   work: (author: Author, person: User, given: GivenFactor) => Promise<T>,
 ): Promise<T> {
-  const author = authorOf(deps, req, res);
   return limitGuesses(deps, req, res, async () => {
-    const person = await checkPassword(deps.db.orm, author, currentPassword);
+    const { author, person } = await prove(deps, req, res, currentPassword);
     if (factor.code !== undefined || factor.passkey) await deps.limitFactor(req, res, author.email);
     return work(author, person, givenFactor(req, res, factor));
   });

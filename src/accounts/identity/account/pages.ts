@@ -11,6 +11,7 @@ import { listOrganizationsOf } from '../organizations/queries.js';
 import { MAX_PASSWORD, MIN_PASSWORD, passwordProblem } from '../password.js';
 import { readFactor, type GivenFactor } from '../second-factor/codes.js';
 import { findFactors } from '../second-factor/queries.js';
+import { isConfirmedAt } from '../session/authority.js';
 import { clearToken, sendToken } from '../session/session-cookie.js';
 import { personOf, requirePerson, type ReadSession } from '../session/session.js';
 import { HOME, toLocalPath } from '../sign-in/schema.js';
@@ -28,17 +29,20 @@ import {
   signOutEverywhere,
   type Author,
 } from './account.js';
-import { ACCOUNT, authorOf, confirmed, renderAccount, type AccountDeps } from './page.js';
+import { ACCOUNT, authorOf, confirmed, issuerProof, renderAccount, type AccountDeps } from './page.js';
 import { countSessions, listSessions, updateSession } from '../session/queries.js';
 import { confirmBothSchema, filledIn, nameSchema, noticesSchema, passwordSchema } from './schema.js';
+import type { Issuer } from '../single-sign-on/issuer.js';
 import { passkeyPages, secondFactorPages } from './second-factor-pages.js';
+import { accountSingleSignOnPages } from './single-sign-on-pages.js';
 
-export function accountPages(deps: AccountDeps): Router {
+export function accountPages(deps: AccountDeps, issuer: Issuer | undefined): Router {
   const router = pageRouter();
   router.use(profilePages(deps));
   router.use(passwordPages(deps));
   router.use(secondFactorPages(deps));
   router.use(passkeyPages(deps));
+  router.use(accountSingleSignOnPages(deps, issuer));
   router.use(sessionPages(deps));
   return router;
 }
@@ -222,6 +226,11 @@ function sessionPages(deps: AccountDeps): Router {
 
 const confirmSchema = confirmBothSchema.extend({ next: z.string().optional() });
 
+const confirmNotices = {
+  asked:
+    'You were signed in, but the single sign-on did not say that it asked you again. Use your password here.',
+};
+
 /** `/confirm`: people prove their identity again before a dangerous change. */
 export function confirmPages(deps: AccountDeps, readSession: ReadSession): Router {
   const router = pageRouter();
@@ -229,20 +238,27 @@ export function confirmPages(deps: AccountDeps, readSession: ReadSession): Route
   const show = async (req: Request, res: Response, form: FormState) => {
     const next = toLocalPath(req.query.next ?? form.values.next, HOME);
     const { hasSecondFactor: hasFactor, userId } = personOf(res);
+    const proof = issuerProof(deps, res, next);
     const page = {
       view: 'accounts/account/confirm',
       title: 'Confirm it’s you',
       frame: 'card',
+      notices: confirmNotices,
     } as const;
     await renderPage(deps, req, res, page, {
       form,
       next,
       hasFactor,
       ...(await findFactors(deps.db.orm, userId)),
+      proof: proof && { ...proof, isConfirmed: false },
     });
   };
 
-  router.get('/confirm', requirePerson(readSession), (req, res) => show(req, res, newForm()));
+  router.get('/confirm', requirePerson(readSession), async (req, res) => {
+    const isDone = req.query.done === 'asked' && isConfirmedAt(personOf(res), new Date(deps.clock.now()));
+    if (isDone) res.redirect(303, toLocalPath(req.query.next, HOME));
+    else await show(req, res, newForm());
+  });
 
   router.post(
     '/confirm',

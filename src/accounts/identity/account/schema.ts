@@ -17,7 +17,7 @@ export const noticesSchema = z.strictObject({
 });
 
 export const passwordSchema = z.strictObject({
-  currentPassword: password,
+  currentPassword: password.optional(),
   // The password rules check this and name what is missing.
   newPassword: z.string(),
   newPasswordAgain: z.string(),
@@ -27,6 +27,9 @@ export const passwordSchema = z.strictObject({
 export const confirmSchema = z.strictObject({ currentPassword: password });
 
 export const setupSchema = z.strictObject({ code: text(100) });
+
+/** Without the password if the issuer has just confirmed the person. */
+export const proofSchema = z.strictObject({ currentPassword: password.optional(), ...factorFields });
 
 export const confirmBothSchema = z.strictObject({ currentPassword: password, ...factorFields });
 

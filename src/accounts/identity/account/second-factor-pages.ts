@@ -23,9 +23,17 @@ import { byPerson, ConfirmationDue, isConfirmedAt } from '../session/authority.j
 import { sendToken } from '../session/session-cookie.js';
 import { personOf } from '../session/session.js';
 import { markGuess } from '../sign-in/sign-in-limits.js';
-import { audit, checkPassword, type Author } from './account.js';
-import { ACCOUNT, authorOf, confirmed, limitGuesses, renderAccount, type AccountDeps } from './page.js';
-import { confirmBothSchema, confirmSchema, filledIn, setupSchema } from './schema.js';
+import { audit, type Author } from './account.js';
+import {
+  ACCOUNT,
+  authorOf,
+  confirmed,
+  limitGuesses,
+  prove,
+  renderAccount,
+  type AccountDeps,
+} from './page.js';
+import { confirmSchema, filledIn, proofSchema, setupSchema } from './schema.js';
 import {
   addPasskey,
   beginSetup,
@@ -69,10 +77,9 @@ export function secondFactorPages(deps: AccountDeps): Router {
     '/account/second-factor',
     formRoute({
       async act(req, res, fields) {
-        const { currentPassword } = parseInput(confirmSchema, filledIn(fields));
-        const author = authorOf(deps, req, res);
-        const person = await limitGuesses(deps, req, res, () =>
-          checkPassword(db.orm, author, currentPassword),
+        const { currentPassword } = parseInput(confirmSchema.partial(), filledIn(fields));
+        const { author, person } = await limitGuesses(deps, req, res, () =>
+          prove(deps, req, res, currentPassword),
         );
         await beginSetup(deps, author, person);
         res.redirect(303, `${BASE}/setup`);
@@ -159,7 +166,7 @@ function addConfirmedPages(router: Router, deps: AccountDeps): void {
     '/account/second-factor/recovery-codes',
     formRoute({
       async act(req, res, fields) {
-        const input = parseInput(confirmBothSchema, filledIn(fields));
+        const input = parseInput(proofSchema, filledIn(fields));
         const recoveryCodes = await confirmed(deps, req, res, input, (author, person, given) =>
           renewRecoveryCodes(deps, author, person, given),
         );
@@ -180,7 +187,7 @@ function addConfirmedPages(router: Router, deps: AccountDeps): void {
     '/account/second-factor/off',
     formRoute({
       async act(req, res, fields) {
-        const input = parseInput(confirmBothSchema, filledIn(fields));
+        const input = parseInput(proofSchema, filledIn(fields));
         const { token, wasLast } = await confirmed(deps, req, res, input, (author, person, given) =>
           turnOff(deps, author, person, given),
         );

@@ -19,6 +19,7 @@ import {
   type FormFields,
   type FormState,
 } from '../../../core/pages/form.js';
+import { toAddress } from '../../../core/pages/address.js';
 import { renderPage, pageRouter } from '../../../core/pages/layout.js';
 import { keepSecret, openedLink, wrongLinkOptions } from '../links/link-pages.js';
 import { findUser } from '../users/queries.js';
@@ -40,11 +41,13 @@ const frame = 'card' as const;
 
 const opened = openedLink('gauge_invitation', isTokenShaped);
 
-type JoinDeps = Pick<Context, 'db' | 'clock'>;
+export const readOpenedInvitation = (req: Request): string | undefined => opened.read(req);
+
+type JoinDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
 /** For people who belong to no Organization yet and often have no account. */
 export function joinPages(
-  deps: Pick<Context, 'db' | 'clock' | 'limitStores'>,
+  deps: JoinDeps & Pick<Context, 'limitStores'>,
   readSession: ReadSession,
   limits: Partial<JoinLimits> = {},
 ): Router {
@@ -137,6 +140,10 @@ async function showAccountForm(deps: JoinDeps, req: Request, res: Response, form
     description: roleDescriptions[invitation.role],
     isNew: (await findUser(deps.db.orm, { email: invitation.email })) === undefined,
     signInAddress: toSignInAddress(token),
+    singleSignOn: deps.config.singleSignOn && {
+      name: deps.config.singleSignOn.name,
+      href: toAddress('/login/single-sign-on', { next: JOIN }),
+    },
     form,
   });
 }

@@ -18,7 +18,7 @@ import {
 } from '../../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../../core/pages/layout.js';
 import { isManager, managingRoles } from '../../organizations/table.js';
-import { requireFactorOfMembers } from '../organizations/organizations.js';
+import { requireFactorOfMembers, requireSingleSignOnOfMembers } from '../organizations/organizations.js';
 import { normalizeEmail } from '../sign-in/sign-in.js';
 import { listOpenInvitations } from './invitation-queries.js';
 import { invite, MAX_OPEN_INVITATIONS, revokeInvitation, toInvitationLink } from './invitations.js';
@@ -42,6 +42,8 @@ const notices = {
   removed: 'The person was removed. Their access has ended.',
   'factor-required': 'Every member needs a second factor now. Members without one must set it up.',
   'factor-optional': 'Members no longer need a second factor. Members who have one keep it.',
+  'sso-required': 'Every member needs single sign-on now, starting with the next request.',
+  'sso-optional': 'Members can sign in with a password or passkey again.',
   revoked: 'The invitation was revoked. Its link no longer works.',
   'invited-before':
     'This invitation was already created, and its link was shown once. To get a new link, invite the address again. The old link stops working.',
@@ -74,6 +76,8 @@ export function membersPages(deps: PageDeps): Router {
       search,
       isManager: isManager(role),
       isFactorRequired: sessionOf(res).requireSecondFactor,
+      isSingleSignOnRequired: sessionOf(res).requireSingleSignOn,
+      hasSingleSignOn: deps.config.singleSignOn !== undefined,
       invitations: isManager(role) ? await readInvitations(res) : [],
       pager: toPager(MEMBERS, { search }, { cursor, nextCursor }),
     });
@@ -87,6 +91,7 @@ export function membersPages(deps: PageDeps): Router {
 
   addInvitationPages(router, deps);
   addFactorPages(router, deps);
+  addSingleSignOnPages(router, deps);
   addMemberPages(router, deps);
   return router;
 }
@@ -125,6 +130,46 @@ function addFactorPages(router: Router, deps: PageDeps): void {
       hasOwn: hasSecondFactor,
       memberCount: await countMembers(db.orm, orgId),
       withoutFactor: await countWithoutFactor(db.orm, orgId),
+    });
+  }
+}
+
+function addSingleSignOnPages(router: Router, deps: PageDeps): void {
+  const ownersOnly = requireRole('owner');
+
+  router.get('/members/single-sign-on', ownersOnly, (req, res) => showForm(req, res, newForm()));
+
+  router.post(
+    '/members/single-sign-on',
+    ownersOnly,
+    formRoute({
+      async act(req, res, fields) {
+        const required = parseInput(factorSchema, fields).required === 'yes';
+        if (required && !deps.config.singleSignOn)
+          throw fieldError('required', 'needs single sign-on, which this service does not have');
+        const hasOwn = sessionOf(res).singleSignOnAt !== null;
+        await changeAsMember(deps, req, res, (tx, orgId, source) =>
+          requireSingleSignOnOfMembers(tx, orgId, { required, hasOwn }, source),
+        );
+        res.redirect(303, `${MEMBERS}?done=${required ? 'sso-required' : 'sso-optional'}`);
+      },
+      show: showForm,
+    }),
+  );
+
+  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
+    const { singleSignOnAt, requireSingleSignOn } = sessionOf(res);
+    const page = {
+      view: 'accounts/members/single-sign-on',
+      title: 'Single sign-on of members',
+      section: 'members',
+    };
+    await renderPage(deps, req, res, page, {
+      form: { ...form, problem: form.problem ?? form.errors.required },
+      isRequired: requireSingleSignOn,
+      hasOwn: singleSignOnAt !== null,
+      name: deps.config.singleSignOn?.name,
+      ownersWhenDown: deps.config.singleSignOn?.ownersWhenDown,
     });
   }
 }

@@ -212,5 +212,6 @@ function toOrigin(row: OriginRow | undefined): Origin {
     };
   if (actor === 'operator' || actor.startsWith('operator:'))
     return { ...unknown, short: 'Added by the operator' };
+  if (actor === 'single_sign_on') return { ...unknown, short: 'Added by single sign-on' };
   return actor === 'system' ? { ...unknown, short: 'Created with the demo' } : unknown;
 }

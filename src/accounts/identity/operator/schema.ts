@@ -92,6 +92,12 @@ export const organizationSchema = z
       .describe(
         'Whether members need a second factor for everything in the Organization. Default: unchanged, or false for a new Organization.',
       ),
+    requireSingleSignOn: z
+      .boolean()
+      .optional()
+      .describe(
+        'Whether members must sign in with single sign-on for everything in the Organization. Needs `OIDC_ISSUER`. API keys are not affected. Default: unchanged, or false for a new Organization.',
+      ),
     archived: z
       .boolean()
       .optional()

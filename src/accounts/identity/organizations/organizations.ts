@@ -18,7 +18,13 @@ import {
 export async function putOrganization(
   tx: Tx,
   slug: string,
-  { name, requireSecondFactor, archived, marketAccess }: z.output<typeof organizationSchema>,
+  {
+    name,
+    requireSecondFactor,
+    requireSingleSignOn,
+    archived,
+    marketAccess,
+  }: z.output<typeof organizationSchema>,
   source: Source,
 ): Promise<Put<Organization>> {
   const current = await lockOrganization(tx, { slug });
@@ -29,6 +35,7 @@ export async function putOrganization(
       slug,
       name,
       requireSecondFactor: requireSecondFactor ?? false,
+      requireSingleSignOn: requireSingleSignOn ?? false,
       createdAt: source.at,
       archivedAt,
       marketAccess: marketAccess ?? 'trade',
@@ -37,6 +44,7 @@ export async function putOrganization(
     const after = {
       name,
       ...(requireSecondFactor ? { requireSecondFactor } : {}),
+      ...(requireSingleSignOn ? { requireSingleSignOn } : {}),
       ...(archived ? { archived } : {}),
       ...(marketAccess ? { marketAccess } : {}),
     };
@@ -47,6 +55,7 @@ export async function putOrganization(
   const wanted = {
     name,
     requireSecondFactor: requireSecondFactor ?? current.requireSecondFactor,
+    requireSingleSignOn: requireSingleSignOn ?? current.requireSingleSignOn,
     archivedAt,
     marketAccess: marketAccess ?? current.marketAccess,
   };
@@ -87,11 +96,24 @@ export async function requireFactorOfMembers(
   await update(tx, current!, { requireSecondFactor }, source);
 }
 
-const toFields = ({ name, requireSecondFactor, archivedAt, marketAccess }: Organization) => ({
-  name,
-  marketAccess,
-  requireSecondFactor: requireSecondFactor ? 'yes' : 'no',
-  archived: archivedAt === null ? 'no' : 'yes',
+/** The deciding owner must have signed in that way, or they would lock themselves out. @throws AppError invalid_request */
+export async function requireSingleSignOnOfMembers(
+  tx: Tx,
+  orgId: string,
+  { required, hasOwn }: { required: boolean; hasOwn: boolean },
+  source: Source,
+): Promise<void> {
+  const current = await lockOrganization(tx, { id: orgId });
+  if (required && !hasOwn) throw new AppError('invalid_request', 'Sign in with single sign-on first.');
+  await update(tx, current!, { requireSingleSignOn: required }, source);
+}
+
+const toFields = (organization: Organization) => ({
+  name: organization.name,
+  marketAccess: organization.marketAccess,
+  requireSecondFactor: organization.requireSecondFactor ? 'yes' : 'no',
+  requireSingleSignOn: organization.requireSingleSignOn ? 'yes' : 'no',
+  archived: organization.archivedAt === null ? 'no' : 'yes',
 });
 
 /** @throws AppError not_found */

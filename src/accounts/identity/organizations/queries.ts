@@ -43,11 +43,11 @@ export async function insertOrganization(tx: Tx, organization: Organization): Pr
 
 export async function updateOrganization(
   tx: Tx,
-  { id, name, requireSecondFactor, archivedAt, marketAccess }: Organization,
+  { id, name, requireSecondFactor, requireSingleSignOn, archivedAt, marketAccess }: Organization,
 ): Promise<void> {
   await tx
     .update(organizations)
-    .set({ name, requireSecondFactor, archivedAt, marketAccess })
+    .set({ name, requireSecondFactor, requireSingleSignOn, archivedAt, marketAccess })
     .where(eq(organizations.id, id));
 }
 

@@ -33,6 +33,7 @@ export const organizationAnswerSchema = z
   .object({
     ...organizationFields,
     requireSecondFactor: z.boolean().describe('Members need a second factor.'),
+    requireSingleSignOn: z.boolean().describe('Members must sign in with single sign-on.'),
     archivedAt: timeField('When it was archived; `null` if it is not.').nullable(),
     marketAccess: z
       .enum(marketAccesses)

@@ -230,10 +230,10 @@ export async function deleteAbandonedSetups(orm: Orm, before: Date): Promise<voi
 
 export async function insertChallenge(
   tx: Tx,
-  { hashedToken, userId, now }: { hashedToken: string; userId: string; now: Date },
+  { now, ...row }: { hashedToken: string; userId: string; now: Date; singleSignOn: boolean },
 ): Promise<void> {
   const expiresAt = new Date(now.getTime() + CHALLENGE_MS);
-  await tx.insert(signInChallenges).values({ hashedToken, userId, createdAt: now, expiresAt, attempts: 0 });
+  await tx.insert(signInChallenges).values({ ...row, createdAt: now, expiresAt, attempts: 0 });
 }
 
 const isWaiting = (hashedToken: string, now: Date) =>
@@ -251,6 +251,7 @@ export async function findChallenge(orm: Orm, hashedToken: string, now: Date) {
       userId: users.id,
       email: users.email,
       passwordHash: users.passwordHash,
+      isSingleSignOn: signInChallenges.singleSignOn,
     })
     .from(signInChallenges)
     .innerJoin(users, eq(users.id, signInChallenges.userId))

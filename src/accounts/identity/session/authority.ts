@@ -15,6 +15,7 @@ import {
   personOf,
   personSource,
   sessionOf,
+  singleSignOnRequired,
   type SessionPerson,
 } from './session.js';
 import type { Source, Whereabouts } from '../source.js';
@@ -50,6 +51,7 @@ export function byMember(res: Response): MemberAuthority {
 
 export interface MemberActor extends Pick<Whereabouts, 'ip' | 'requestId'> {
   orgId: string;
+  /** The actor of audit rows. */
   userId: string;
   by: Authority;
 }
@@ -57,6 +59,12 @@ export interface MemberActor extends Pick<Whereabouts, 'ip' | 'requestId'> {
 export function memberActor(req: Request, res: Response): MemberActor {
   const { orgId, userId } = sessionOf(res);
   return { orgId, userId, by: byMember(res), ip: req.ip, requestId: requestIdOf(res) };
+}
+
+/** The operator, who acts in an Organization as its owners do. */
+export function operatorActor(req: Request, res: Response, orgId: string): MemberActor {
+  const by = byOperator(res);
+  return { orgId, userId: by.actor, by, ip: req.ip, requestId: requestIdOf(res) };
 }
 
 export function changeAsMember<T>(
@@ -119,9 +127,10 @@ const wasConfirmed = (now: Date) =>
 
 /** Locked rows are read in their latest version, even if the statement began before the change. */
 async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now: Date): Promise<void> {
-  const [row] = await selectRows<{ role: Role }>(
+  const [row] = await selectRows<{ role: Role; isSingleSignOn: boolean }>(
     tx,
-    sql`select m.role
+    sql`select m.role, s.single_sign_on_at is not null or (m.role = 'owner' and
+      coalesce(s.single_sign_on_waived_until > ${now.toISOString()}::timestamptz, false)) as "isSingleSignOn"
     from memberships m
     join users u on u.id = m.user_id
     join sessions s on s.user_id = u.id and s.hashed_token = ${session.sessionId} and ${isAlive(now)}
@@ -131,12 +140,16 @@ async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now:
   if (!row) throw (await hasSession(tx, session, now)) ? noMember() : sessionEnded();
   if (!roles.includes(row.role)) throw wrongRole(row.role, roles);
   // Changes that turn a factor off lock the person's row, archiving locks the Organization's. Both are held by now.
-  const [closed] = await selectRows<{ name: string; isArchived: boolean }>(
+  const lacksSingleSignOn = sql`(require_single_sign_on and not ${row.isSingleSignOn}::boolean)`;
+  const [closed] = await selectRows<{ name: string; isArchived: boolean; lacksSingleSignOn: boolean }>(
     tx,
-    sql`select name, archived_at is not null as "isArchived" from organizations
-    where id = ${orgId} and (archived_at is not null or require_second_factor and not ${hasFactor(session.userId)})`,
+    sql`select name, archived_at is not null as "isArchived", ${lacksSingleSignOn} as "lacksSingleSignOn"
+    from organizations where id = ${orgId} and (archived_at is not null or ${lacksSingleSignOn}
+      or require_second_factor and not ${hasFactor(session.userId)})`,
   );
-  if (closed) throw closed.isArchived ? organizationArchived(closed.name) : factorRequired(closed.name);
+  if (closed?.isArchived) throw organizationArchived(closed.name);
+  if (closed)
+    throw closed.lacksSingleSignOn ? singleSignOnRequired(closed.name) : factorRequired(closed.name);
 }
 
 async function confirmPerson(tx: Orm, session: Session, isDangerous: boolean, now: Date): Promise<void> {

@@ -37,6 +37,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       orgName: organizations.name,
       role: memberships.role,
       requireSecondFactor: organizations.requireSecondFactor,
+      requireSingleSignOn: organizations.requireSingleSignOn,
       marketAccess: organizations.marketAccess,
       archivedAt: organizations.archivedAt,
     })
@@ -58,6 +59,8 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       userName: users.name,
       lastSeenAt: sessions.lastSeenAt,
       confirmedAt: sessions.confirmedAt,
+      singleSignOnAt: sessions.singleSignOnAt,
+      singleSignOnWaivedUntil: sessions.singleSignOnWaivedUntil,
       isOperator: sql<boolean>`${operators.userId} is not null`,
       hasSecondFactor: hasFactor(users.id),
       currentOrgId: sessions.currentOrgId,
@@ -67,6 +70,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
         orgName: membership.orgName,
         role: membership.role,
         requireSecondFactor: membership.requireSecondFactor,
+        requireSingleSignOn: membership.requireSingleSignOn,
         marketAccess: membership.marketAccess,
         archivedAt: membership.archivedAt,
       },
@@ -88,7 +92,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
 export async function updateSession(
   orm: Orm,
   hashedToken: string,
-  values: { lastSeenAt?: Date; currentOrgId?: string; confirmedAt?: Date },
+  values: { lastSeenAt?: Date; currentOrgId?: string; confirmedAt?: Date; singleSignOnWaivedUntil?: Date },
 ): Promise<void> {
   await orm.update(sessions).set(values).where(eq(sessions.hashedToken, hashedToken));
 }
@@ -203,6 +207,25 @@ export async function updateToken(tx: Tx, hashedToken: string, newHashedToken: s
   return rows.length > 0;
 }
 
+/** Records a single sign-on in a live session of the same person, under a new token. False if there is none. */
+export async function raiseSession(
+  tx: Tx,
+  {
+    hashedToken,
+    newHashedToken,
+    userId,
+    isConfirmed,
+  }: { hashedToken: string; newHashedToken: string; userId: string; isConfirmed: boolean },
+  now: Date,
+): Promise<boolean> {
+  const rows = await tx
+    .update(sessions)
+    .set({ hashedToken: newHashedToken, singleSignOnAt: now, ...(isConfirmed && { confirmedAt: now }) })
+    .where(and(eq(sessions.hashedToken, hashedToken), isLive(userId, now)))
+    .returning({ id: sessions.id });
+  return rows.length > 0;
+}
+
 /** A concurrent password change waits and then ends the new session too; an earlier one leaves no row to lock. */
 export async function lockUser(
   tx: Tx,
@@ -218,15 +241,24 @@ export async function lockUser(
 
 export async function insertSession(
   tx: Tx,
-  session: { hashedToken: string; userId: string; now: Date; ip: string; userAgent: string },
+  session: {
+    hashedToken: string;
+    userId: string;
+    now: Date;
+    ip: string;
+    userAgent: string;
+    isSingleSignOn?: boolean;
+    isConfirmed?: boolean;
+  },
 ): Promise<void> {
-  const { now, ...row } = session;
+  const { now, isSingleSignOn = false, isConfirmed = true, ...row } = session;
   await tx.insert(sessions).values({
     ...row,
     currentOrgId: null,
     createdAt: now,
     lastSeenAt: now,
-    confirmedAt: now,
+    confirmedAt: isConfirmed ? now : null,
+    singleSignOnAt: isSingleSignOn ? now : null,
     expiresAt: new Date(now.getTime() + SESSION_MS),
   });
 }

@@ -7,7 +7,7 @@ import { SESSION_MS } from './queries.js';
 /** `__Host-` is used on secure connections. */
 export const sessionCookieNames = ['gauge_session', '__Host-gauge_session'] as const;
 
-const tokenShape = /^[\w-]{43}$/;
+export const tokenShape = /^[\w-]{43}$/;
 
 /** 256 random bits, base64url. */
 export const generateToken = (): string => randomBytes(32).toString('base64url');

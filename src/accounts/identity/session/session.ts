@@ -35,6 +35,10 @@ export interface SessionPerson {
   hasSecondFactor: boolean;
   /** Last time they entered their password, and the code if a second factor is on, in this session. */
   confirmedAt: Date | null;
+  /** Latest single sign-on in this session. */
+  singleSignOnAt: Date | null;
+  /** Until then an owner needs no single sign-on. */
+  singleSignOnWaivedUntil: Date | null;
 }
 
 export interface SessionPrincipal extends SessionPerson {
@@ -45,6 +49,8 @@ export interface SessionPrincipal extends SessionPerson {
   isArchived: boolean;
   lacksSecondFactor: boolean;
   requireSecondFactor: boolean;
+  lacksSingleSignOn: boolean;
+  requireSingleSignOn: boolean;
   marketAccess: MarketAccess;
 }
 
@@ -97,7 +103,10 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     if (membership === null) return { sessionId, ...person, orgId: null };
     const { archivedAt, ...organization } = membership;
     const lacksSecondFactor = organization.requireSecondFactor && !person.hasSecondFactor;
-    return { sessionId, ...person, ...organization, isArchived: archivedAt !== null, lacksSecondFactor };
+    const isWaived = organization.role === 'owner' && (person.singleSignOnWaivedUntil ?? now) > now;
+    const lacksSingleSignOn = organization.requireSingleSignOn && person.singleSignOnAt === null && !isWaived;
+    const lacks = { lacksSecondFactor, lacksSingleSignOn };
+    return { sessionId, ...person, ...organization, isArchived: archivedAt !== null, ...lacks };
   };
   const keepForm = async (userId: string, form: KeptForm) => {
     const token = generateToken();
@@ -116,6 +125,10 @@ export interface Arrival extends Whereabouts {
   formerToken: string | undefined;
   /** Aborted when the client disconnects. */
   gone: AbortSignal;
+  /** True if the issuer, instead of a password, proved who the person is. */
+  isSingleSignOn?: boolean;
+  /** False if the issuer remembered the person, which proves less than a password. */
+  isConfirmed?: boolean;
 }
 
 export const arrivalOf = (req: Request, res: Response, clock: Clock): Arrival => ({
@@ -129,11 +142,11 @@ export const arrivalOf = (req: Request, res: Response, clock: Clock): Arrival =>
 export async function startSession(
   tx: Tx,
   userId: string,
-  { at: now, ip = '', userAgent }: Arrival,
+  { at: now, ip = '', userAgent, isSingleSignOn = false, isConfirmed = true }: Arrival,
 ): Promise<string> {
   const token = generateToken();
   const session = { hashedToken: hashToken(token), userId, now, ip, userAgent: userAgent.slice(0, 255) };
-  await insertSession(tx, session);
+  await insertSession(tx, { ...session, isSingleSignOn, isConfirmed });
   return token;
 }
 
@@ -195,6 +208,15 @@ export const requireOwnFactor: RequestHandler = (req, res, next) => {
   else throw factorRequired(orgName);
 };
 
+/** Redirects to the account's page. Each change checks again; see `change`. @throws AppError forbidden_role */
+export const requireOwnSingleSignOn: RequestHandler = (req, res, next) => {
+  const { lacksSingleSignOn, orgName } = sessionOf(res);
+  if (!lacksSingleSignOn) next();
+  else if (isNavigation(req))
+    res.redirect(303, toAddress('/dashboard/account/single-sign-on', { next: req.originalUrl }));
+  else throw singleSignOnRequired(orgName);
+};
+
 /** @throws AppError entitlement_required */
 export const requireMarketAccess: RequestHandler = (_req, res, next) => {
   const { marketAccess, orgName } = sessionOf(res);
@@ -215,6 +237,12 @@ export const factorRequired = (orgName: string): AppError =>
   new AppError(
     'forbidden_role',
     `${orgName} requires a second factor. Turn yours on at /dashboard/account/second-factor.`,
+  );
+
+export const singleSignOnRequired = (orgName: string): AppError =>
+  new AppError(
+    'forbidden_role',
+    `${orgName} requires single sign-on. Sign in at /dashboard/account/single-sign-on.`,
   );
 
 /** `Only owners and admins can do this.` */

@@ -27,7 +27,7 @@ import { arrivalOf, type ReadSession } from '../session/session.js';
 import { passLimits, perAddressLimit } from '../../../core/http/rate-limit.js';
 import { answerChallenge, findPasskeyOwner, signInByPasskey, type Challenge } from './sign-in.js';
 import { mountRoutes } from '../../../core/reference/define-route.js';
-import { signInRoutes, type RenderForm } from './sign-in-routes.js';
+import { CannotSignIn, signInRoutes, type RenderForm } from './sign-in-routes.js';
 
 const notices = {
   'signed-out': 'You are signed out.',
@@ -39,12 +39,13 @@ interface SignInOptions {
   devices: Devices;
   secrets: SecretBox;
   listDemoLogins: ListDemoLogins;
+  singleSignOn: { name: string; pages: Router } | undefined;
 }
 
 export function signInPages(
   { db, clock, log }: Pick<Context, 'db' | 'clock' | 'log'>,
   readSession: ReadSession,
-  { limiters, devices, secrets, listDemoLogins }: SignInOptions,
+  { limiters, devices, secrets, listDemoLogins, singleSignOn }: SignInOptions,
 ): Router {
   const router = Router();
   const renderForm: RenderForm = (req, res, view) =>
@@ -53,7 +54,14 @@ export function signInPages(
       req,
       res,
       { view: 'login', title: 'Sign in', frame: 'card', notices },
-      { ...view, logins: groupByPerson(listDemoLogins()) },
+      {
+        ...view,
+        logins: groupByPerson(listDemoLogins()),
+        singleSignOn: singleSignOn && {
+          name: singleSignOn.name,
+          href: toAddress('/login/single-sign-on', { next: view.next }),
+        },
+      },
     );
 
   mountRoutes(router, '', signInRoutes, { db, clock, log, readSession, renderForm, limiters, devices });
@@ -61,6 +69,7 @@ export function signInPages(
     codePages({ db, clock, secrets }, readSession, { codes: limiters.codes, devices, listDemoLogins }),
   );
   router.use(passkeyPages({ db, clock }, { passwords: limiters.passwords, devices }));
+  if (singleSignOn) router.use(singleSignOn.pages);
   router.use('/login', answerWithForm(renderForm));
   return router;
 }
@@ -71,18 +80,20 @@ const formCodes = new Set<ErrorCode>(['invalid_request', 'not_signed_in', 'rate_
 function answerWithForm(renderForm: RenderForm): ErrorRequestHandler {
   return async (thrown, req, res, next) => {
     const error = toAppError(thrown);
-    if (!formCodes.has(error.code) || prefersJson(req) || res.headersSent) {
+    const isShown = formCodes.has(error.code) || error instanceof CannotSignIn;
+    if (!isShown || prefersJson(req) || res.headersSent) {
       next(thrown);
       return;
     }
     beginProblem(res, error);
-    await renderForm(req, res, { ...readTyped(req), problem: error.message, reason: undefined });
+    await renderForm(req, res, { ...readTyped(req, res), problem: error.message, reason: undefined });
   };
 }
 
-function readTyped(req: Request): { email: string; next: string } {
+function readTyped(req: Request, res: Response): { email: string; next: string } {
   const { email, next } = (req.body ?? {}) as { email?: unknown; next?: unknown };
-  return { email: typeof email === 'string' ? email.slice(0, 320) : '', next: toLocalPath(next, HOME) };
+  const kept: unknown = next ?? res.locals.next ?? req.query.next;
+  return { email: typeof email === 'string' ? email.slice(0, 320) : '', next: toLocalPath(kept, HOME) };
 }
 
 function codePages(

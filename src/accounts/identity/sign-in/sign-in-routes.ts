@@ -22,6 +22,9 @@ const reasons: Record<string, string> = {
   exhausted: 'Too many codes were wrong. Please start again with your password.',
 };
 
+/** A refusal that the sign-in page shows, whatever its code. */
+export class CannotSignIn extends AppError {}
+
 export type RenderForm = (
   req: Request,
   res: Response,

@@ -68,21 +68,23 @@ export async function countWrongPassword(deps: ChangeDeps, typed: string): Promi
   await change(deps, byService, (tx) => countFailedSignIn(tx, user.id, 'passwords', now));
 }
 
-/** The person's row must be locked and their password verified. */
+/** The person's row must be locked, and their password or their account at the issuer verified. */
 export async function openSession(
   tx: Tx,
   { id: userId, email }: { id: string; email: string },
   arrival: Arrival,
 ): Promise<SignedIn> {
   await endFormer(tx, arrival);
+  const { at: now, isSingleSignOn: singleSignOn = false } = arrival;
   // Read while the person's row is locked: turning a factor on meanwhile waits, and then ends the session made here.
   if (!(await hasSecondFactor(tx, userId))) {
     const session = await startSession(tx, userId, arrival);
-    await auditPerson(tx, { userId, email }, 'user.signed_in', arrival, { secondFactor: null });
+    const details = { secondFactor: null, ...(singleSignOn && { singleSignOn }) };
+    await auditPerson(tx, { userId, email }, 'user.signed_in', arrival, details);
     return { token: session, isCodeDue: false };
   }
   const token = generateToken();
-  await insertChallenge(tx, { hashedToken: hashToken(token), userId, now: arrival.at });
+  await insertChallenge(tx, { hashedToken: hashToken(token), userId, now, singleSignOn });
   return { token, isCodeDue: true };
 }
 
@@ -155,7 +157,7 @@ export async function answerChallenge(
   arrival: Arrival,
 ): Promise<CodeAnswer> {
   const { at: now, gone } = arrival;
-  const { hashedToken, userId, email, passwordHash } = challenge;
+  const { hashedToken, userId, email, passwordHash, isSingleSignOn } = challenge;
   const tries = await countTry(deps.db.orm, hashedToken, now);
   if (tries === undefined) return { outcome: 'over' };
   const code = (await readFactor(deps.db.orm, { userId, now, gone }, given))!;
@@ -169,9 +171,10 @@ export async function answerChallenge(
         return { outcome: 'wrong', triesLeft: MAX_CODES - tries };
       }
       if (!(await deleteChallenge(tx, hashedToken))) throw new ChallengeOver();
-      const token = await startSession(tx, userId, arrival);
+      const token = await startSession(tx, userId, { ...arrival, isSingleSignOn });
       if (kind === 'recovery_code') await auditRecoveryCode(tx, { userId, email }, arrival);
-      await auditPerson(tx, { userId, email }, 'user.signed_in', arrival, { secondFactor: kind });
+      const details = { secondFactor: kind, ...(isSingleSignOn && { singleSignOn: true }) };
+      await auditPerson(tx, { userId, email }, 'user.signed_in', arrival, details);
       return { outcome: 'signed_in', token };
     });
   } catch (error) {

@@ -10,6 +10,7 @@ const changes = {
   appAdded: 'An authenticator app was added to your account',
   appRemoved: 'The authenticator app was removed from your account',
   passkeyAdded: 'A passkey was added to your account',
+  identityAdded: 'Single sign-on was added to your account',
   passkeyRemoved: 'A passkey was removed from your account',
 };
 

@@ -1,7 +1,13 @@
 import { Command, Option } from 'commander';
 import { isUuid } from '../../../core/http/request.js';
 import { printable } from '../../../core/terminal.js';
-import { CommandError, runCommand, wholeFrom, type Terminal } from '../../../commands/kit/command.js';
+import {
+  CommandError,
+  readServiceUrl,
+  runCommand,
+  wholeFrom,
+  type Terminal,
+} from '../../../commands/kit/command.js';
 import type { MappingOptions } from './mapping.js';
 import { formats, guessFormat, type Format } from './records.js';
 import { sendFile, summaryText, type SendOptions, type SendSurroundings } from './send.js';
@@ -105,7 +111,7 @@ function toSendOptions(file: string, flags: Flags, env: Record<string, string | 
     file,
     format,
     delimiter,
-    url: readUrl(env.GAUGE_URL),
+    url: readServiceUrl(env.GAUGE_URL, 'GAUGE_URL'),
     ...readDestination(flags, env),
     mapping: { productSlug, metric, quantity, occurredAt, idempotencyKey, subject, dimension },
     batchSize: flags.batch,
@@ -117,14 +123,6 @@ function toSendOptions(file: string, flags: Flags, env: Record<string, string | 
     isQuiet: flags.quiet ?? false,
     isJson: flags.json ?? false,
   };
-}
-
-function readUrl(value: string | undefined): string {
-  const text = value?.trim() || 'http://127.0.0.1:3000';
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash)
-    throw new CommandError('GAUGE_URL must be an address like https://gauge.example.com');
-  return text.replace(/\/+$/, '');
 }
 
 /** @throws CommandError */

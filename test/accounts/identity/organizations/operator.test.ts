@@ -17,6 +17,7 @@ describe('PUT /operator/organizations/:slug', () => {
       slug,
       name: 'Ümlaut 😀 <b>',
       requireSecondFactor: false,
+      requireSingleSignOn: false,
       archivedAt: null,
       marketAccess: 'trade',
       createdAt: new Date(service.clock.now()).toISOString(),

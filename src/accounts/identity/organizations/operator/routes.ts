@@ -1,3 +1,4 @@
+import { placeError } from '../../../../core/errors.js';
 import { sendJson, toJson } from '../../../../core/http/json.js';
 import { json } from '../../../../core/reference/define-route.js';
 import { exampleWorld } from '../../../reference/example-world.js';
@@ -20,6 +21,7 @@ import { organizationAnswerSchema } from '../schema.js';
 const acme = {
   ...exampleWorld.organization,
   requireSecondFactor: false,
+  requireSingleSignOn: false,
   archivedAt: null,
   marketAccess: 'trade',
   createdAt,
@@ -75,7 +77,7 @@ export const organizationRoutes = [
     operationId: 'putOrganization',
     summary: 'Declare an Organization',
     description:
-      'Creates, renames, archives or restores the Organization, and sets whether its members need a second factor and its access to markets. While it is archived, its API keys get 401 `key_revoked` and its members cannot see it, starting with the next request. Restoring it brings everything back; revoked keys stay revoked.\n\nWith `marketAccess` `none`, its members see no market pages and its keys get 403 `entitlement_required` on routes with a trading scope. With `read`, they can see everything and sell what they hold, but get 403 `entitlement_read_only` for an order that would open or increase a position. A change takes effect on the next request and the next order, on every instance. Positions are still settled and open orders are still tracked. Routes that need no key stay public.\n\nThe slug never changes. Organizations cannot be deleted, because their usage and audit log are records.',
+      'Creates, renames, archives or restores the Organization, and sets whether its members need a second factor or single sign-on, and its access to markets. While it is archived, its API keys get 401 `key_revoked` and its members cannot see it, starting with the next request. Restoring it brings everything back; revoked keys stay revoked.\n\nWith `marketAccess` `none`, its members see no market pages and its keys get 403 `entitlement_required` on routes with a trading scope. With `read`, they can see everything and sell what they hold, but get 403 `entitlement_read_only` for an order that would open or increase a position. A change takes effect on the next request and the next order, on every instance. Positions are still settled and open orders are still tracked. Routes that need no key stay public.\n\nThe slug never changes. Organizations cannot be deleted, because their usage and audit log are records.',
     body: organizationSchema,
     responses: putResponses(organizationAnswerSchema),
     good: { params: { slug: 'acme' }, body: { name: 'Acme' } },
@@ -108,6 +110,7 @@ export const organizationRoutes = [
           slug: 'initech',
           name: 'Initech',
           requireSecondFactor: false,
+          requireSingleSignOn: false,
           archivedAt: null,
           marketAccess: 'trade',
           createdAt: now,
@@ -117,6 +120,12 @@ export const organizationRoutes = [
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);
       const input = await readInput(req, res, organizationSchema);
+      if (input.requireSingleSignOn && !deps.config.singleSignOn)
+        throw placeError(
+          'invalid_request',
+          '/requireSingleSignOn',
+          'needs single sign-on, which this service does not have. Set OIDC_ISSUER first',
+        );
       const put = await changeAsOperator(deps, req, res, (tx, source) =>
         putOrganization(tx, slug, input, source),
       );

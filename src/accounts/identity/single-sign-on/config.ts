@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import { configPart, isSecureUrl, listField } from '../../../core/config.js';
+import { roles, type Role } from '../../organizations/table.js';
+
+export interface SingleSignOnConfig {
+  /** Exactly as the issuer's tokens name it. */
+  issuer: string;
+  clientId: string;
+  clientSecret: string;
+  /** Shown on the button: `Sign in with …`. */
+  name: string;
+  scopes: string;
+  /** Undefined: people get their roles from invitations only. */
+  roles: { claim: string; grants: RoleGrant[] } | undefined;
+  /** Accepts addresses from tokens without `email_verified`. */
+  trustsAddresses: boolean;
+  /** Lets owners in without single sign-on while the issuer is down. */
+  ownersWhenDown: boolean;
+}
+
+export interface RoleGrant {
+  /** A value of the claim. */
+  value: string;
+  /** Slug of the Organization. */
+  organization: string;
+  role: Role;
+}
+
+declare module '../../../core/config.js' {
+  interface ServiceConfig {
+    /** Sign-in by OpenID Connect; undefined: passwords and passkeys only. */
+    singleSignOn: SingleSignOnConfig | undefined;
+  }
+}
+
+const grantShape = new RegExp(`^(.{1,200})=([a-z0-9][a-z0-9._-]{0,63}):(${roles.join('|')})$`);
+
+const together = ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'];
+const rolesTogether = ['OIDC_ROLES_CLAIM', 'OIDC_ROLES'];
+const others = [
+  'OIDC_NAME',
+  'OIDC_SCOPES',
+  'OIDC_TRUST_ADDRESSES',
+  'OIDC_OWNERS_WHEN_DOWN',
+  ...rolesTogether,
+];
+
+type Given = Record<string, string | undefined>;
+
+export const singleSignOnConfig = configPart(
+  {
+    OIDC_ISSUER: z
+      .string()
+      .refine(
+        (value) => isSecureUrl(value) && !/[?#]/.test(value),
+        'must be an https URL like https://login.example.com, without a query (http for this machine only)',
+      )
+      .optional(),
+    OIDC_CLIENT_ID: z.string().optional(),
+    OIDC_CLIENT_SECRET: z.string().optional(),
+    OIDC_NAME: z.string().max(60, 'must have at most 60 characters').optional(),
+    OIDC_SCOPES: z
+      .string()
+      .regex(/^(?=.*\bopenid\b)[\w:./-]+( [\w:./-]+)*$/, 'must be scopes separated by spaces, with openid')
+      .default('openid email profile'),
+    OIDC_ROLES_CLAIM: z.string().optional(),
+    OIDC_ROLES: listField(
+      z.string().regex(grantShape, 'must be value=organization:role, separated by commas'),
+    ).optional(),
+    OIDC_TRUST_ADDRESSES: z.enum(['on', 'off']).default('off'),
+    OIDC_OWNERS_WHEN_DOWN: z.enum(['on', 'off']).default('off'),
+  },
+  (e): { singleSignOn: SingleSignOnConfig | undefined } => ({
+    singleSignOn:
+      e.OIDC_ISSUER === undefined
+        ? undefined
+        : {
+            issuer: e.OIDC_ISSUER,
+            clientId: e.OIDC_CLIENT_ID!,
+            clientSecret: e.OIDC_CLIENT_SECRET!,
+            name: e.OIDC_NAME ?? new URL(e.OIDC_ISSUER).host,
+            scopes: e.OIDC_SCOPES,
+            roles: e.OIDC_ROLES && { claim: e.OIDC_ROLES_CLAIM!, grants: e.OIDC_ROLES.map(toGrant) },
+            trustsAddresses: e.OIDC_TRUST_ADDRESSES === 'on',
+            ownersWhenDown: e.OIDC_OWNERS_WHEN_DOWN === 'on',
+          },
+  }),
+  (given) => [
+    ...missingOf(given, together),
+    ...missingOf(given, rolesTogether),
+    ...(given.OIDC_ISSUER === undefined ? others : [])
+      .filter((name) => given[name] !== undefined)
+      .map((name) => `${name}: needs OIDC_ISSUER`),
+  ],
+);
+
+function missingOf(given: Given, names: string[]): string[] {
+  const present = names.filter((name) => given[name] !== undefined);
+  if (present.length === 0) return [];
+  return names
+    .filter((name) => given[name] === undefined)
+    .map((name) => `${name}: is required with ${present[0]!}`);
+}
+
+function toGrant(text: string): RoleGrant {
+  const [, value, organization, role] = grantShape.exec(text)!;
+  return { value: value!, organization: organization!, role: role as Role };
+}

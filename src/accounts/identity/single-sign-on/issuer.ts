@@ -1,0 +1,212 @@
+import * as client from 'openid-client';
+import type { Context } from '../../../core/http/context.js';
+import { MINUTE_MS, SECOND_MS } from '../../../core/time.js';
+import type { SingleSignOnConfig } from './config.js';
+import { CannotSignIn } from '../sign-in/sign-in-routes.js';
+
+/** What an issuer says about a person, in a token that it signed for this service. */
+export interface Claims {
+  issuer: string;
+  subject: string;
+  email: string | undefined;
+  isEmailVerified: boolean;
+  name: string | undefined;
+  /** When the person last proved to the issuer who they are; undefined if it does not say. */
+  authenticatedAt: Date | undefined;
+  /** Values of the claim for roles; undefined if the token has none, or the service reads none. */
+  groups: string[] | undefined;
+}
+
+/** Secrets of a sign-in that has begun. */
+export interface Begun {
+  state: string;
+  nonce: string;
+  codeVerifier: string;
+}
+
+export interface Issuer {
+  config: SingleSignOnConfig;
+  /** @param isFresh asks the issuer to ask the person again, even if it remembers them @throws CannotSignIn */
+  begin(redirectUri: string, isFresh: boolean): Promise<Begun & { address: string }>;
+  /** @param answer the whole address to which the issuer sent the browser back @throws CannotSignIn */
+  finish(answer: URL, begun: Begun): Promise<Claims>;
+  /** Asks the issuer now. */
+  isDown(): Promise<boolean>;
+}
+
+const TIMEOUT_SECONDS = 5;
+
+/** `/readyz` also accepts a clock that differs by up to a minute. */
+export const TOLERANCE_SECONDS = 60;
+
+/** For so long the issuer's description is not read again. */
+const DESCRIPTION_MS = MINUTE_MS;
+
+export function createIssuer(
+  config: SingleSignOnConfig,
+  { clock, log }: Pick<Context, 'clock' | 'log'>,
+): Issuer {
+  const { issuer, name, roles } = config;
+  let known: { at: number; description: Promise<client.Configuration> } | undefined;
+  let isKnownDown = false;
+
+  function describe(): Promise<client.Configuration> {
+    if (known && clock.now() - known.at < DESCRIPTION_MS) return known.description;
+    const description = discover(config);
+    known = { at: clock.now(), description };
+    description.catch(() => (known = undefined));
+    return description;
+  }
+
+  async function ask<T>(work: (description: client.Configuration) => Promise<T>): Promise<T> {
+    try {
+      return await work(await describe());
+    } catch (error) {
+      const reason = reasonOf(error);
+      if (!isOutage(error)) {
+        log.warn({ issuer, reason }, 'a single sign-on was refused');
+        throw refused(error, name);
+      }
+      known = undefined;
+      if (!isKnownDown) log.error({ issuer, reason }, 'the issuer of single sign-on does not respond');
+      isKnownDown = true;
+      throw new CannotSignIn(
+        'unavailable',
+        `${name} does not respond, so single sign-on is not possible now. Try again in a few minutes.`,
+        { cause: error },
+      );
+    }
+  }
+
+  return {
+    config,
+    begin: (redirectUri, isFresh) => ask((description) => begin(description, config, redirectUri, isFresh)),
+    finish: (answer, { state, nonce, codeVerifier }) =>
+      ask(async (description) => {
+        const tokens = await client.authorizationCodeGrant(description, answer, {
+          expectedState: state,
+          expectedNonce: nonce,
+          pkceCodeVerifier: codeVerifier,
+          idTokenExpected: true,
+        });
+        const token = tokens.claims()!;
+        const isWhole = token.email !== undefined && (!roles || token[roles.claim] !== undefined);
+        const hasMore = description.serverMetadata().userinfo_endpoint !== undefined;
+        const more =
+          isWhole || !hasMore ? {} : await client.fetchUserInfo(description, tokens.access_token, token.sub);
+        // Only a whole sign-in proves it: the description may respond while the tokens do not.
+        if (isKnownDown) log.info({ issuer }, 'the issuer of single sign-on responds again');
+        isKnownDown = false;
+        return toClaims(config, token, more);
+      }),
+    async isDown() {
+      known = undefined;
+      return describe().then(() => false, isOutage);
+    },
+  };
+}
+
+function discover({ issuer, clientId, clientSecret }: SingleSignOnConfig): Promise<client.Configuration> {
+  const basic = client.ClientSecretBasic(clientSecret);
+  const post = client.ClientSecretPost(clientSecret);
+  const authenticate: client.ClientAuth = (server, ...rest) => {
+    // RFC 8414: basic is the default.
+    const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    (methods.includes('client_secret_basic') ? basic : post)(server, ...rest);
+  };
+  const server = new URL(issuer);
+  return client.discovery(server, clientId, { [client.clockTolerance]: TOLERANCE_SECONDS }, authenticate, {
+    timeout: TIMEOUT_SECONDS,
+    // The configuration admits http for this machine only. Signatures are checked although the connection is encrypted.
+    execute: [
+      client.enableNonRepudiationChecks,
+      ...(server.protocol === 'http:' ? [client.allowInsecureRequests] : []),
+    ],
+  });
+}
+
+async function begin(
+  description: client.Configuration,
+  { scopes }: SingleSignOnConfig,
+  redirectUri: string,
+  isFresh: boolean,
+): Promise<Begun & { address: string }> {
+  const [state, nonce, codeVerifier] = [
+    client.randomState(),
+    client.randomNonce(),
+    client.randomPKCECodeVerifier(),
+  ];
+  const { href: address } = client.buildAuthorizationUrl(description, {
+    redirect_uri: redirectUri,
+    scope: scopes,
+    state,
+    nonce,
+    code_challenge: await client.calculatePKCECodeChallenge(codeVerifier),
+    code_challenge_method: 'S256',
+    // An issuer that ignores either is noticed by its `auth_time`, which `max_age` requests.
+    ...(isFresh && { prompt: 'login', max_age: '0' }),
+  });
+  return { state, nonce, codeVerifier, address };
+}
+
+function toClaims(
+  { roles, trustsAddresses }: SingleSignOnConfig,
+  token: client.IDToken,
+  more: Partial<client.UserInfoResponse>,
+): Claims {
+  // An address and its verification come from the same answer.
+  const { email, email_verified: isVerified } = token.email === undefined ? more : token;
+  const name = token.name ?? more.name;
+  const groups = roles && (token[roles.claim] ?? more[roles.claim]);
+  return {
+    issuer: token.iss,
+    subject: token.sub,
+    email: typeof email === 'string' ? email : undefined,
+    isEmailVerified: isVerified === true || (isVerified === undefined && trustsAddresses),
+    name: typeof name === 'string' ? name : undefined,
+    authenticatedAt: token.auth_time === undefined ? undefined : new Date(token.auth_time * SECOND_MS),
+    groups:
+      groups === undefined
+        ? undefined
+        : [groups].flat().filter((group): group is string => typeof group === 'string'),
+  };
+}
+
+/** No answer, or one with a status of 500 or more. */
+function isOutage(error: unknown): boolean {
+  const { code, cause, status } = error as { code?: string; cause?: unknown; status?: number };
+  if (code === 'OAUTH_TIMEOUT') return true;
+  if (error instanceof TypeError && /^(fetch failed|terminated)$/.test(error.message)) return true;
+  return (status ?? (cause instanceof Response ? cause.status : 0)) >= 500;
+}
+
+/** Without the causes, which hold tokens and addresses. */
+const reasonOf = (error: unknown): string => {
+  const { code, message, cause, ...answer } = error as Error & Partial<client.ResponseBodyError>;
+  const challenge = isWrongClient(error)
+    ? 'the issuer refuses OIDC_CLIENT_ID or OIDC_CLIENT_SECRET'
+    : undefined;
+  const parts = [challenge, code, answer.error, answer.error_description?.slice(0, 300), message];
+  return [...parts, cause instanceof Error ? cause.message : undefined]
+    .filter((part) => part !== undefined)
+    .join(': ');
+};
+
+/** RFC 6749, 5.2; with a challenge if the client sent its secret in a header. */
+function isWrongClient(error: unknown): boolean {
+  if (error instanceof client.WWWAuthenticateChallengeError)
+    return error.cause.some(({ scheme }) => scheme === 'basic');
+  return (
+    error instanceof client.ResponseBodyError &&
+    ['invalid_client', 'unauthorized_client'].includes(error.error)
+  );
+}
+
+function refused(error: unknown, name: string): CannotSignIn {
+  const text = isWrongClient(error)
+    ? `${name} does not accept the client ID or client secret of this service, so nobody can sign in with it. The operator must check OIDC_CLIENT_ID and OIDC_CLIENT_SECRET.`
+    : error instanceof client.AuthorizationResponseError
+      ? `${name} did not sign you in. Start again.`
+      : `The answer of ${name} could not be verified, so nobody was signed in. Start again.`;
+  return new CannotSignIn('not_signed_in', text, { cause: error });
+}

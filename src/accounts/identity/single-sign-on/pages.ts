@@ -1,0 +1,116 @@
+import type { Request, Router } from 'express';
+import type { Context } from '../../../core/http/context.js';
+import { originOf } from '../../../core/http/request.js';
+import { perAddressLimit } from '../../../core/http/rate-limit.js';
+import { toAddress } from '../../../core/pages/address.js';
+import { pageRouter } from '../../../core/pages/layout.js';
+import { MINUTE_MS, SECOND_MS } from '../../../core/time.js';
+import { JOIN } from '../members/invitations.js';
+import { getInvitation, InvitationGone, InvitationVoid } from '../members/join.js';
+import { readOpenedInvitation } from '../members/join-pages.js';
+import { generateToken, hashToken, hostCookie, sendToken, tokenShape } from '../session/session-cookie.js';
+import { arrivalOf } from '../session/session.js';
+import { HOME, toLocalPath } from '../sign-in/schema.js';
+import type { Devices } from '../sign-in/sign-in-limits.js';
+import { CannotSignIn } from '../sign-in/sign-in-routes.js';
+import { TOLERANCE_SECONDS, type Claims, type Issuer } from './issuer.js';
+import { insertSingleSignOn, spendSingleSignOn } from './queries.js';
+import { signInAs } from './single-sign-on.js';
+
+const BASE = '/login/single-sign-on';
+
+const CONFIRM = '/confirm';
+
+/** Time to sign in at the issuer. */
+const WAIT_MS = 10 * MINUTE_MS;
+
+/** Anonymous browsers may begin, and each beginning inserts a row that lasts until it expires. */
+const PER_MINUTE = 60;
+
+const callbackOf = (req: Request): string => `${originOf(req)}${BASE}/callback`;
+
+/** `/login/single-sign-on` sends the browser to the issuer, which sends it back to `/login/single-sign-on/callback`. */
+export function singleSignOnPages(
+  deps: Pick<Context, 'db' | 'clock' | 'config'>,
+  issuer: Issuer,
+  devices: Devices,
+): Router {
+  const { db, clock } = deps;
+  const router = pageRouter();
+  const cookie = hostCookie('gauge_sso', WAIT_MS);
+  const readBrowser = (req: Request) => tokenShape.exec(cookie.read(req) ?? '')?.[0];
+  const calls = 'single sign-ons';
+  const limit = perAddressLimit({ clock }, { name: 'single-sign-on', perMinute: PER_MINUTE, calls });
+
+  const findInvitedAddress = (req: Request) =>
+    getInvitation(db.orm, readOpenedInvitation(req), undefined, new Date(clock.now())).then(
+      ({ email }) => email,
+      ignoreGone,
+    );
+
+  router.get(BASE, limit, async (req, res) => {
+    const isConfirmation = req.query.confirm === 'yes';
+    const begun = await issuer.begin(callbackOf(req), isConfirmation);
+    const { address, state, nonce, codeVerifier } = begun;
+    // Two tabs of a browser can sign in at the same time.
+    const browser = readBrowser(req) ?? generateToken();
+    const next = toLocalPath(req.query.next, HOME);
+    await insertSingleSignOn(db.orm, {
+      hashedState: hashToken(state),
+      hashedBrowser: hashToken(browser),
+      nonce,
+      codeVerifier,
+      next: isConfirmation
+        ? toAddress(CONFIRM, { next, done: 'asked' })
+        : // Continuing here would sign in for ever.
+          next.startsWith(BASE)
+          ? HOME
+          : next,
+      expiresAt: new Date(clock.now() + WAIT_MS),
+    });
+    cookie.keep(req, res, browser);
+    res.redirect(303, address);
+  });
+
+  router.get(`${BASE}/callback`, limit, async (req, res) => {
+    // Nothing has the hash of an empty state.
+    const state = typeof req.query.state === 'string' ? req.query.state : '';
+    const hashes = { hashedState: hashToken(state), hashedBrowser: hashToken(readBrowser(req) ?? '') };
+    const begun = await spendSingleSignOn(db.orm, hashes);
+    res.locals.next = begun?.next;
+    if (!begun || begun.expiresAt.getTime() <= clock.now())
+      throw new CannotSignIn(
+        'not_signed_in',
+        'This sign-in has expired, was already used, or began in another browser. Start again.',
+      );
+    const { nonce, codeVerifier, next } = begun;
+    const answer = new URL(callbackOf(req) + new URL(req.originalUrl, originOf(req)).search);
+    const claims = await issuer.finish(answer, { state, nonce, codeVerifier });
+    const invited = next === JOIN ? await findInvitedAddress(req) : undefined;
+    const { token, isCodeDue, email } = await signInAs(
+      deps,
+      issuer.config,
+      {
+        claims,
+        invited,
+        isConfirmation: next.startsWith(`${CONFIRM}?`),
+        isFresh: wasAsked(claims, begun.expiresAt),
+      },
+      arrivalOf(req, res, clock),
+    );
+    sendToken(req, token);
+    if (!isCodeDue) devices.remember(req, res, email);
+    res.redirect(303, isCodeDue ? toAddress('/login/code', { next }) : next);
+  });
+  return router;
+}
+
+/** True if the issuer says that the person has proved who they are since the sign-in began. */
+const wasAsked = ({ authenticatedAt }: Claims, expiresAt: Date): boolean =>
+  authenticatedAt !== undefined &&
+  authenticatedAt.getTime() >= expiresAt.getTime() - WAIT_MS - TOLERANCE_SECONDS * SECOND_MS;
+
+/** The page of the invitation says why it does not work. */
+function ignoreGone(error: unknown): undefined {
+  if (!(error instanceof InvitationGone || error instanceof InvitationVoid)) throw error;
+}

@@ -1,0 +1,80 @@
+import { and, desc, eq, lte } from 'drizzle-orm';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import { users } from '../../organizations/table.js';
+import { identities, singleSignOns } from '../table.js';
+import type { User } from '../users/queries.js';
+
+/** The issuer's name for a person. */
+export interface Identity {
+  issuer: string;
+  subject: string;
+}
+
+export async function findIdentityOwner(orm: Orm, { issuer, subject }: Identity): Promise<User | undefined> {
+  const [row] = await orm
+    .select({ user: users })
+    .from(identities)
+    .innerJoin(users, eq(users.id, identities.userId))
+    .where(and(eq(identities.issuer, issuer), eq(identities.subject, subject)));
+  return row?.user;
+}
+
+const isOf = (userId: string, issuer: string) =>
+  and(eq(identities.userId, userId), eq(identities.issuer, issuer));
+
+export async function findIdentity(orm: Orm, userId: string, issuer: string) {
+  const [identity] = await orm.select().from(identities).where(isOf(userId, issuer));
+  return identity;
+}
+
+/** When the person's account was last linked; undefined if it is not. */
+export async function findLinkTime(orm: Orm, userId: string): Promise<Date | undefined> {
+  const [latest] = await orm
+    .select({ createdAt: identities.createdAt })
+    .from(identities)
+    .where(eq(identities.userId, userId))
+    .orderBy(desc(identities.createdAt))
+    .limit(1);
+  return latest?.createdAt;
+}
+
+export async function insertIdentity(tx: Tx, identity: typeof identities.$inferInsert): Promise<void> {
+  await tx.insert(identities).values(identity);
+}
+
+/** False if the person had none. */
+export async function deleteIdentities(tx: Tx, userId: string): Promise<boolean> {
+  const gone = await tx
+    .delete(identities)
+    .where(eq(identities.userId, userId))
+    .returning({ subject: identities.subject });
+  return gone.length > 0;
+}
+
+export async function insertSingleSignOn(
+  orm: Orm,
+  singleSignOn: typeof singleSignOns.$inferInsert,
+): Promise<void> {
+  await orm.insert(singleSignOns).values(singleSignOn);
+}
+
+/** One statement: of two concurrent uses, one gets the row, which may have expired. */
+export async function spendSingleSignOn(
+  orm: Orm,
+  { hashedState, hashedBrowser }: { hashedState: string; hashedBrowser: string },
+) {
+  const [row] = await orm
+    .delete(singleSignOns)
+    .where(and(eq(singleSignOns.hashedState, hashedState), eq(singleSignOns.hashedBrowser, hashedBrowser)))
+    .returning({
+      nonce: singleSignOns.nonce,
+      codeVerifier: singleSignOns.codeVerifier,
+      next: singleSignOns.next,
+      expiresAt: singleSignOns.expiresAt,
+    });
+  return row;
+}
+
+export async function deleteExpiredSingleSignOns({ orm }: { orm: Orm }, now: Date): Promise<void> {
+  await orm.delete(singleSignOns).where(lte(singleSignOns.expiresAt, now));
+}

@@ -1,0 +1,52 @@
+import { newFormId } from '../../core/ids.js';
+import { listField, renewForm, textField, type FormFields, type FormState } from '../../core/pages/form.js';
+import { parseInput } from '../../core/http/validate.js';
+import type { EndpointInput } from './endpoints.js';
+import type { EndpointRow } from './queries.js';
+import type { WebhookSchemas } from './schema.js';
+import type { WebhookTypes } from './types.js';
+import { formatChoices } from './view.js';
+
+export type EndpointForms = ReturnType<typeof createEndpointForms>;
+
+/** The forms for an endpoint, on the dashboard and in the console. Empty forms get the current values. */
+export function createEndpointForms(all: WebhookTypes, { webhookInputSchema }: WebhookSchemas) {
+  const typeNames = Object.keys(all);
+  const types = Object.entries(all).map(([value, { summary }]) => ({ value, label: value, note: summary }));
+
+  function read(fields: FormFields, isEnabled: boolean): EndpointInput {
+    const livemode = textField(fields, 'livemode');
+    const chosen = listField(fields, 'types').filter((type) => type !== '');
+    return parseInput(webhookInputSchema, {
+      format: textField(fields, 'format') ?? 'standard',
+      url: textField(fields, 'url')?.trim() ?? '',
+      types: textField(fields, 'allTypes') === 'true' ? typeNames : chosen,
+      livemode: livemode === 'true' ? true : livemode === 'false' ? false : undefined,
+      isEnabled,
+    });
+  }
+
+  return {
+    typeCount: typeNames.length,
+
+    /** The form contains the new endpoint's id, so sending it twice creates only one endpoint. */
+    readNew: (fields: FormFields) => ({ ...read(fields, true), id: textField(fields, 'id') ?? '' }),
+
+    readChanged: (fields: FormFields) => read(fields, textField(fields, 'isEnabled') === 'true'),
+
+    toNewView(form: FormState, nowMs: number) {
+      const id = newFormId(nowMs);
+      const shown = fillIn(form, { id, format: 'standard', url: '', livemode: 'true', types: [] });
+      return { form: renewForm(shown, id), types, formats: formatChoices };
+    },
+
+    toEditView(form: FormState, { format, url, types: own, livemode, isEnabled }: EndpointRow) {
+      const allTypes = own.length === typeNames.length ? 'true' : '';
+      const values = { format, url, types: own, allTypes, livemode: String(livemode) };
+      return { form: fillIn(form, { ...values, isEnabled: isEnabled ? 'true' : '' }), types };
+    },
+  };
+}
+
+const fillIn = (form: FormState, values: FormFields): FormState =>
+  Object.keys(form.values).length > 0 ? form : { ...form, values };

@@ -1,0 +1,224 @@
+import { isChat, maskUrl } from '../../../accounts/webhooks/chat.js';
+import { toPlain } from '../../../core/decimal.js';
+import { ExactNumber, exact, toJson } from '../../../core/http/json.js';
+import { defaultThresholds } from '../../entitlements/limits.js';
+import { DEFAULT_MAX_QUANTITY } from '../../entitlements/table.js';
+import type { Declared, State } from './file.js';
+
+type Product = State['products'][string];
+export type Organization = State['organizations'][string];
+type Entitlement = NonNullable<Organization['entitlements']>[string];
+type Webhook = NonNullable<Organization['webhooks']>[number];
+
+/** Something that the operator API declares. */
+export interface Resource {
+  /** Identifies it in both the file and the service. */
+  label: string;
+  /** JSON pointer into the file. */
+  pointer: string;
+  /** Address below `/operator`; for a new webhook endpoint, that of the list. */
+  path: string;
+  /** Body of its PUT. Absent fields stay as they are. */
+  fields: Record<string, unknown>;
+  /** Body of the POST of a new webhook endpoint, with the full URL of a chat. */
+  created?: Record<string, unknown>;
+}
+
+/** Resources in an order in which they can be created. */
+export function listResources({ products = {}, organizations = {} }: Declared): Resource[] {
+  return [
+    ...Object.entries(products).map(([slug, product]) => ({
+      label: `product ${slug}`,
+      ...samePath(`/products/${slug}`),
+      fields: productFields(product),
+    })),
+    ...Object.entries(organizations).flatMap(([slug, organization]) => ofOrganization(slug, organization)),
+  ];
+}
+
+const samePath = (path: string) => ({ pointer: path, path });
+
+function ofOrganization(slug: string, organization: Organization): Resource[] {
+  const { entitlements = {}, webhooks = [], archived = false, ...rest } = organization;
+  const path = `/organizations/${slug}`;
+  const counts = new Map<string, number>();
+  return [
+    { label: `organization ${slug}`, ...samePath(path), fields: { ...rest, archived } },
+    ...Object.entries(entitlements).map(([product, entitlement]) => ({
+      label: `entitlement ${slug}/${product}`,
+      ...samePath(`${path}/entitlements/${product}`),
+      fields: entitlementFields(entitlement),
+    })),
+    ...webhooks.map((webhook, i) => {
+      const webhookFields = toWebhookFields(webhook);
+      const { format, url, livemode } = webhookFields;
+      const name = `webhook ${slug} ${url} (${format}, ${livemode ? 'live' : 'test'})`;
+      const count = (counts.get(name) ?? 0) + 1;
+      counts.set(name, count);
+      const { id } = webhook as { id?: string };
+      return {
+        label: count === 1 ? name : `${name} #${count}`,
+        pointer: `${path}/webhooks/${i}`,
+        path: `${path}/webhooks${id === undefined ? '' : `/${id}`}`,
+        fields: webhookFields,
+        created: { ...webhookFields, url: webhook.url },
+      };
+    }),
+  ];
+}
+
+const toNumber = (digits: string) => exact(toPlain(digits));
+
+const toCap = (digits: string | null | undefined) => (digits == null ? digits : toNumber(digits));
+
+const productFields = ({
+  unitCap,
+  maxQuantity = DEFAULT_MAX_QUANTITY,
+  archived = false,
+  ...rest
+}: Product) => ({
+  ...rest,
+  unitCap: toCap(unitCap ?? null),
+  maxQuantity: toNumber(maxQuantity),
+  archived,
+});
+
+const toTime = (text: string): string => new Date(text).toISOString();
+
+const entitlementFields = ({ kind, startsAt, endsAt, unitCap, limits = [], thresholds }: Entitlement) => ({
+  kind,
+  ...(startsAt === undefined ? {} : { startsAt: toTime(startsAt) }),
+  endsAt: endsAt == null ? null : toTime(endsAt),
+  unitCap: toCap(unitCap),
+  limits: limits.map(({ quantity, window, enforcement = 'warn' }) => ({
+    quantity: toNumber(quantity),
+    window,
+    enforcement,
+  })),
+  thresholds: (thresholds?.map(Number) ?? [...defaultThresholds]).toSorted((a, b) => a - b),
+});
+
+const toWebhookFields = ({ format = 'standard', url, types, livemode, isEnabled = true }: Webhook) => ({
+  format,
+  url: isChat(format) ? maskUrl(url) : url,
+  types: types.toSorted(),
+  livemode,
+  isEnabled,
+});
+
+/** What the export writes: fields that have their default are left out, unless the default is "unchanged". */
+export function withoutDefaults({ products, organizations }: State) {
+  return {
+    products: mapValues(products, (product) => {
+      const { name, usageMetric, unitCap, maxQuantity, archived } = productFields(product);
+      return {
+        name,
+        usageMetric,
+        ...(unitCap === null ? {} : { unitCap }),
+        ...(textOf(maxQuantity) === DEFAULT_MAX_QUANTITY ? {} : { maxQuantity }),
+        ...(archived ? { archived } : {}),
+      };
+    }),
+    organizations: mapValues(organizations, ({ entitlements = {}, webhooks = [], archived, ...rest }) => ({
+      ...rest,
+      ...(archived ? { archived } : {}),
+      entitlements: mapValues(entitlements, (entitlement) => {
+        const { kind, startsAt, endsAt, unitCap, limits, thresholds } = entitlementFields(entitlement);
+        return {
+          kind,
+          startsAt,
+          ...(endsAt === null ? {} : { endsAt }),
+          ...(unitCap === undefined ? {} : { unitCap }),
+          ...(limits.length === 0 ? {} : { limits }),
+          ...(thresholds.join() === defaultThresholds.join() ? {} : { thresholds }),
+        };
+      }),
+      webhooks: webhooks.map(toWebhookFields),
+    })),
+  };
+}
+
+const mapValues = <T, R>(record: Record<string, T>, map: (value: T) => R): Record<string, R> =>
+  Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
+
+/** A chat's masked URL names an endpoint that the service already has. */
+export const isMasked = ({ fields, created }: Resource): boolean =>
+  fields.format !== 'standard' && created?.url === fields.url && created !== undefined;
+
+export interface Change {
+  kind: 'create' | 'change' | 'delete' | 'archive';
+  /** That of the file; of what is deleted, that of the service. */
+  resource: Resource;
+  /** Lines with each field before and after. */
+  differences: string[];
+  method: 'PUT' | 'POST' | 'DELETE';
+  path: string;
+  body?: Record<string, unknown>;
+}
+
+export interface Plan {
+  changes: Change[];
+  /** Deletes what only the service has, in an order without conflicts. */
+  removals: Change[];
+  unchanged: number;
+}
+
+export function makePlan(wanted: readonly Resource[], current: readonly Resource[]): Plan {
+  const left = new Map(current.map((resource) => [resource.label, resource]));
+  const changes: Change[] = [];
+  let unchanged = 0;
+  for (const resource of wanted) {
+    const { label, path, fields } = resource;
+    const existing = left.get(label);
+    left.delete(label);
+    const differences = existing ? compare(existing.fields, fields) : [];
+    if (existing && differences.length === 0) unchanged++;
+    else if (existing)
+      changes.push({
+        kind: 'change',
+        resource,
+        differences,
+        method: 'PUT',
+        path: existing.path,
+        body: fields,
+      });
+    else {
+      const method = resource.created ? 'POST' : 'PUT';
+      changes.push({ kind: 'create', resource, differences, method, path, body: resource.created ?? fields });
+    }
+  }
+  const isLeft = ({ fields }: Resource) => fields.archived !== true;
+  const removals = [...left.values()].filter(isLeft).toReversed().map(toRemoval);
+  return { changes, removals, unchanged };
+}
+
+/** Products and Organizations have records, so they are archived. */
+function toRemoval(resource: Resource): Change {
+  const { path, fields } = resource;
+  return 'archived' in fields
+    ? { kind: 'archive', resource, differences: [], method: 'PUT', path, body: { ...fields, archived: true } }
+    : { kind: 'delete', resource, differences: [], method: 'DELETE', path };
+}
+
+const compare = (before: Resource['fields'], after: Resource['fields']): string[] =>
+  Object.keys(after)
+    .filter((name) => textOf(before[name]) !== textOf(after[name]))
+    .map((name) => `${name}: ${textOf(before[name])} → ${textOf(after[name])}`);
+
+/** The same text for equal values. */
+function textOf(value: unknown): string {
+  if (value === undefined) return 'not set';
+  if (typeof value === 'string') return value;
+  if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map(textOf).join(', ');
+  if (typeof value === 'object' && value !== null && !(value instanceof ExactNumber))
+    return Object.values(value).map(textOf).join(' ');
+  return toJson(value);
+}
+
+const signs = { create: '+', change: '~', delete: '-', archive: '-' };
+
+export const describeChange = ({ kind, resource, differences }: Change): string =>
+  [
+    `${signs[kind]} ${resource.label}${kind === 'archive' ? ' (archive)' : ''}`,
+    ...differences.map((difference) => `    ${difference}`),
+  ].join('\n');

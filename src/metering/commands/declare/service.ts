@@ -1,0 +1,146 @@
+import PQueue from 'p-queue';
+import { CommandError } from '../../../commands/kit/command.js';
+import { parseNumbersAsText, toJson } from '../../../core/http/json.js';
+import type { State } from './file.js';
+import type { Organization } from './resources.js';
+
+const PAGE_SIZE = 500;
+const TIMEOUT_MS = 60_000;
+const CONCURRENT_READS = 8;
+
+/** The service did not do what was asked. */
+export class RefusedError extends Error {
+  override name = 'RefusedError';
+}
+
+export type OperatorApi = ReturnType<typeof createOperatorApi>;
+
+/** @param url without a slash at its end */
+export function createOperatorApi(url: string, token: string) {
+  /** @returns the answer, with numbers as text @throws RefusedError */
+  async function call(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
+    const { status, text } = await send(method, path, body);
+    const answer = parseAnswer(text);
+    if (status >= 200 && status < 300 && answer) return answer;
+    if (status >= 300 && status < 400)
+      throw new RefusedError(`${url} redirects elsewhere. Use the address of the service itself.`);
+    if (typeof answer?.detail !== 'string')
+      throw new RefusedError(`${url} answered ${status}, not as Gauge does.`);
+    const places = (answer.errors ?? []) as { pointer: string; detail: string }[];
+    throw new RefusedError(
+      places.length > 0
+        ? places.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ')
+        : answer.detail,
+    );
+  }
+
+  async function send(method: string, path: string, body: object | undefined) {
+    try {
+      const response = await fetch(`${url}/operator${path}`, {
+        method,
+        redirect: 'manual',
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        ...(body ? { body: toJson(body) } : {}),
+      });
+      return { status: response.status, text: await response.text() };
+    } catch (error) {
+      const { message, cause } = error as Error;
+      throw new RefusedError(`${url} cannot be reached: ${cause instanceof Error ? cause.message : message}`);
+    }
+  }
+
+  async function readAll<T>(path: string, name: string): Promise<T[]> {
+    const rows: T[] = [];
+    for (let cursor: unknown = ''; typeof cursor === 'string';) {
+      const answer = await call(
+        'GET',
+        `${path}?limit=${PAGE_SIZE}${cursor === '' ? '' : `&cursor=${cursor}`}`,
+      );
+      if (!Array.isArray(answer[name])) throw new RefusedError(`${url} does not answer as Gauge does.`);
+      rows.push(...(answer[name] as T[]));
+      cursor = answer.nextCursor;
+    }
+    return rows;
+  }
+
+  return { call, readAll };
+}
+
+/** An answer without a body is empty. */
+function parseAnswer(text: string): Record<string, unknown> | undefined {
+  if (text === '') return {};
+  try {
+    return parseNumbersAsText(text) as Record<string, unknown>;
+  } catch {
+    return undefined;
+  }
+}
+
+interface Archivable {
+  slug: string;
+  archivedAt: string | null;
+}
+
+type Product = State['products'][string];
+type Entitlements = NonNullable<Organization['entitlements']>;
+type Webhooks = NonNullable<Organization['webhooks']>;
+
+/**
+ * Reads the state of the service in the form of a file.
+ * @param reads selects what is read of each Organization; default: everything
+ */
+export async function readState(
+  { call, readAll }: OperatorApi,
+  reads = (_slug: string): { entitlements: boolean; webhooks: boolean } => everything,
+): Promise<State> {
+  const products = await readAll<Product & Archivable>('/products', 'products');
+  const organizations = await readAll<Organization & Archivable>('/organizations', 'organizations');
+  const queue = new PQueue({ concurrency: CONCURRENT_READS });
+  const rows = await queue.addAll(
+    organizations.map((row) => async (): Promise<[string, Organization]> => {
+      const { slug, name, requireSecondFactor, marketAccess, archivedAt } = row;
+      const path = `/organizations/${slug}`;
+      const isRead = reads(slug);
+      return [
+        slug,
+        {
+          name,
+          requireSecondFactor,
+          marketAccess,
+          archived: archivedAt !== null,
+          ...(isRead.entitlements
+            ? { entitlements: toEntitlements(await readAll(`${path}/entitlements`, 'entitlements')) }
+            : {}),
+          ...(isRead.webhooks
+            ? { webhooks: (await call('GET', `${path}/webhooks`)).webhooks as Webhooks }
+            : {}),
+        },
+      ];
+    }),
+  );
+  return {
+    products: Object.fromEntries(
+      products.map(({ slug, name, usageMetric, unitCap, maxQuantity, archivedAt }): [string, Product] => [
+        slug,
+        { name, usageMetric, unitCap, maxQuantity, archived: archivedAt !== null },
+      ]),
+    ),
+    organizations: Object.fromEntries(rows),
+  };
+}
+
+const everything = { entitlements: true, webhooks: true };
+
+const toEntitlements = (rows: (Entitlements[string] & { productSlug: string })[]): Entitlements =>
+  Object.fromEntries(rows.map((row) => [row.productSlug, row]));
+
+/** The token comes from the environment only: a flag would expose it in process listings. @throws CommandError */
+export function readOperatorToken(value: string | undefined): string {
+  const token = value?.trim();
+  if (!token)
+    throw new CommandError('OPERATOR_TOKEN is not set. Set it to an operator token of the service.');
+  if (!/^[\x21-\x7e]+$/.test(token))
+    throw new CommandError('OPERATOR_TOKEN contains characters that no operator token has.');
+  return token;
+}

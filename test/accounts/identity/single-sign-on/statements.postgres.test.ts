@@ -1,0 +1,54 @@
+import { eq } from 'drizzle-orm';
+import pg from 'pg';
+import { expect, it, vi } from 'vitest';
+import { v7 as uuid } from 'uuid';
+import { organizations } from '../../../../src/accounts/organizations/table.js';
+import { signedIn, type Browser } from '../../../support/accounts.js';
+import { TestIssuer } from '../../../support/issuer.js';
+import { use, useService } from '../../../support/use.js';
+
+const issuer = use(
+  () => new TestIssuer().start(),
+  (started) => started.stop(),
+);
+const { database, service, startAnother } = useService(() => ({ env: issuer.env() }));
+
+async function countStatements(work: () => Promise<unknown>): Promise<number> {
+  const query = vi.spyOn(pg.Client.prototype, 'query');
+  await work();
+  const texts = query.mock.calls.map(([first]) =>
+    typeof first === 'string' ? first : (first as { text: string }).text,
+  );
+  query.mockRestore();
+  // Settings of a new connection.
+  return texts.filter((text) => !/^set /i.test(text)).length;
+}
+
+/** Statements of a page, of a change and of the sign-in form. */
+async function countEach(browser: Browser) {
+  const html = { accept: 'text/html' };
+  const create = () =>
+    browser.send('POST', '/dashboard/api-keys', { json: { name: uuid(), livemode: true } });
+  // The first request of a minute also records when the session was last seen, and a list with keys reads more.
+  await create();
+  return {
+    page: await countStatements(() => browser.get('/dashboard/api-keys', html)),
+    change: await countStatements(create),
+    form: await countStatements(() => browser.copy().get('/login', html)),
+  };
+}
+
+it('single sign-on adds no statement to other requests, also where it is required', async () => {
+  const { browser, user, organization } = await signedIn(database.db, service.url);
+  const without = await startAnother();
+  const before = await countEach(browser.copy(without.url));
+  // Measured on the version before single sign-on.
+  expect(before).toEqual({ page: 7, change: 16, form: 1 });
+  expect(await countEach(browser)).toEqual(before);
+  issuer.claims = { sub: uuid(), email: user.email, email_verified: true };
+  await issuer.signIn(browser);
+  expect(await countEach(browser)).toEqual(before);
+  const isTheirs = eq(organizations.id, organization.id);
+  await database.db.orm.update(organizations).set({ requireSingleSignOn: true }).where(isTheirs);
+  expect(await countEach(browser)).toEqual(before);
+});

@@ -1,0 +1,172 @@
+import { eq } from 'drizzle-orm';
+import { v7 as uuid } from 'uuid';
+import { beforeAll, expect, it } from 'vitest';
+import { auditLog } from '../../src/accounts/audit/table.js';
+import { textOf } from '../accounts/api-keys/html.js';
+import { Browser, signedIn } from '../support/accounts.js';
+import { createOrganization } from '../support/fixtures.js';
+import { forgetConfirmation, signedInOperator, type TestOperator } from '../support/operators.js';
+import { useService } from '../support/use.js';
+
+const { database, service } = useService();
+let operator: TestOperator;
+beforeAll(async () => {
+  operator = await signedInOperator(service);
+});
+
+type Form = Record<string, string>;
+const html = { accept: 'text/html' };
+const open = (path: string, browser = operator.browser) => browser.get(path, html);
+const post = (path: string, form: Form = {}, browser = operator.browser) =>
+  browser.send('POST', path, { form, headers: html });
+
+const url = 'https://hooks.example.com/?a=<b>';
+const fields = { format: 'standard', url, livemode: 'true', types: 'api_key.created' };
+const newFields = () => ({ ...fields, id: uuid({ msecs: service.clock.now() }) });
+
+/** A customer with one endpoint. */
+async function customer() {
+  const { id: orgId, slug } = await createOrganization(database.db);
+  const list = `/console/customers/${slug}/webhooks`;
+  const form = newFields();
+  const created = await post(`${list}/new`, form);
+  expect(created.status).toBe(201);
+  return { orgId, slug, list, form, created, own: `${list}/${form.id}` };
+}
+
+const readChanges = (orgId: string) =>
+  database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId));
+
+it('an operator creates, changes and deletes an endpoint, and the audit log names them', async () => {
+  const { orgId, slug, list, own } = await customer();
+  expect((await open(list)).text).toContain('?a=&lt;b&gt;');
+  const edit = (await open(`${own}/edit`)).text;
+  expect(edit).toMatch(/value="api_key.created"\s+checked/);
+  expect(edit).toMatch(/name="isEnabled"\s+value="true"\s+checked/);
+  const changed = await post(`${own}/edit`, { ...fields, allTypes: 'true' });
+  expect([changed.status, changed.headers.get('location')]).toEqual([303, `${own}?done=saved`]);
+  expect(textOf(await open(own))).toMatch(/State Disabled Live Format Signed JSON Event types All \d+ types/);
+  expect((await open(`${own}/delete`)).text).toContain(`action="${own}/delete"`);
+  const deleted = await post(`${own}/delete`);
+  expect([deleted.status, deleted.headers.get('location')]).toEqual([303, `${list}?done=deleted`]);
+  expect((await open(own)).status).toBe(404);
+  const rows = await readChanges(orgId);
+  expect(rows.map(({ action, actor }) => [action, actor])).toEqual(
+    ['created', 'updated', 'deleted'].map((word) => [`webhook.${word}`, `operator:${operator.email}`]),
+  );
+  const log = (await open(`/console/customers/${slug}/audit-log`)).text;
+  expect([log.includes(operator.email), log.includes('<b>')]).toEqual([true, false]);
+});
+
+it('a secret is shown once, and a form sent twice creates one endpoint', async () => {
+  const { orgId, list, form, created, own } = await customer();
+  const secret = /whsec_[\w+/]{43}=/.exec(textOf(created))![0];
+  expect(created.headers.get('cache-control')).toBe('no-store, no-transform');
+  const again = await post(`${list}/new`, form);
+  expect([again.status, again.headers.get('location')]).toEqual([303, `${own}?done=exists`]);
+  expect(await readChanges(orgId)).toHaveLength(1);
+  for (const path of [list, own, `${own}/edit`, `${own}/delete`]) {
+    const { status, text } = await open(path);
+    expect([path, status, text.includes(secret)]).toEqual([path, 200, false]);
+  }
+});
+
+it('the URL of a chat is masked, and an unchanged form keeps it', async () => {
+  const { orgId, list } = await customer();
+  const chat = { ...newFields(), format: 'slack', url: 'https://hooks.slack.example/services/T0ACME/x4bXyZ' };
+  const created = await post(`${list}/new`, chat);
+  const own = `${list}/${chat.id}`;
+  expect([created.status, created.headers.get('location')]).toEqual([303, `${own}?done=created`]);
+  const { text } = await open(`${own}/edit`);
+  expect([text.includes('T0ACME'), (await open(list)).text.includes('T0ACME')]).toEqual([false, false]);
+  const shown = 'https://hooks.slack.example/…bXyZ';
+  expect(text).toContain(`value="${shown}"`);
+  const before = await readChanges(orgId);
+  expect((await post(`${own}/edit`, { ...chat, url: shown, isEnabled: 'true' })).status).toBe(303);
+  expect(await readChanges(orgId)).toEqual(before);
+});
+
+it('each change requires a fresh proof, also in the middle of a form', async () => {
+  const { orgId, list, own } = await customer();
+  const late = await signedInOperator(service);
+  await forgetConfirmation(service, late.browser);
+  const before = await readChanges(orgId);
+  for (const [path, form] of [
+    [`${list}/new`, newFields()],
+    [`${own}/edit`, { ...fields, url: 'https://elsewhere.example/' }],
+    [`${own}/delete`, {}],
+  ] as const)
+    for (const answer of [await open(path, late.browser), await post(path, form, late.browser)])
+      expect([path, answer.status, answer.headers.get('location')]).toEqual([
+        path,
+        303,
+        expect.stringMatching(/^\/confirm/),
+      ]);
+  expect(await readChanges(orgId)).toEqual(before);
+  for (const path of [list, own]) expect((await open(path, late.browser)).status).toBe(200);
+});
+
+it('nobody but an operator finds the pages, not even an owner of the Organization', async () => {
+  const owner = await signedIn(database.db, service.url);
+  const list = `/console/customers/${owner.organization.slug}/webhooks`;
+  const form = newFields();
+  expect((await post(`${list}/new`, form)).status).toBe(201);
+  const own = `${list}/${form.id}`;
+  const stranger = new Browser(service.url);
+  for (const path of [list, `${list}/new`, own, `${own}/edit`, `${own}/delete`]) {
+    expect([path, (await open(path, owner.browser)).status]).toEqual([path, 404]);
+    expect([path, (await open(path, stranger)).headers.get('location')]).toEqual([
+      path,
+      expect.stringMatching(/^\/login/),
+    ]);
+  }
+  for (const path of [`${list}/new`, `${own}/edit`, `${own}/delete`]) {
+    expect([path, (await post(path, newFields(), owner.browser)).status]).toEqual([path, 404]);
+    expect([path, (await post(path, newFields(), stranger)).status]).toEqual([path, 401]);
+  }
+  expect(await readChanges(owner.organization.id)).toHaveLength(1);
+});
+
+it('an endpoint is found only in its own Organization', async () => {
+  const one = await customer();
+  const other = await customer();
+  const before = await readChanges(one.orgId);
+  for (const id of [one.form.id, uuid(), 'x', '%01', "'"]) {
+    const path = `${other.list}/${id}`;
+    const answers = [
+      await open(path),
+      await open(`${path}/edit`),
+      await open(`${path}/delete`),
+      await post(`${path}/edit`, fields),
+      await post(`${path}/delete`),
+    ];
+    expect([id, answers.map(({ status }) => status)]).toEqual([id, [404, 404, 404, 404, 404]]);
+  }
+  expect(await readChanges(one.orgId)).toEqual(before);
+});
+
+it('wrong input is refused beside its field and stays in the form', async () => {
+  const { orgId, list, own } = await customer();
+  const wrong: [name: string, value: string, label: string][] = [
+    ['url', 'http://user:word@example.com/', 'URL'],
+    ['url', 'javascript:alert(1)', 'URL'],
+    ['url', '"><script>alert(1)</script>', 'URL'],
+    ['url', `https://example.com/${'x'.repeat(2_000)}`, 'URL'],
+    ['livemode', 'maybe', 'Mode'],
+    ['types', '<i>', 'Event types'],
+    ['types', '', 'Event types'],
+    ['format', '__proto__', 'Format'],
+  ];
+  const before = await readChanges(orgId);
+  for (const path of [`${list}/new`, `${own}/edit`])
+    for (const [name, value, label] of wrong) {
+      const answer = await post(path, { ...newFields(), [name]: value });
+      expect([name, value, answer.status]).toEqual([name, value, 400]);
+      expect(textOf(answer)).toContain(`${label}: `);
+      expect(answer.text).not.toMatch(/<script>alert|<i>/);
+      if (name !== 'url') expect(answer.text).toContain('value="https://hooks.example.com/?a=&lt;b&gt;"');
+    }
+  const old = await post(`${list}/new`, { ...fields, id: 'not an id' });
+  expect([old.status, textOf(old).includes('expired and was renewed')]).toEqual([400, true]);
+  expect(await readChanges(orgId)).toEqual(before);
+});
