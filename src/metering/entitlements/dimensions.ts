@@ -114,8 +114,8 @@ export interface Combination {
 }
 
 /**
- * Lists combinations while there is room, in a commit of its own. Of two statements that choose the same number, the second
- * one lists less than it was asked for; its caller asks again.
+ * Lists combinations while there is room, in a commit of its own. If two statements choose the same number, the second one
+ * lists less than its caller asked for, and the caller asks again.
  * $1 org, $2 product, $3 livemode, $4 period, $5 dimensions, per combination
  */
 const listCombinations: Template = {
