@@ -77,7 +77,7 @@ const createSendCommand = (): Command =>
     .option(
       '--dimension <name=field>',
       'source of a dimension, like model=model_name; may be repeated',
-      (flag: string, before: string[] = []) => [...before, flag],
+      (flag: string, before: string[] | undefined) => [...(before ?? []), flag],
     )
     .option('--batch <events>', 'events per request', wholeFrom(1, 500), 500)
     .option('--concurrency <requests>', 'requests in flight', wholeFrom(1, 64), 4)
