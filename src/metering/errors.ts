@@ -4,6 +4,7 @@ export const meteringStatuses = {
   backfill_state: 409,
   limit_reached: 409,
   unknown_metric: 422,
+  unknown_dimension: 422,
   timestamp_out_of_range: 422,
   quantity_out_of_range: 422,
 } as const;

@@ -80,6 +80,8 @@ function renameProduct(fields: Record<string, unknown>, product: OwnProduct | un
     ...('metric' in fields ? { metric: product.usageMetric } : {}),
     ...('usageMetric' in fields ? { usageMetric: product.usageMetric } : {}),
     ...('productName' in fields ? { productName: product.name } : {}),
+    // The member's product may have none of these dimensions.
+    ...('dimensions' in fields ? { dimensions: undefined } : {}),
     ...(typeof quantity === 'number' ? { quantity: Math.min(quantity, Number(product.maxQuantity)) } : {}),
   };
 }

@@ -21,6 +21,7 @@ const limitField = z
         '`calendar_month`, `calendar_week`, `calendar_day`, or the ISO 8601 duration of a rolling window.',
       ),
     enforcement: z.enum(['warn', 'block']),
+    per: z.enum(['subject']).optional().describe('The limit holds for each subject separately.'),
   })
   .describe('A cap is reported as a warning limit for the calendar month.');
 
@@ -81,6 +82,7 @@ export const meteringTypes = {
       held: exactField('Units held by other reservations.'),
       remaining: exactField('Units that remained.'),
       requested: exactField('Units that were requested.'),
+      subject: z.string().optional().describe('The subject of a limit per subject.'),
     }),
     example: {
       ...exampleUse,

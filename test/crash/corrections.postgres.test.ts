@@ -166,7 +166,7 @@ where e.org_id = $1 group by e.org_id, e.idempotency_key`,
     );
     expect(new Map(counted.map(({ key, quantity }) => [key, Number(quantity)]))).toEqual(expected);
     const drift = await compare(after.orm, { orgId: undefined });
-    expect(drift).toEqual({ totals: [], hours: [], settlements: [] });
+    expect(drift).toEqual({ totals: [], hours: [], subjects: [], settlements: [] });
     // The test proves something only if there was work to lose.
     expect(expected.size).toBeGreaterThan(5 * (KILLS + SHUTDOWNS));
     expect(backfills).toBeGreaterThan(0);

@@ -5,6 +5,7 @@ import type { Clock } from '../../core/time.js';
 import type { Orm } from '../../core/db/client.js';
 import { compareDecimals } from '../../core/decimal.js';
 import { exact, toJson } from '../../core/http/json.js';
+import { OTHER } from '../entitlements/dimensions.js';
 import type { EventPosition } from '../events/event-queries.js';
 import {
   addTo,
@@ -22,6 +23,7 @@ import {
   deleteEvents,
   findArchive,
   listArchivedSums,
+  listCombinations,
   listEventsOf,
   listHours,
   listOpenMonths,
@@ -213,9 +215,13 @@ async function addRemaining(
   month: Month,
   { productId, totals, hours }: ProductSums,
 ): Promise<void> {
-  for (const { hour, apiKeyId, metric, quantity, events } of await sumEvents(orm, month, productId)) {
+  for (const { hour, apiKeyId, metric, dimensions, quantity, events } of await sumEvents(
+    orm,
+    month,
+    productId,
+  )) {
     addTo(totals, metric, quantity, events);
-    addTo(hours, hourName(hour, apiKeyId, metric), quantity, events);
+    addTo(hours, hourName(hour, apiKeyId, metric, dimensions), quantity, events);
   }
 }
 
@@ -234,9 +240,20 @@ async function compareProduct(
   const rows = await listHours(orm, month, productId);
   requireSame(
     `The hours of product ${productId} are not the sums of its events`,
-    hours,
-    new Map(rows.map((row) => [hourName(row.hour, row.apiKeyId, row.metric), row])),
+    asCounted(hours, await listCombinations(orm, month, productId)),
+    new Map(rows.map((row) => [hourName(row.hour, row.apiKeyId, row.metric, row.dimensions), row])),
   );
+}
+
+/** Adds up the hours of combinations of dimensions that have no sums of their own. */
+function asCounted(hours: ReadonlyMap<string, Sum>, listed: ReadonlySet<string>): Map<string, Sum> {
+  const counted = new Map<string, Sum>();
+  for (const [name, { quantity, events }] of hours) {
+    const [hour = '', dimensions = ''] = name.split('\n');
+    const isOther = dimensions !== '' && !listed.has(dimensions);
+    addTo(counted, isOther ? `${hour}\n${OTHER}` : name, quantity, events);
+  }
+  return counted;
 }
 
 const byMetric = (sums: (MetricSum | ArchivedSum)[]): Map<string, Sum> =>

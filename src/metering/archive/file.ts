@@ -80,7 +80,8 @@ export async function writeWhole(
   await folder.close();
 }
 
-export const toLine = (event: ArchivedEvent): string => `${JSON.stringify(event)}\n`;
+export const toLine = ({ subject, dimensions, ...event }: ArchivedEvent): string =>
+  `${JSON.stringify({ ...event, ...(subject ? { subject } : {}), ...(dimensions ? { dimensions } : {}) })}\n`;
 
 /** The events of a file in file order, in groups. @param onBytes receives the compressed bytes */
 async function* readEvents(path: string, onBytes: (bytes: Buffer) => void): AsyncGenerator<ArchivedEvent[]> {
@@ -119,8 +120,8 @@ export interface ProductSums {
   hours: Map<string, Sum>;
 }
 
-export const hourName = (hour: string, apiKeyId: string, metric: string): string =>
-  `${hour} ${apiKeyId} ${metric}`;
+export const hourName = (hour: string, apiKeyId: string, metric: string, dimensions = ''): string =>
+  `${hour} ${apiKeyId} ${metric}${dimensions === '' ? '' : `\n${dimensions}`}`;
 
 interface Reading {
   sha256: string;
@@ -157,14 +158,14 @@ export async function readArchive(
   try {
     for await (const events of readEvents(path, (bytes) => hash.update(bytes))) {
       for (const event of events) {
-        const { productId, metric, quantity, occurredAt, idempotencyKey, apiKeyId } = event;
+        const { productId, metric, quantity, occurredAt, idempotencyKey, apiKeyId, dimensions } = event;
         if (product?.productId !== productId) {
           await endProduct();
           product = { productId, totals: new Map(), hours: new Map() };
           chunk = undefined;
         }
         addTo(product.totals, metric, quantity);
-        addTo(product.hours, hourName(occurredAt.slice(0, 13), apiKeyId, metric), quantity);
+        addTo(product.hours, hourName(occurredAt.slice(0, 13), apiKeyId, metric, dimensions), quantity);
         if (reading.events++ < skip) continue;
         const position = { occurredAt, idempotencyKey };
         if (!chunk || chunk.events === chunkSize) {

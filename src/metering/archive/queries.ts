@@ -30,6 +30,9 @@ export interface ArchivedEvent extends EventPosition {
   quantity: string;
   apiKeyId: string;
   receivedAt: string;
+  /** The dimensions' values are in declared order, with U+001F between. Absent if empty. */
+  subject?: string | undefined;
+  dimensions?: string | undefined;
 }
 
 const ofMonth = ({ orgId, period, livemode }: Month): SQL =>
@@ -124,6 +127,7 @@ export interface HourSum extends Sum {
   hour: string;
   apiKeyId: string;
   metric: string;
+  dimensions: string;
 }
 
 const hourText = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24')`;
@@ -132,17 +136,28 @@ const hourText = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', 'YY
 export const listHours = (orm: Orm, month: Month, productId: string): Promise<HourSum[]> =>
   selectRows(
     orm,
-    sql`select ${hourText(sql`hour`)} as hour, api_key_id::text as "apiKeyId", metric, events::float8 as events,
-      trim_scale(quantity - ${correctedOf(month, sql`and c.api_key_id = s.api_key_id and c.occurred_at >= s.hour and c.occurred_at < s.hour + interval '1 hour'`)})::text as quantity
+    sql`select ${hourText(sql`hour`)} as hour, api_key_id::text as "apiKeyId", metric, dimensions, events::float8 as events,
+      trim_scale(quantity - ${correctedOf(month, sql`and c.api_key_id = s.api_key_id and c.dimensions = s.dimensions and c.occurred_at >= s.hour and c.occurred_at < s.hour + interval '1 hour'`)})::text as quantity
     from usage_hours s where ${inMonth(month, sql`${productId}::uuid`, sql`hour`)}`,
   );
 
 export const sumEvents = (orm: Orm, month: Month, productId: string): Promise<HourSum[]> =>
   selectRows(
     orm,
-    sql`select ${hourText(sql`occurred_at`)} as hour, api_key_id::text as "apiKeyId", metric,
+    sql`select ${hourText(sql`occurred_at`)} as hour, api_key_id::text as "apiKeyId", metric, dimensions,
       trim_scale(sum(quantity))::text as quantity, count(*)::float8 as events
-    from usage_events where ${inMonth(month, sql`${productId}::uuid`, sql`occurred_at`)} group by 1, 2, 3`,
+    from usage_events where ${inMonth(month, sql`${productId}::uuid`, sql`occurred_at`)} group by 1, 2, 3, 4`,
+  );
+
+/** The combinations of dimensions that have sums of their own in a month. */
+export const listCombinations = async (orm: Orm, month: Month, productId: string): Promise<Set<string>> =>
+  new Set(
+    (
+      await selectRows<{ dimensions: string }>(
+        orm,
+        sql`select dimensions from usage_combinations where ${ofMonth(month)} and product_id = ${productId}::uuid`,
+      )
+    ).map(({ dimensions }) => dimensions),
   );
 
 export const listEventsOf = (
@@ -155,7 +170,8 @@ export const listEventsOf = (
   selectRows(
     orm,
     sql`select idempotency_key as "idempotencyKey", metric, trim_scale(quantity)::text as quantity, api_key_id::text as "apiKeyId",
-      ${timeText(sql`occurred_at`)} as "occurredAt", ${timeText(sql`received_at`)} as "receivedAt"
+      ${timeText(sql`occurred_at`)} as "occurredAt", ${timeText(sql`received_at`)} as "receivedAt",
+      nullif(subject, '') as subject, nullif(dimensions, '') as dimensions
     from (
       select * from usage_events
       where ${inMonth(month, sql`${productId}::uuid`, sql`occurred_at`)} ${

@@ -7,6 +7,7 @@ import type { Range } from '../../core/http/page.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
 import type { Source } from '../../accounts/identity/source.js';
 import { MAX_PAST_MS, pointerInBatch, toStorableTime } from '../ingestion/batch.js';
+import { encodeDimensions, findUnknownKey, unknownDimension } from '../entitlements/dimensions.js';
 import { firstBroken } from '../ingestion/rules.js';
 import type { UsageEvent } from '../ingestion/schema.js';
 import {
@@ -19,6 +20,7 @@ import {
   listRecorded,
   listMismatches,
   listStageable,
+  listStagedCombinations,
   listStagedOtherwise,
   listSums,
   lockBackfill,
@@ -69,7 +71,7 @@ interface Batch {
 /**
  * Adds a batch to an open backfill.
  * @throws AppError not_found, backfill_state, and for the first broken rule not_found, unknown_metric,
- * timestamp_out_of_range, quantity_out_of_range
+ * unknown_dimension, timestamp_out_of_range, quantity_out_of_range
  */
 export async function stageEvents(
   tx: Tx,
@@ -92,6 +94,7 @@ export async function stageEvents(
     ]),
   );
   const others = new Set([...recorded].flatMap(([key, isMismatch]) => (isMismatch ? [key] : [])));
+  await listStagedCombinations(tx, backfill, distinct);
   const added = await insertStaged(tx, backfill, distinct, others);
   const sums = sumUp(
     distinct.filter(({ idempotencyKey }) => added.has(idempotencyKey)),
@@ -123,7 +126,7 @@ async function validate(tx: Tx, backfill: Backfill, { events, exactQuantities }:
   const rejected: ErrorPlace[] = [];
   for (const [
     index,
-    { productSlug, metric, quantity: rounded = 1, occurredAt, idempotencyKey },
+    { productSlug, metric, quantity: rounded = 1, occurredAt, idempotencyKey, subject = '', dimensions = {} },
   ] of events.entries()) {
     const quantity = toPlain(exactQuantities.get(index) ?? String(rounded));
     const refuse = (field: keyof UsageEvent, code: ErrorCode, detail: string) =>
@@ -136,6 +139,12 @@ async function validate(tx: Tx, backfill: Backfill, { events, exactQuantities }:
         'metric',
         'unknown_metric',
         `The product ${productSlug} counts ${product.usageMetric}, not ${metric}.`,
+      );
+    else if (findUnknownKey(product.dimensions, dimensions) !== undefined)
+      refuse(
+        'dimensions',
+        'unknown_dimension',
+        unknownDimension(productSlug, product.dimensions, dimensions),
       );
     else if (!(ms >= backfill.fromTime.getTime() && ms < latest))
       refuse(
@@ -164,6 +173,8 @@ async function validate(tx: Tx, backfill: Backfill, { events, exactQuantities }:
           metric,
           quantity,
           occurredAt: toStorableTime(occurredAt!),
+          subject,
+          dimensions: encodeDimensions(product.dimensions, dimensions),
         },
       });
   }

@@ -1,5 +1,8 @@
 import { and, asc, eq, gt, sql, type SQL } from 'drizzle-orm';
 import { textArray, selectRows } from '../../core/db/sql.js';
+import { monthOf } from '../../core/time.js';
+import { MAX_COMBINATIONS } from '../entitlements/dimensions.js';
+import { usageCombinations } from '../ingestion/table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import type { Range } from '../../core/http/page.js';
 import { organizations } from '../../accounts/organizations/table.js';
@@ -111,12 +114,13 @@ export interface StageableProduct {
   slug: string;
   usageMetric: string;
   maxQuantity: string;
+  dimensions: string[];
 }
 
 export const listStageable = (orm: Orm, slugs: string[]): Promise<StageableProduct[]> =>
   selectRows(
     orm,
-    sql`select id::text, slug, usage_metric as "usageMetric", trim_scale(max_quantity)::text as "maxQuantity"
+    sql`select id::text, slug, usage_metric as "usageMetric", trim_scale(max_quantity)::text as "maxQuantity", dimensions
     from products where slug = any (${textArray(slugs)}::text[])`,
   );
 
@@ -129,7 +133,7 @@ export const listArchivedMonths = (orm: Orm, orgId: string, livemode: boolean): 
 
 export interface StagedEvent extends Pick<
   typeof usageBackfillEvents.$inferSelect,
-  'idempotencyKey' | 'productId' | 'metric' | 'quantity'
+  'idempotencyKey' | 'productId' | 'metric' | 'quantity' | 'subject' | 'dimensions'
 > {
   /** RFC 3339. */
   occurredAt: string;
@@ -137,7 +141,7 @@ export interface StagedEvent extends Pick<
 
 const asRows = (events: readonly StagedEvent[]) =>
   sql`json_to_recordset(${JSON.stringify(events)}::json)
-      as d (index int, "idempotencyKey" text, "productId" uuid, metric text, quantity numeric, "occurredAt" timestamptz)`;
+      as d (index int, "idempotencyKey" text, "productId" uuid, metric text, quantity numeric, "occurredAt" timestamptz, subject text, dimensions text)`;
 
 export const listRecorded = (
   tx: Tx,
@@ -148,7 +152,7 @@ export const listRecorded = (
   selectRows(
     tx,
     sql`select d."idempotencyKey", u.livemode <> ${livemode} or u.product_id <> d."productId" or u.metric <> d.metric
-      or u.quantity <> d.quantity or u.occurred_at <> d."occurredAt" as "isMismatch"
+      or u.quantity <> d.quantity or u.occurred_at <> d."occurredAt" or u.subject <> d.subject or u.dimensions <> d.dimensions as "isMismatch"
     from ${asRows(events)}
     join usage_events u on u.org_id = ${orgId}::uuid and u.idempotency_key = d."idempotencyKey"`,
   );
@@ -162,8 +166,8 @@ export async function insertStaged(
 ): Promise<Set<string>> {
   const keys = await selectTexts(
     tx,
-    sql`insert into usage_backfill_events (org_id, backfill_id, product_id, occurred_at, idempotency_key, metric, quantity, is_mismatch)
-    select ${orgId}::uuid, ${id}::uuid, "productId", "occurredAt", "idempotencyKey", metric, quantity, "idempotencyKey" = any (${textArray([...mismatches])}::text[])
+    sql`insert into usage_backfill_events (org_id, backfill_id, product_id, occurred_at, idempotency_key, metric, quantity, subject, dimensions, is_mismatch)
+    select ${orgId}::uuid, ${id}::uuid, "productId", "occurredAt", "idempotencyKey", metric, quantity, subject, dimensions, "idempotencyKey" = any (${textArray([...mismatches])}::text[])
     from ${asRows(events)}
     order by "idempotencyKey" collate "C"
     on conflict (org_id, backfill_id, idempotency_key) do nothing
@@ -184,6 +188,7 @@ export const listStagedOtherwise = async (
       sql`select d.index from ${asRows(events)}
       join usage_backfill_events s on s.org_id = ${orgId}::uuid and s.backfill_id = ${id}::uuid and s.idempotency_key = d."idempotencyKey"
       where s.product_id <> d."productId" or s.metric <> d.metric or s.quantity <> d.quantity or s.occurred_at <> d."occurredAt"
+        or s.subject <> d.subject or s.dimensions <> d.dimensions
       order by 1`,
     )
   ).map(({ index }) => index);
@@ -210,4 +215,45 @@ export async function addStagedSums(
     on conflict (org_id, backfill_id, period, product_id, metric) do update
     set events = s.events + excluded.events, quantity = s.quantity + excluded.quantity,
       repeats = s.repeats + excluded.repeats, mismatches = s.mismatches + excluded.mismatches`);
+}
+
+/**
+ * Lists the combinations of dimensions of staged events while their months have room, so that the events' places in the sums
+ * are known before they are counted. A statement of another request that chose the same number makes this one fail, and
+ * `change` tries again.
+ */
+export async function listStagedCombinations(
+  tx: Tx,
+  { orgId, livemode }: Pick<Backfill, 'orgId' | 'livemode'>,
+  events: readonly StagedEvent[],
+): Promise<void> {
+  const lists = new Map<string, { productId: string; period: string; dimensions: Set<string> }>();
+  for (const { productId, occurredAt, dimensions } of events) {
+    if (dimensions === '') continue;
+    const period = monthOf(Date.parse(occurredAt));
+    const name = `${productId} ${period}`;
+    const list = lists.get(name) ?? { productId, period, dimensions: new Set() };
+    lists.set(name, list);
+    list.dimensions.add(dimensions);
+  }
+  for (const { productId, period, dimensions } of lists.values()) {
+    const ofList = sql`org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode} and period = ${period}::date`;
+    const known = await selectRows<{ dimensions: string; number: number }>(
+      tx,
+      sql`select dimensions, number from usage_combinations where ${ofList}`,
+    );
+    const listed = new Set(known.map((one) => one.dimensions));
+    const last = Math.max(0, ...known.map(({ number }) => number));
+    const added = [...dimensions].filter((one) => !listed.has(one)).slice(0, MAX_COMBINATIONS - last);
+    if (added.length === 0) continue;
+    const rows = added.map((one, i) => ({
+      orgId,
+      productId,
+      livemode,
+      period,
+      number: last + 1 + i,
+      dimensions: one,
+    }));
+    await tx.insert(usageCombinations).values(rows);
+  }
 }

@@ -3,8 +3,9 @@ import { byService, change } from '../../accounts/audit/audit.js';
 import type { Names, Template } from '../../core/db/client.js';
 import { retryOnConflict } from '../../core/db/sql.js';
 import type { Context } from '../../core/http/context.js';
+import { countedDimensions, countedSubject } from '../entitlements/dimensions.js';
 import { effectiveCap } from '../entitlements/table.js';
-import { addToHours, addToSums, addToTotals } from '../ingestion/statements.js';
+import { addToHours, addToSubjects, addToSums, addToTotals } from '../ingestion/statements.js';
 import { endStep } from './backfills.js';
 import { listUnfinished, type Backfill } from './queries.js';
 import type { BackfillState } from './table.js';
@@ -47,22 +48,22 @@ const applyNext: Template = {
   from batch b
 ), inserted as (
   insert into ${t('usage_events')}
-    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at)
-  select org_id, idempotency_key, product_id, metric, quantity, livemode, backfill_id, occurred_at, $4::timestamptz
+    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at, subject, dimensions)
+  select org_id, idempotency_key, product_id, metric, quantity, livemode, backfill_id, occurred_at, $4::timestamptz, subject, dimensions
   from dated
   where not is_archived
   order by org_id, idempotency_key
   on conflict (org_id, idempotency_key) do nothing
-  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
+  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, subject, dimensions
 ), entitled as materialized (
-  select b.*, ${effectiveCap('e', 'p')} as unit_cap, e.limits, e.thresholds
+  select b.*, ${effectiveCap('e', 'p')} as unit_cap, e.limits, e.thresholds, p.subjects_since
   from (select distinct org_id, product_id from batch) b
-  cross join lateral (select unit_cap from ${t('products')} where id = b.product_id limit 1) p
+  cross join lateral (select unit_cap, subjects_since from ${t('products')} where id = b.product_id limit 1) p
   cross join lateral (
     select has_own_cap, unit_cap, limits, thresholds from ${t('entitlements')}
     where org_id = b.org_id and product_id = b.product_id limit 1
   ) e
-), ${addToSums(t, '$4::timestamptz', 'entitled')}, shown as (
+), ${addToSums(t, { now: '$4::timestamptz', entitled: 'entitled', isDetailed: true })}, shown as (
   update ${t('usage_backfill_sums')} s
   set counted_events = s.counted_events + n.events, counted_quantity = s.counted_quantity + n.quantity,
     archived_events = s.archived_events + n.archived
@@ -100,16 +101,19 @@ const revertNext: Template = {
   where e.api_key_id = b.backfill_id
 ), corrected as (
   insert into ${t('usage_corrections')} (org_id, product_id, api_key_id, occurred_at, corrected_at, livemode, number,
-    idempotency_key, correction_key, metric, previous_quantity, quantity, actor, reason)
+    idempotency_key, correction_key, metric, previous_quantity, quantity, actor, reason, subject, dimensions)
   select e.org_id, e.product_id, e.api_key_id, e.occurred_at, $4::timestamptz, e.livemode, e.number,
-    e.idempotency_key, 'backfill ' || j.id || ' ' || gen_random_uuid(), e.metric, e.counted, 0, j.actor, 'Backfill reverted: ' || j.reason
+    e.idempotency_key, 'backfill ' || j.id || ' ' || gen_random_uuid(), e.metric, e.counted, 0, j.actor, 'Backfill reverted: ' || j.reason,
+    ${countedSubject('e', 'p')}, ${countedDimensions(t, 'e', 'e.period')}
   from target e
   cross join job j
+  cross join lateral (select subjects_since from ${t('products')} where id = e.product_id limit 1) p
   where e.counted <> 0
   order by e.idempotency_key
   returning *
 ), totals as (${addToTotals(t)}
 ), hours as (${addToHours(t, '(select count(*) from totals) > 0')}
+), subjects as (${addToSubjects(t, '(select count(*) from hours) > 0')}
 ), shown as (
   update ${t('usage_backfill_sums')} s
   set reverted_events = s.reverted_events + n.events

@@ -58,6 +58,10 @@ export const usageBackfillEvents = pgTable(
     quantity: numeric().notNull(),
     /** The key had been recorded for a different event before this event was staged. */
     isMismatch: boolean('is_mismatch').notNull(),
+    /** '' for none. */
+    subject: bytewiseText('subject').notNull().default(''),
+    /** Encoded by `dimensions.ts`. */
+    dimensions: bytewiseText('dimensions').notNull().default(''),
   },
   (t) => [
     primaryKey({

@@ -33,6 +33,7 @@ import {
   editRows,
   editSchema,
   readRows,
+  perOptions,
   rollingWindows,
   rowSchemas,
   toRowFields,
@@ -129,6 +130,7 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
       toRowsView,
       windowOptions,
       rollingWindows,
+      perOptions: product?.subjectsSince ? perOptions : undefined,
     });
   };
 

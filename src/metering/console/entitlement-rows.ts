@@ -4,14 +4,21 @@ import { AppError } from '../../core/errors.js';
 import { decimalField } from '../../core/http/validate.js';
 import { textField, type FormFields } from '../../core/pages/form.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
-import { durationMs, longestMs, MAX_LIMITS, MAX_THRESHOLDS, shortestMs } from '../entitlements/limits.js';
+import {
+  durationMs,
+  longestMs,
+  MAX_LIMITS,
+  MAX_THRESHOLDS,
+  shortestMs,
+  shortestPerSubjectMs,
+} from '../entitlements/limits.js';
 import { enforcements, type UsageLimit } from '../entitlements/table.js';
 
 /**
  * The rows of the entitlement form: limits with the fields `limit1Quantity`, `limit1Window`, `limit1Length` and
- * `limit1Enforcement`, and thresholds with the field `threshold1`.
+ * `limit1Enforcement` and `limit1Per`, and thresholds with the field `threshold1`.
  */
-const parts = ['Quantity', 'Window', 'Length', 'Enforcement'] as const;
+const parts = ['Quantity', 'Window', 'Length', 'Enforcement', 'Per'] as const;
 type LimitRow = Partial<Record<(typeof parts)[number], string>>;
 
 interface Rows {
@@ -34,6 +41,10 @@ export const windowOptions = [
   { value: 'calendar_week', label: 'Calendar week (UTC)' },
   { value: 'calendar_day', label: 'Calendar day (UTC)' },
   ...unitNames.map((unit) => ({ value: unit, label: `Last … ${unit}` })),
+];
+export const perOptions = [
+  { value: 'customer', label: 'All usage' },
+  { value: 'subject', label: 'Each subject' },
 ];
 export const rollingWindows = unitNames.join(' ');
 
@@ -77,6 +88,7 @@ const partSchemas = {
     .regex(/^[1-9]\d{0,7}$/, 'must be a whole number above 0, like 5')
     .optional(),
   Enforcement: z.enum(enforcements, option),
+  Per: z.enum(['customer', 'subject'], option).default('customer'),
 };
 const percentMessage = 'must be a whole number from 1 to 1000';
 const percentSchema = z
@@ -110,7 +122,11 @@ export function readRows(
     const { window, mistake } = readWindow(read('Window')!, read('Length'), current);
     if (mistake !== undefined) mistakes.push([limitName(n, 'Length'), mistake]);
     const quantity = toPlainDecimal(read('Quantity')!, 0);
-    return { quantity, window, enforcement: read('Enforcement') as UsageLimit['enforcement'] };
+    const per = read('Per') === 'subject' ? ('subject' as const) : undefined;
+    if (per && (durationMs(window) ?? Infinity) < shortestPerSubjectMs)
+      mistakes.push([limitName(n, 'Length'), 'must be at least 1 hour for a limit per subject']);
+    const enforcement = read('Enforcement') as UsageLimit['enforcement'];
+    return { quantity, window, enforcement, ...(per ? { per } : {}) };
   });
   const thresholds: number[] = [];
   for (const n of thresholdNumbers(values as FormFields)) {
@@ -153,9 +169,10 @@ function refuse(mistakes: [name: string, detail: string][]): AppError {
 
 export function toRowFields(limits: readonly UsageLimit[], thresholds: readonly number[]): FormFields {
   return writeRows({
-    limits: limits.map(({ quantity, window, enforcement }) => ({
+    limits: limits.map(({ quantity, window, enforcement, per }) => ({
       Quantity: quantity,
       Enforcement: enforcement,
+      Per: per ?? 'customer',
       ...splitWindow(window),
     })),
     thresholds: thresholds.map(String),
@@ -192,7 +209,7 @@ export function editRows(fields: FormFields, edit: string): { values: FormFields
   const removed = /\d+/.exec(edit)?.[0];
   if (removed !== undefined) list.splice(Number(removed) - 1, 1);
   else if (list.length < (isLimit ? MAX_LIMITS : MAX_THRESHOLDS))
-    list.push(isLimit ? { Window: 'calendar_month', Enforcement: 'warn' } : '');
+    list.push(isLimit ? { Window: 'calendar_month', Enforcement: 'warn', Per: 'customer' } : '');
   const { edit: _, ...rest } = fields;
   const others = Object.entries(rest).filter(([name]) => !/^(?:limit|threshold)\d/.test(name));
   const added = isLimit ? limitName(list.length, 'Quantity') : `threshold${list.length}`;

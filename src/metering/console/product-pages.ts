@@ -14,6 +14,7 @@ import {
   tryQuery,
 } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
+import { dimensionKeysSchema } from '../entitlements/operator/schema.js';
 import { getProduct, putProduct } from '../entitlements/products.js';
 import { listProducts, lockProduct, type Product } from '../entitlements/queries.js';
 import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';
@@ -35,6 +36,8 @@ const productSchema = z.strictObject({
   unitCap: decimalField.optional(),
   maxQuantity: decimalField.refine((value) => /[1-9]/.test(value), 'must be above 0').optional(),
   stripeMeterEvent: text(100).optional(),
+  dimensions: text(400).optional(),
+  countsSubjects: z.literal('yes').optional(),
 });
 const newSchema = productSchema.extend({ slug: slugSchema });
 
@@ -146,10 +149,33 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
   });
 }
 
+/** Reads names with commas between. An emptied field means none, which an existing product refuses. */
+function toDimensions(typed: string | undefined): string[] {
+  const names = (typed ?? '').split(',').map((name) => name.trim());
+  const parsed = dimensionKeysSchema.safeParse(names.filter((name) => name !== ''));
+  if (parsed.success) return parsed.data;
+  const { path, message } = parsed.error.issues[0]!;
+  const [place] = path as number[];
+  throw fieldError(
+    'dimensions',
+    place === undefined ? message : `${names.filter((name) => name !== '')[place]} ${message}`,
+  );
+}
+
 const toInput = (
-  { name, usageMetric, unitCap, maxQuantity, stripeMeterEvent }: z.output<typeof productSchema>,
+  {
+    name,
+    usageMetric,
+    unitCap,
+    maxQuantity,
+    stripeMeterEvent,
+    dimensions,
+    countsSubjects,
+  }: z.output<typeof productSchema>,
   fields: FormFields,
 ) => ({
+  dimensions: toDimensions(dimensions),
+  countsSubjects: countsSubjects === 'yes' || undefined,
   name: name.trim(),
   // A form that was opened before this field existed leaves it unchanged.
   stripeMeterEvent: 'stripeMeterEvent' in fields ? (stripeMeterEvent ?? null) : undefined,
@@ -158,7 +184,15 @@ const toInput = (
   maxQuantity: maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toPlainDecimal(maxQuantity, 0),
 });
 
-const toFields = ({ name, usageMetric, unitCap, maxQuantity, stripeMeterEvent }: Product): FormFields => ({
+const toFields = ({
+  name,
+  usageMetric,
+  unitCap,
+  maxQuantity,
+  stripeMeterEvent,
+  dimensions,
+}: Product): FormFields => ({
+  dimensions: dimensions.join(', '),
   name,
   stripeMeterEvent: stripeMeterEvent ?? '',
   usageMetric,

@@ -1,7 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { textArray, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { addToHours, addToTotals } from '../ingestion/statements.js';
+import { countedSubject, OTHER_SQL } from '../entitlements/dimensions.js';
+import { addToHours, addToSubjects, addToTotals } from '../ingestion/statements.js';
 import { noteCorrected } from '../thresholds/statements.js';
 import type { usageCorrections } from '../ingestion/table.js';
 
@@ -20,6 +21,9 @@ export interface CorrectionTarget {
   /** Current quantity after `corrections` corrections. */
   quantity: string;
   corrections: number;
+  /** The subject and the combination of dimensions under which it counts. */
+  subject: string;
+  dimensions: string;
 }
 
 /** The recorded events with these keys, in any order. Every statement names its Organization, so it runs on one shard. */
@@ -33,9 +37,12 @@ export const listTargets = (
     sql`select e.idempotency_key as "idempotencyKey", e.product_id::text as "productId", p.slug as "productSlug",
       trim_scale(p.max_quantity)::text as "maxQuantity", e.api_key_id::text as "apiKeyId", ${timeText(sql`e.occurred_at`)} as "occurredAt",
       ${timeText(sql`e.received_at`)} as "receivedAt", e.livemode, e.metric, trim_scale(coalesce(c.quantity, e.quantity))::text as quantity,
-      coalesce(c.number, 0) as corrections
+      coalesce(c.number, 0) as corrections, ${sql.raw(countedSubject('e', 'p'))} as subject,
+      case when e.dimensions = '' or l.number is not null then e.dimensions else ${sql.raw(OTHER_SQL)} end as dimensions
     from usage_events e
     join products p on p.id = e.product_id
+    left join usage_combinations l on l.org_id = e.org_id and l.product_id = e.product_id and l.livemode = e.livemode
+      and l.period = date_trunc('month', e.occurred_at at time zone 'UTC')::date and l.dimensions = e.dimensions
     left join lateral (
       select number, quantity from usage_corrections
       where org_id = ${orgId}::uuid and idempotency_key = e.idempotency_key and occurred_at = e.occurred_at
@@ -81,11 +88,11 @@ export async function insertCorrections(
   const rows = corrections.map(({ event, ...correction }) => ({ ...event, ...correction }));
   // Two corrections decided from the same quantity have the same number, so the later one fails and `change` retries it.
   await tx.execute(sql`insert into usage_corrections (org_id, product_id, api_key_id, occurred_at, corrected_at, livemode, number,
-      idempotency_key, correction_key, metric, previous_quantity, quantity, actor, reason)
+      idempotency_key, correction_key, metric, previous_quantity, quantity, actor, reason, subject, dimensions)
     select ${orgId}::uuid, "productId", "apiKeyId", "occurredAt", ${at.toISOString()}::timestamptz, livemode, number,
-      "idempotencyKey", "correctionKey", metric, "previousQuantity", quantity, ${actor}::text, reason
+      "idempotencyKey", "correctionKey", metric, "previousQuantity", quantity, ${actor}::text, reason, subject, dimensions
     from json_to_recordset(${JSON.stringify(rows)}::json) as c ("productId" uuid, "apiKeyId" uuid, "occurredAt" timestamptz,
-      livemode bool, number int, "idempotencyKey" text, "correctionKey" text, metric text, "previousQuantity" numeric, quantity numeric, reason text)
+      livemode bool, number int, "idempotencyKey" text, "correctionKey" text, metric text, "previousQuantity" numeric, quantity numeric, reason text, subject text, dimensions text)
     order by "idempotencyKey" collate "C", number`);
   // The SQL text holds only our own literals; the keys are parameters.
   const keys = textArray(corrections.map(({ correctionKey }) => correctionKey));
@@ -93,6 +100,8 @@ export async function insertCorrections(
   const inserted = sql`with corrected as materialized (select * from usage_corrections c where ${isCorrected})`;
   await tx.execute(sql`${inserted} ${sql.raw(addToTotals((name) => name))}`);
   await tx.execute(sql`${inserted} ${sql.raw(addToHours((name) => name))}`);
+  if (corrections.some(({ event }) => event.subject !== ''))
+    await tx.execute(sql`${inserted} ${sql.raw(addToSubjects((name) => name))}`);
   // No CTE here: a distributed database cannot correlate a subquery with one.
   await tx.execute(noteCorrected(isCorrected));
 }

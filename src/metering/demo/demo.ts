@@ -25,6 +25,8 @@ const schema = z.object({
         usageMetric: z.string(),
         unitCap: z.string().nullable(),
         kind: z.enum(entitlementKinds),
+        /** Absent in a demo of an earlier version. */
+        dimensions: z.array(z.string()).optional(),
       }),
     )
     .min(1),
@@ -53,6 +55,8 @@ const products: DemoProduct[] = [
     name: 'Forecast API',
     usageMetric: 'requests',
     unitCap: '10000',
+    dimensions: ['model'],
+    countsSubjects: true,
     grants: { 'northwind-labs': 'live', 'helios-weather': 'live' },
   },
   {
@@ -103,9 +107,11 @@ export const demo: DemoPart = {
         otherLive: await addKey(first, 'us-east worker', { hours: 43.2 }),
         second: second && (await addKey(second, 'forecast importer', { hours: 25.7 })),
       },
-      products: products.flatMap(({ slug, usageMetric, unitCap, grants }) => {
+      products: products.flatMap(({ slug, usageMetric, unitCap, dimensions, grants }) => {
         const kind = grants[first.slug];
-        return kind ? [{ slug, usageMetric, unitCap, kind }] : [];
+        return kind
+          ? [{ slug, usageMetric, unitCap, kind, ...(dimensions && { dimensions: [...dimensions] }) }]
+          : [];
       }),
     };
   },

@@ -95,7 +95,7 @@ function makeEvents({ products }: Pick<DemoData, 'products'>, key: DemoKey, now:
   const events: UsageEvent[] = [];
   for (let at = thisHour - DAYS * DAY_MS; at <= thisHour;) {
     const stepMs = at < recent ? EARLIER_STEP_MS : HOUR_MS;
-    for (const [p, { slug, usageMetric, unitCap }] of used.entries()) {
+    for (const [p, { slug, usageMetric, unitCap, dimensions }] of used.entries()) {
       const place = at / HOUR_MS + p * 0.37 + key.share * 11;
       const growth = 1 - (0.3 * (now - at)) / (DAYS * DAY_MS);
       const quantity = Math.round(
@@ -110,6 +110,7 @@ function makeEvents({ products }: Pick<DemoData, 'products'>, key: DemoKey, now:
         quantity,
         occurredAt: new Date(occurredMs).toISOString(),
         idempotencyKey: `req_${createHash('sha256').update(`${slug} ${at} ${key.share}`).digest('hex').slice(0, 20)}`,
+        ...(dimensions ? describeUse(at / HOUR_MS) : {}),
       });
     }
     at += stepMs;
@@ -161,6 +162,12 @@ async function recordCalls(
   const id = uuidOf(hashedSecret, RECEIPTS);
   await run(recordUse, toUseValues(id, now, [[hashedSecret, { atMs, minutes, scopes }]]));
 }
+
+/** One team prefers the large model. */
+const describeUse = (hour: number): Pick<UsageEvent, 'subject' | 'dimensions'> => ({
+  subject: hour % 3 === 0 ? 'planning-team' : 'app-team',
+  dimensions: { model: hour % 3 === 0 || hour % 7 === 0 ? 'large' : 'small' },
+});
 
 /** Around 1, highest at 15:00 UTC and lowest at 3:00. */
 const dayShape = (ms: number): number => 1 + 0.6 * Math.sin(((((ms / HOUR_MS) % 24) - 9) / 24) * 2 * Math.PI);

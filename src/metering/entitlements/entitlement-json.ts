@@ -5,7 +5,8 @@ import { exact, toJson } from '../../core/http/json.js';
 import { parseInput, requireFew } from '../../core/http/validate.js';
 import { monthRange } from '../../core/time.js';
 import type { Balance, CurrentEntitlement } from './reader.js';
-import { isBeyond, limitJson } from './limits.js';
+import type { Dimensions } from './dimensions.js';
+import { declaredLimitJson, isBeyond, limitJson, type LimitState } from './limits.js';
 import { toExactDecimals } from './products.js';
 import { entitlementCheckSchema, MAX_SLUGS } from './schema.js';
 
@@ -18,6 +19,9 @@ interface Check {
   slugs: string[];
   /** Exact decimals, one per slug. */
   quantities: string[];
+  /** Per slug; undefined if no item names any. */
+  subjects?: (string | undefined)[] | undefined;
+  dimensions?: (Dimensions | undefined)[] | undefined;
 }
 
 /**
@@ -43,6 +47,10 @@ function validate(value: unknown, text: string): Check {
   return {
     slugs: asked.map(({ productSlug }) => productSlug),
     quantities: toExactDecimals(text, 'items', 'quantity').map((quantity) => quantity ?? '0'),
+    subjects: asked.some(({ subject }) => subject) ? asked.map(({ subject }) => subject) : undefined,
+    dimensions: asked.some(({ dimensions }) => dimensions)
+      ? asked.map(({ dimensions }) => dimensions)
+      : undefined,
   };
 }
 
@@ -50,6 +58,7 @@ function validate(value: unknown, text: string): Check {
 export function toEntitlementView(entitlement: CurrentEntitlement) {
   const { productSlug, productName, kind, usageMetric, unitCap, used, period, startsAtMs, endsAtMs } =
     entitlement;
+  const { perSubject = [] } = entitlement.subject ?? {};
   return {
     productSlug,
     productName,
@@ -60,6 +69,7 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
     remaining: exact(unitCap === null ? null : subtractDecimals(unitCap, used)),
     period: monthRange(period),
     limits: entitlement.limits.map(limitJson),
+    ...(perSubject.length > 0 ? { limitsPerSubject: perSubject.map(declaredLimitJson) } : {}),
     startsAt: new Date(startsAtMs).toISOString(),
     endsAt: endsAtMs === null ? null : new Date(endsAtMs).toISOString(),
   };
@@ -68,7 +78,17 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
 /** Calls with the same question that shared one query also share the answer's JSON. */
 const madeResults = new WeakMap<(Balance | undefined)[], string>();
 
-export function checkResultsJson({ slugs, quantities }: Check, balances: (Balance | undefined)[]): string {
+export function checkResultsJson(
+  { slugs, quantities }: Check,
+  balances: (Balance | undefined)[],
+  ofSubjects?: LimitState[][],
+): string {
+  if (ofSubjects) {
+    const own = balances.map(
+      (balance, i) => balance && { ...balance, limits: [...balance.limits, ...ofSubjects[i]!] },
+    );
+    return checkResultsJson({ slugs, quantities }, own);
+  }
   let json = madeResults.get(balances);
   if (json === undefined) {
     json = `{"results":[${slugs.map((slug, i) => checkResultJson(slug, quantities[i]!, balances[i])).join(',')}]}`;

@@ -40,6 +40,9 @@ export async function putGrant(
     throw fieldError('endsAt', `must be later than the start, ${startsAt.toISOString()}`);
   const { kind, endsAt, unitCap = null } = input;
   const limits = input.limits?.length ? input.limits : null;
+  const perSubject = limits?.findIndex(({ per }) => per !== undefined) ?? -1;
+  if (perSubject >= 0 && !product.subjectsSince)
+    throw fieldError(`limits/${perSubject}/per`, 'needs a product that counts subjects');
   const hasOwnCap = input.unitCap !== undefined;
   const thresholds = toStoredThresholds(input.thresholds);
   const terms = { kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds };
@@ -97,7 +100,10 @@ const toFields = ({ kind, startsAt, endsAt, hasOwnCap, unitCap, limits, threshol
   endsAt: endsAt?.toISOString() ?? null,
   unitCap: hasOwnCap ? unitCap : undefined,
   limits: limits
-    ?.map(({ quantity, window, enforcement }) => `${quantity} ${window} ${enforcement}`)
+    ?.map(
+      ({ quantity, window, enforcement, per }) =>
+        `${quantity} ${window} ${enforcement}${per ? ` per ${per}` : ''}`,
+    )
     .join(', '),
   thresholds: thresholds?.join(', '),
 });

@@ -8,7 +8,49 @@ export interface Subject {
   productId: string;
   livemode: boolean;
   metric: string;
+  /** If given, only the limits per subject count, for this one. Otherwise only the others. */
+  subject?: string | undefined;
 }
+
+/** SQL: the limits of a row as `l`, in declared order, and the bounds of their windows as `v`. */
+const declaredLimits = (
+  row: string,
+  now: string,
+  { condition, since }: { condition: string; since: string },
+): string => `
+cross join lateral (
+  select ord, l ->> 'window' as name, (l ->> 'quantity')::numeric as quantity, l ->> 'enforcement' as enforcement,
+    case when l ->> 'window' like 'calendar%' then substr(l ->> 'window', 10) end as unit
+  from jsonb_array_elements(${row}.limits) with ordinality as j (l, ord)
+  where ${condition}
+  offset 0
+) l
+cross join lateral (
+  select case when l.unit is null then ${since}
+      else date_trunc(l.unit, ${now} at time zone 'UTC') at time zone 'UTC' end as since,
+    case when l.unit is not null
+      then (date_trunc(l.unit, ${now} at time zone 'UTC') + ('1 ' || l.unit)::interval) at time zone 'UTC' end as until
+  offset 0
+) v`;
+
+const rollingStart = (now: string): string =>
+  `${now} - make_interval(secs => extract(epoch from l.name::interval)::float8)`;
+
+/**
+ * SQL that joins each limit per subject of a row, which also has a subject, to the subject's usage, like `limitUsage`. A
+ * rolling window begins at whole five minutes, rounded outwards.
+ */
+export const subjectUsage = (t: Names, row: string, now: string): string => `${declaredLimits(row, now, {
+  condition: `l ->> 'per' = 'subject'`,
+  since: `date_bin('5 minutes', ${rollingStart(now)}, timestamptz '2000-01-01 00:00:00+00')`,
+})}
+cross join lateral (
+  select coalesce(sum(quantity) filter (where v.until is null or slot < v.until), 0) as used,
+    coalesce(sum(quantity) filter (where slot >= v.until), 0) as ahead
+  from ${t('usage_subjects')}
+  where org_id = ${row}.org_id and product_id = ${row}.product_id and livemode = ${row}.livemode and subject = ${row}.subject
+    and slot >= v.since and metric = ${row}.metric
+) u`;
 
 /** SQL: changes to a rolling window's whole hours from one table, so that reading events costs no more without corrections. */
 const changesAtEdges = (table: string, quantity: string, subject: string, now: string): string => {
@@ -23,27 +65,21 @@ const changesAtEdges = (table: string, quantity: string, subject: string, now: s
 };
 
 /**
- * SQL that joins each limit of a row to its usage in one snapshot: the limit as `l`, its sums as `u`. Whole hours (for a
+ * SQL that joins each limit of a row that is not per subject to its usage in one snapshot: the limit as `l`, its sums as `u`. Whole hours (for a
  * month: its total) come from the sums. For the hour in which a rolling window starts, the query reads the events inside or
  * outside the window, whichever part is shorter. Events dated after the window count as `ahead`: a sender's clock may be
  * ahead of ours, and what it settled must not free room. Each part is a lateral sub-select whose index columns are given.
  * @param subject name of a row with org_id, product_id, livemode, metric and limits
  * @param now a timestamptz
  */
-export const limitUsage = (t: Names, subject: string, now: string): string => `
-cross join lateral (
-  select ord, l ->> 'window' as name, (l ->> 'quantity')::numeric as quantity, l ->> 'enforcement' as enforcement,
-    case when l ->> 'window' like 'calendar%' then substr(l ->> 'window', 10) end as unit
-  from jsonb_array_elements(${subject}.limits) with ordinality as j (l, ord)
-  offset 0
-) l
-cross join lateral (
-  select case when l.unit is null then ${now} - make_interval(secs => extract(epoch from l.name::interval)::float8)
-      else date_trunc(l.unit, ${now} at time zone 'UTC') at time zone 'UTC' end as since,
-    case when l.unit is not null
-      then (date_trunc(l.unit, ${now} at time zone 'UTC') + ('1 ' || l.unit)::interval) at time zone 'UTC' end as until
-  offset 0
-) v
+export const limitUsage = (t: Names, subject: string, now: string): string => `${declaredLimits(
+  subject,
+  now,
+  {
+    condition: `l -> 'per' is null`,
+    since: rollingStart(now),
+  },
+)}
 cross join lateral (
   select first_hour, least(first_hour, first) as begins, greatest(first_hour, first) as ends, case when first < first_hour then 1 else -1 end as sign
   from (
@@ -78,14 +114,18 @@ cross join lateral (
  * `held_until`. The order matches the only index that includes the quantity; otherwise a planner without statistics may read
  * every expired hold.
  */
-export const heldFor = (t: Names, subject: string, now: string): string => `(
+export const heldFor = (t: Names, subject: string, now: string, condition = ''): string => `(
   select coalesce(sum(quantity), 0) as held, min(expires_at) as held_until from (
     select quantity, expires_at from ${t('usage_reservations')}
     where org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode and metric = ${subject}.metric
-      and settled_at is null and released_at is null and expires_at > ${now}
+      and settled_at is null and released_at is null and expires_at > ${now}${condition}
     order by expires_at
   ) hold
 )`;
+
+/** Like `heldFor`, for the subject of the row. */
+export const heldForSubject = (t: Names, row: string, now: string): string =>
+  heldFor(t, row, now, ` and subject = ${row}.subject and subject <> ''`);
 
 /** The state of the entitlements' limits. $1 org, $2 product, $3 livemode, $4 metric, per subject · $5 now */
 export const readLimitStates: Template = {
@@ -107,31 +147,57 @@ from (
 order by s.ord, l.ord`,
 };
 
+/** Like `readLimitStates`, for limits per subject. $6 subject, per subject */
+const readSubjectStates: Template = {
+  name: 'limits_read_subjects',
+  text: (t) => `
+${t.with} d as materialized (
+  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[], $6::text[]) with ordinality
+    as d (org_id, product_id, livemode, metric, subject, ord)${t.held}
+)
+select (s.ord - 1)::text as place, trim_scale(l.quantity)::text as quantity, l.name as "window", l.enforcement, s.subject,
+  trim_scale(u.used)::text as used, trim_scale(u.ahead)::text as ahead, trim_scale(s.held)::text as held
+from (
+  select d.*, e.limits, h.held
+  from d
+  cross join lateral ${heldForSubject(t, 'd', '$5::timestamptz')} h
+  cross join lateral (select limits from ${t('entitlements')} where org_id = d.org_id and product_id = d.product_id limit 1) e
+  where e.limits is not null
+) s${subjectUsage(t, 's', '$5::timestamptz')}
+order by s.ord, l.ord`,
+};
+
 /** The limits of each subject's entitlement in declared order, read in one snapshot. */
 export async function readLimits(
   run: Run,
   subjects: readonly Subject[],
   nowMs: number,
 ): Promise<LimitState[][]> {
-  if (subjects.length === 0) return [];
-  const rows = await run<LimitRow & { place: string }>(readLimitStates, [
-    textArray(subjects.map(({ orgId }) => orgId)),
-    textArray(subjects.map(({ productId }) => productId)),
-    textArray(subjects.map(({ livemode }) => String(livemode))),
-    textArray(subjects.map(({ metric }) => metric)),
-    new Date(nowMs).toISOString(),
-  ]);
   const states: LimitState[][] = subjects.map(() => []);
-  for (const row of rows) states[Number(row.place)]!.push(toLimitState(row, nowMs));
+  for (const isNamed of [false, true]) {
+    const places = subjects.flatMap(({ subject }, i) => ((subject !== undefined) === isNamed ? [i] : []));
+    if (places.length === 0) continue;
+    const own = places.map((i) => subjects[i]!);
+    const rows = await run<LimitRow & { place: string }>(isNamed ? readSubjectStates : readLimitStates, [
+      textArray(own.map(({ orgId }) => orgId)),
+      textArray(own.map(({ productId }) => productId)),
+      textArray(own.map(({ livemode }) => String(livemode))),
+      textArray(own.map(({ metric }) => metric)),
+      new Date(nowMs).toISOString(),
+      ...(isNamed ? [textArray(own.map(({ subject }) => subject!))] : []),
+    ]);
+    for (const row of rows) states[places[Number(row.place)]!]!.push(toLimitState(row, nowMs));
+  }
   return states;
 }
 
-export type LimitRow = Omit<LimitState, 'resetsAtMs'>;
+export type LimitRow = Omit<LimitState, 'resetsAtMs' | 'per'>;
 
 export const toLimitState = (row: LimitRow, nowMs: number): LimitState => ({
   quantity: row.quantity,
   window: row.window,
   enforcement: row.enforcement,
+  ...(row.subject === undefined ? {} : { per: 'subject', subject: row.subject }),
   used: row.used,
   ahead: row.ahead,
   held: row.held,
@@ -206,6 +272,31 @@ cross join lateral (
 ) e`,
 };
 
+/**
+ * Like `findLeavingEvents`, for a subject: the end of the five minutes after which enough has left.
+ * $8 subject, per question
+ */
+const findLeavingSlots: Template = {
+  name: 'limits_find_leaving_slots',
+  text: (t) => `
+${t.with} d as materialized (
+  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[], $5::timestamptz[], $6::numeric[], $7::bool[], $8::text[]) with ordinality
+    as d (org_id, product_id, livemode, metric, since, needed, is_more, subject, ord)${t.held}
+)
+select (d.ord - 1)::text as place, (extract(epoch from s.slot + interval '5 minutes') * 1000)::text as "atMs"
+from d
+cross join lateral (
+  select slot from (
+    select slot, sum(quantity) over (order by slot) as through from ${t('usage_subjects')}
+    where org_id = d.org_id and product_id = d.product_id and livemode = d.livemode and subject = d.subject
+      and slot >= date_bin('5 minutes', d.since, timestamptz '2000-01-01 00:00:00+00') and metric = d.metric
+  ) summed
+  where case when d.is_more then through > d.needed else through >= d.needed end
+  order by slot
+  limit 1
+) s`,
+};
+
 interface FreeQuestion {
   subject: Subject;
   state: LimitState;
@@ -236,19 +327,25 @@ export async function findFreeTimes(
     .slice(0, MAX_QUESTIONS);
   const freeAt: (number | undefined)[] = questions.map(() => undefined);
   if (chosen.length === 0) return freeAt;
-  const rows = await run<{ place: string; atMs: string }>(findLeavingEvents, [
-    textArray(chosen.map(({ subject }) => subject.orgId)),
-    textArray(chosen.map(({ subject }) => subject.productId)),
-    textArray(chosen.map(({ subject }) => String(subject.livemode))),
-    textArray(chosen.map(({ subject }) => subject.metric)),
-    textArray(chosen.map(({ windowMs }) => new Date(nowMs - windowMs).toISOString())),
-    numericArray(chosen.map(({ needed }) => needed)),
-    textArray(chosen.map(({ isMore }) => String(isMore))),
-  ]);
-  const found = chosen.map(({ window, needed, windowMs }, i) => {
-    const row = rows.find(({ place }) => Number(place) === i);
-    return { window, needed, atMs: row && Math.ceil(Number(row.atMs)) + windowMs };
-  });
+  const found: { window: string; needed: string; atMs: number | undefined }[] = [];
+  for (const isNamed of [false, true]) {
+    const own = chosen.filter(({ subject }) => (subject.subject !== undefined) === isNamed);
+    if (own.length === 0) continue;
+    const rows = await run<{ place: string; atMs: string }>(isNamed ? findLeavingSlots : findLeavingEvents, [
+      textArray(own.map(({ subject }) => subject.orgId)),
+      textArray(own.map(({ subject }) => subject.productId)),
+      textArray(own.map(({ subject }) => String(subject.livemode))),
+      textArray(own.map(({ subject }) => subject.metric)),
+      textArray(own.map(({ windowMs }) => new Date(nowMs - windowMs).toISOString())),
+      numericArray(own.map(({ needed }) => needed)),
+      textArray(own.map(({ isMore }) => String(isMore))),
+      ...(isNamed ? [textArray(own.map(({ subject }) => subject.subject!))] : []),
+    ]);
+    for (const [i, { window, needed, windowMs }] of own.entries()) {
+      const row = rows.find(({ place }) => Number(place) === i);
+      found.push({ window, needed, atMs: row && Math.ceil(Number(row.atMs)) + windowMs });
+    }
+  }
   for (const { place, window, needed } of asked) {
     const own = found.filter((answer) => answer.window === window);
     freeAt[place] = (own.find((answer) => answer.needed === needed) ?? own[0])?.atMs;

@@ -12,6 +12,7 @@ const calendarWindows = new Set(['calendar_month', 'calendar_week', 'calendar_da
 const duration = /^P(?:(\d{1,3})D)?(?:T(?=\d)(?:(\d{1,4})H)?(?:(\d{1,6})M)?(?:(\d{1,8})S)?)?$/;
 export const shortestMs = MINUTE_MS;
 export const longestMs = 31 * DAY_MS;
+export const shortestPerSubjectMs = HOUR_MS;
 
 /** Undefined for a calendar window and for an invalid duration. */
 export function durationMs(window: string): number | undefined {
@@ -38,6 +39,12 @@ const enforcementField = z
     '`block` refuses checks and reservations beyond the limit; `warn` allows them. Events are recorded in both cases, with a warning.',
   );
 
+const perField = z
+  .enum(['subject'])
+  .describe(
+    '`subject`: the limit holds for each subject separately. Usage without a subject is not limited by it. Rolling windows then start at whole 5 minutes, rounded outwards. The product must count subjects.',
+  );
+
 export const limitsSchema = z
   .array(
     z
@@ -48,13 +55,26 @@ export const limitsSchema = z
           .describe('Units, an exact decimal of up to 100 digits.'),
         window: windowField,
         enforcement: enforcementField.default('warn'),
+        per: perField.optional(),
       })
+      .refine(
+        ({ window, per }) => per === undefined || (durationMs(window) ?? Infinity) >= shortestPerSubjectMs,
+        {
+          path: ['window'],
+          error: 'must be a calendar window or a duration from PT1H for a limit per subject',
+        },
+      )
       .meta({ id: 'LimitInput' }),
   )
   .max(MAX_LIMITS, `must have at most ${MAX_LIMITS} limits`);
 
 export const declaredLimitSchema = z
-  .object({ quantity: exactField('Units.'), window: z.string(), enforcement: enforcementField })
+  .object({
+    quantity: exactField('Units.'),
+    window: z.string(),
+    enforcement: enforcementField,
+    per: perField.optional(),
+  })
   .meta({ id: 'DeclaredLimit' });
 
 export const limitSchema = z
@@ -62,6 +82,8 @@ export const limitSchema = z
     quantity: exactField('Units.'),
     window: windowField,
     enforcement: enforcementField,
+    per: perField.optional(),
+    subject: z.string().optional().describe('The subject of a limit per subject.'),
     used: exactField('Units used in the window, by `occurredAt`.'),
     held: exactField('Units held by reservations now.'),
     remaining: exactField(
@@ -76,14 +98,17 @@ export const limitSchema = z
     description: 'A limit of an entitlement and its usage in the mode of the calling key.',
   });
 
-export const declaredLimitJson = ({ quantity, window, enforcement }: UsageLimit) => ({
+export const declaredLimitJson = ({ quantity, window, enforcement, per }: UsageLimit) => ({
   quantity: exact(quantity),
   window,
   enforcement,
+  ...(per ? { per } : {}),
 });
 
 /** The state of a limit. Exact decimals. */
 export interface LimitState extends UsageLimit {
+  /** Set for a limit per subject. */
+  subject?: string;
   used: string;
   /** Units of events dated after the window, from clocks that run ahead. They already take up room. */
   ahead: string;
@@ -109,6 +134,7 @@ export const remainingOf = (state: LimitState): string => subtractDecimals(state
 
 export const limitJson = (state: LimitState) => ({
   ...declaredLimitJson(state),
+  ...(state.subject === undefined ? {} : { subject: state.subject }),
   used: exact(state.used),
   held: exact(state.held),
   remaining: exact(remainingOf(state)),

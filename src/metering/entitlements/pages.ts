@@ -12,6 +12,7 @@ import { readQuery, requireOnce, tryQuery } from '../../core/pages/form.js';
 import { monthOf, monthRange } from '../../core/time.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
+import { nameWindow } from '../window-name.js';
 import { readLimitViews } from './limit-view.js';
 import { listBalances, type BalanceRow } from './queries.js';
 
@@ -81,6 +82,11 @@ export async function readGrantsView(
       endsAt: grant.endsAt === null ? null : new Date(grant.endsAt),
       state: stateOf(grant, now),
       limits: limits[limited.indexOf(grant)] ?? [],
+      perSubject: (grant.perSubject ?? []).map(({ quantity, window, enforcement }) => ({
+        quantity,
+        window: nameWindow(window),
+        isBlock: enforcement === 'block',
+      })),
       live: toModeBalance(grant.liveUsed, grant.unitCap),
       test: toModeBalance(grant.testUsed, grant.unitCap),
       usageHref: toAddress('/dashboard/usage', { product: grant.productSlug }),

@@ -3,6 +3,7 @@ import { recordOperatorAudit } from '../../accounts/audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { toPlainDecimal } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
+import { MINUTE_MS } from '../../core/time.js';
 import {
   describeArchiving,
   findDifference,
@@ -22,11 +23,19 @@ export interface ProductInput {
   unitCap: string | null;
   /** Ceiling for one usage event, as a plain decimal. */
   maxQuantity: string;
-  /** Unchanged if omitted. */
+  /** These are unchanged if omitted. */
   archived?: boolean | undefined;
   /** Unchanged if omitted; null ends sending. */
   stripeMeterEvent?: string | null | undefined;
+  dimensions?: readonly string[] | undefined;
+  countsSubjects?: boolean | undefined;
 }
+
+/**
+ * A statement that does not see a changed product yet is never later than the change by this much, clocks of two instances
+ * included. Subjects therefore count from then on, and every reader can tell by its time of receipt which event counts.
+ */
+const SUBJECTS_BEGIN_MS = MINUTE_MS;
 
 /** Creates or replaces the product. A changed metric starts from zero; earlier usage stays under the earlier metric. */
 export async function putProduct(
@@ -36,16 +45,30 @@ export async function putProduct(
   source: Source,
 ): Promise<Put<Product>> {
   const { at } = source;
-  const { archived, stripeMeterEvent: wanted, ...fields } = input;
+  const {
+    archived,
+    stripeMeterEvent: wanted,
+    dimensions: wantedDimensions,
+    countsSubjects,
+    ...fields
+  } = input;
   const current = await lockProduct(tx, slug);
   const archivedAt = toArchivedAt(current?.archivedAt ?? null, archived, at);
   const stripeMeterEvent = wanted === undefined ? (current?.stripeMeterEvent ?? null) : wanted;
-  const stripe = { stripeMeterEvent, stripeSince: toStripeSince(stripeMeterEvent, current?.stripeSince, at) };
+  const further = {
+    stripeMeterEvent,
+    stripeSince: toStripeSince(stripeMeterEvent, current?.stripeSince, at),
+    dimensions: toDimensions(current?.dimensions ?? [], wantedDimensions),
+    subjectsSince: toSubjectsSince(current, countsSubjects, at),
+  };
   if (!current) {
-    const product = { id: uuid(), slug, ...fields, createdAt: at, updatedAt: at, archivedAt, ...stripe };
+    const product = { id: uuid(), slug, ...fields, ...further, createdAt: at, updatedAt: at, archivedAt };
     await insertProduct(tx, product);
+    const { dimensions, subjectsSince } = further;
     const after = {
       ...fields,
+      ...(dimensions.length > 0 ? { dimensions: dimensions.join(', ') } : {}),
+      ...(subjectsSince ? { countsSubjects: 'yes' } : {}),
       ...(archivedAt ? { archived } : {}),
       ...(stripeMeterEvent ? { stripeMeterEvent } : {}),
     };
@@ -53,7 +76,7 @@ export async function putProduct(
     await recordOperatorAudit(tx, { ...source, action: 'product.created', target: slug, details });
     return { isNew: true, resource: product };
   }
-  const product = { ...current, ...fields, updatedAt: at, archivedAt, ...stripe };
+  const product = { ...current, ...fields, ...further, updatedAt: at, archivedAt };
   const difference = findDifference(toFields(current), toFields(product));
   if (!difference) return { isNew: false, resource: current };
   await updateProduct(tx, product);
@@ -62,11 +85,42 @@ export async function putProduct(
   return { isNew: false, resource: product };
 }
 
-const toFields = ({ name, usageMetric, unitCap, maxQuantity, archivedAt, stripeMeterEvent }: Product) => ({
+/** @throws AppError invalid_request unless the list only grows at its end, because stored values follow its order */
+function toDimensions(current: readonly string[], wanted: readonly string[] = current): string[] {
+  if (current.some((key, i) => wanted[i] !== key))
+    throw fieldError(
+      'dimensions',
+      `must begin with ${current.join(', ')}: dimensions can be added at the end, but not renamed, moved or removed`,
+    );
+  return [...wanted];
+}
+
+/** @throws AppError invalid_request if they are counted already and no longer wanted */
+function toSubjectsSince(current: Product | undefined, isWanted: boolean | undefined, at: Date): Date | null {
+  if (current?.subjectsSince) {
+    if (isWanted === false) throw fieldError('countsSubjects', 'cannot be turned off');
+    return current.subjectsSince;
+  }
+  if (!isWanted) return null;
+  return current ? new Date(at.getTime() + SUBJECTS_BEGIN_MS) : new Date(0);
+}
+
+const toFields = ({
   name,
   usageMetric,
   unitCap,
   maxQuantity,
+  dimensions,
+  subjectsSince,
+  archivedAt,
+  stripeMeterEvent,
+}: Product) => ({
+  name,
+  usageMetric,
+  unitCap,
+  maxQuantity,
+  dimensions: dimensions.join(', '),
+  countsSubjects: subjectsSince ? 'yes' : 'no',
   archived: archivedAt === null ? 'no' : 'yes',
   stripeMeterEvent,
 });

@@ -1,8 +1,8 @@
-import { and, asc, eq, gt, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { containsText, selectRows, timeText } from '../../core/db/sql.js';
 import type { Range } from '../../core/http/page.js';
-import { effectiveCap, entitlements, products, type EntitlementKind } from './table.js';
+import { effectiveCap, entitlements, products, type EntitlementKind, type UsageLimit } from './table.js';
 
 export type Product = typeof products.$inferSelect;
 
@@ -153,6 +153,8 @@ const isInEffect = (orgId: string, now: Date) =>
 export interface BalanceRow {
   productId: string;
   hasLimits: boolean;
+  /** Declared limits per subject; null without limits. */
+  perSubject: UsageLimit[] | null;
   productSlug: string;
   productName: string;
   kind: EntitlementKind;
@@ -178,13 +180,13 @@ export const selectBalances = (
   period: string,
   { after, limit }: { after: string | undefined; limit: number },
 ): SQL => sql`
-  select g.product_id::text as "productId", g.has_limits as "hasLimits", g.slug as "productSlug", g.name as "productName", g.kind, g.usage_metric as "usageMetric", trim_scale(g.unit_cap)::text as "unitCap",
+  select g.product_id::text as "productId", g.has_limits as "hasLimits", g.per_subject as "perSubject", g.slug as "productSlug", g.name as "productName", g.kind, g.usage_metric as "usageMetric", trim_scale(g.unit_cap)::text as "unitCap",
     ${timeText(sql`g.starts_at`)} as "startsAt", ${timeText(sql`g.ends_at`)} as "endsAt",
     g.has_own_cap as "hasOwnCap", g.archived_at is not null as "isArchived",
     trim_scale(coalesce(${used(orgId, period, true)}, 0))::text as "liveUsed",
     trim_scale(coalesce(${used(orgId, period, false)}, 0))::text as "testUsed"
   from (
-    select e.product_id, e.limits is not null as has_limits, e.kind, e.starts_at, e.ends_at, e.has_own_cap, p.slug, p.name, p.usage_metric, p.archived_at,
+    select e.product_id, e.limits is not null as has_limits, jsonb_path_query_array(e.limits, '$[*] ? (@.per == "subject")') as per_subject, e.kind, e.starts_at, e.ends_at, e.has_own_cap, p.slug, p.name, p.usage_metric, p.archived_at,
       ${sql.raw(effectiveCap('e', 'p'))} as unit_cap
     from entitlements e
     cross join lateral (select * from products where id = e.product_id limit 1) p
@@ -200,3 +202,9 @@ export const listBalances = (
   period: string,
   page: { after: string | undefined; limit: number },
 ): Promise<BalanceRow[]> => selectRows(orm, selectBalances(orgId, period, page));
+
+export const listDimensions = (orm: Orm, slugs: string[]): Promise<Pick<Product, 'slug' | 'dimensions'>[]> =>
+  orm
+    .select({ slug: products.slug, dimensions: products.dimensions })
+    .from(products)
+    .where(inArray(products.slug, slugs));

@@ -14,7 +14,7 @@ import {
   type EntitlementRow,
   type NoEntitlementRow,
 } from './statements.js';
-import type { EntitlementKind } from './table.js';
+import type { EntitlementKind, UsageLimit } from './table.js';
 
 /** An entitlement in effect: its kind, and the current month's balance in the calling key's mode. */
 export interface Balance {
@@ -22,8 +22,14 @@ export interface Balance {
   /** Exact decimals; null is unlimited. */
   unitCap: string | null;
   used: string;
-  subject: Subject | undefined;
+  subject: LimitedSubject | undefined;
+  /** The limits that are not per subject. */
   limits: LimitState[];
+}
+
+export interface LimitedSubject extends Subject {
+  /** The declared limits per subject. */
+  perSubject: UsageLimit[];
 }
 
 export interface CurrentEntitlement extends Balance {
@@ -40,6 +46,11 @@ export interface CurrentEntitlement extends Balance {
 export interface EntitlementReader {
   /** Per slug, the entitlement in effect or undefined. @throws AppError for an invalid key */
   check(hashedSecret: string, slugs: string[]): Promise<(Balance | undefined)[]>;
+  /** Per question, the limits per subject. */
+  limitsOf(
+    hashedSecret: string,
+    questions: readonly { balance: Balance | undefined; subject: string | undefined }[],
+  ): Promise<LimitState[][]>;
   /** The entitlement in effect for a product, or undefined. @throws AppError for an invalid key */
   find(hashedSecret: string, slug: string): Promise<CurrentEntitlement | undefined>;
   /** A page ordered by slug, starting after `after`. @throws AppError for an invalid key */
@@ -88,6 +99,22 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
 
   return {
     check: (hashedSecret, slugs) => checker.submit({ hashedSecret, slugs }),
+    async limitsOf(hashedSecret, questions) {
+      const places: number[] = [];
+      const subjects = questions.flatMap(({ balance, subject }, i): Subject[] => {
+        const { perSubject = [], ...own } = balance?.subject ?? ({} as Partial<LimitedSubject>);
+        if (subject === undefined || perSubject.length === 0) return [];
+        places.push(i);
+        return [{ ...(own as Subject), subject }];
+      });
+      const answers: LimitState[][] = questions.map(() => []);
+      if (subjects.length === 0) return answers;
+      const { run } = await db.shards.locate(hashedSecret);
+      const states = await readLimits(run, subjects, clock.now());
+      await addFreeTimes(run, subjects, states, clock.now());
+      for (const [i, own] of states.entries()) answers[places[i]!] = own;
+      return answers;
+    },
     find: async (hashedSecret, slug) => (await finder.submit({ hashedSecret, slugs: [slug] }))[0],
     list: (hashedSecret, page) => lister.submit({ hashedSecret, ...page }),
   };
@@ -209,7 +236,7 @@ const toBalance = ({ kind, unitCap, used, subject }: BalanceRow): Balance => ({
   kind,
   unitCap,
   used: used ?? '0',
-  subject: subject === null ? undefined : (JSON.parse(subject) as Subject),
+  subject: subject === null ? undefined : (JSON.parse(subject) as LimitedSubject),
   limits: [],
 });
 

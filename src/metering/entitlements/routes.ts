@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { authenticateCall, type KeyUse } from '../../accounts/api-keys/key-use.js';
 import { readHashedSecret, preferKeyError, type KeyReader } from '../../accounts/api-keys/bearer-key.js';
-import { AppError } from '../../core/errors.js';
+import { AppError, type ErrorPlace } from '../../core/errors.js';
+import type { Orm } from '../../core/db/client.js';
+import { findUnknownKey, unknownDimension, type Dimensions } from './dimensions.js';
+import { listDimensions } from './queries.js';
 import type { Context } from '../../core/http/context.js';
 import { hasSmallBody, readJsonText, batchBounds } from '../../core/http/body.js';
 import { sendJson, toJson } from '../../core/http/json.js';
@@ -199,7 +202,7 @@ const check = defineRoute({
   summary: 'Check up to 50 products',
   description: `
 Checks for 1 to ${MAX_SLUGS} product slugs whether the Organization may use them now. The response has one result per slug, in the order of the request. A denial is a
-result (200), not an error. The body can have at most 256 KiB.
+result (200), not an error. The body can have at most 640 KiB.
 
 \`allowed\` is true for a live entitlement, even above its cap; use \`overCap\` and \`remaining\` to decide. Only a blocking limit
 makes it false, with the reason \`limit_reached\`: for an item with a \`quantity\`, if the quantity would exceed the limit; otherwise, if the limit is reached. A result guarantees nothing for later; a reservation does.
@@ -265,8 +268,34 @@ makes it false, with the reason \`limit_reached\`: for an item with a \`quantity
     );
     const found = await entitlements.check(hashedSecret, question.slugs);
     keyUse.touch(hashedSecret, scope);
-    sendJson(res, 200, checkResultsJson(question, found));
+    const { slugs, subjects, dimensions } = question;
+    if (dimensions) await requireKnownDimensions(deps.db.orm, slugs, dimensions);
+    const ofSubjects =
+      subjects &&
+      (await entitlements.limitsOf(
+        hashedSecret,
+        subjects.map((subject, i) => ({ balance: found[i], subject })),
+      ));
+    sendJson(res, 200, checkResultsJson(question, found, ofSubjects));
   },
 });
 
 export const entitlementRoutes = [list, one, check];
+
+/** @throws AppError unknown_dimension */
+async function requireKnownDimensions(
+  orm: Orm,
+  slugs: string[],
+  dimensions: readonly (Dimensions | undefined)[],
+): Promise<void> {
+  const keys = new Map(
+    (await listDimensions(orm, slugs)).map((product) => [product.slug, product.dimensions]),
+  );
+  const errors = slugs.flatMap((slug, i): ErrorPlace[] => {
+    const own = keys.get(slug);
+    if (!own || !dimensions[i] || findUnknownKey(own, dimensions[i]) === undefined) return [];
+    const detail = unknownDimension(slug, own, dimensions[i]);
+    return [{ index: i, pointer: `/items/${i}/dimensions`, code: 'unknown_dimension', detail }];
+  });
+  if (errors.length > 0) throw new AppError('unknown_dimension', errors[0]!.detail, { errors });
+}

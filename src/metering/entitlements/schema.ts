@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { exactField, nextCursorField, periodSchema, timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
-import { limitSchema } from './limits.js';
+import { dimensionsSchema, MAX_SUBJECT_LENGTH } from './dimensions.js';
+import { declaredLimitSchema, limitSchema } from './limits.js';
 import { entitlementKinds } from './table.js';
 
-export const MAX_BODY_BYTES = 256 * 1024;
+export const MAX_BODY_BYTES = 640 * 1024;
 
 export const MAX_SLUGS = 50;
 
@@ -28,6 +29,10 @@ export const entitlementCheckSchema = z
               .describe(
                 'The units that you intend to use, an exact decimal of up to 100 digits. Default: 0.',
               ),
+            subject: text(MAX_SUBJECT_LENGTH)
+              .optional()
+              .describe('The subject of the use. Its limits are checked too.'),
+            dimensions: dimensionsSchema.optional().describe("Values of the product's dimensions."),
           })
           .meta({ id: 'EntitlementCheckItem' }),
       )
@@ -68,6 +73,10 @@ export const entitlementSchema = z
     remaining: exactField('`unitCap` minus `used`, never below 0; `null` without a cap.').nullable(),
     period: periodSchema,
     limits: limitsField,
+    limitsPerSubject: z
+      .array(declaredLimitSchema)
+      .optional()
+      .describe('The declared limits that hold for each subject separately. Present if there are any.'),
     startsAt: timeField('Start of the entitlement, inclusive.'),
     endsAt: timeField('End of the entitlement, exclusive; `null` if it has no end.').nullable(),
   })

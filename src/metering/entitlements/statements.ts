@@ -10,7 +10,7 @@ export interface BalanceRow {
   kind: EntitlementKind;
   unitCap: string | null;
   used: string | null;
-  /** A `Subject` as JSON, if the entitlement has limits. */
+  /** A `LimitedSubject` as JSON, if the entitlement has limits. */
   subject: string | null;
 }
 
@@ -35,7 +35,8 @@ const keyProblem = `case${whenKeyIsBad('$4::timestamptz', 'entitlements:read')} 
 /** Subject of the limits as JSON; null without limits. */
 const limitedSubject = (entitlement: string, { id, metric }: { id: string; metric: string }): string =>
   `case when ${entitlement}.limits is not null then
-    json_build_object('orgId', k.org_id, 'productId', ${id}, 'livemode', k.livemode, 'metric', ${metric})::text end as subject`;
+    json_build_object('orgId', k.org_id, 'productId', ${id}, 'livemode', k.livemode, 'metric', ${metric},
+      'perSubject', jsonb_path_query_array(${entitlement}.limits, '$[*] ? (@.per == "subject")'))::text end as subject`;
 
 /** The columns of `find` in their order; those after the subject are missing from a check. */
 const toRow = ([

@@ -28,6 +28,10 @@ export const products = pgTable(
     unitCap: numeric('unit_cap'),
     /** Ceiling for one usage event. */
     maxQuantity: numeric('max_quantity').notNull().default(DEFAULT_MAX_QUANTITY),
+    /** Keys of the dimensions that events may name. Keys are only added at the end. */
+    dimensions: text().array().notNull().default([]),
+    /** Subjects of events received from this time on are counted; null for none. */
+    subjectsSince: time('subjects_since'),
     createdAt: time('created_at').notNull(),
     updatedAt: time('updated_at').notNull(),
     archivedAt: time('archived_at'),
@@ -43,6 +47,7 @@ export const products = pgTable(
     check('products_stripe_since', sql`(${t.stripeMeterEvent} is null) = (${t.stripeSince} is null)`),
     check('products_unit_cap', sql`${t.unitCap} >= 0`),
     check('products_max_quantity', sql`${t.maxQuantity} > 0`),
+    check('products_dimensions', sql`cardinality(${t.dimensions}) <= 4`),
   ],
 );
 
@@ -55,6 +60,8 @@ export interface UsageLimit {
   /** `calendar_month`, `calendar_week`, `calendar_day`, or an ISO 8601 duration of a rolling window. */
   window: string;
   enforcement: (typeof enforcements)[number];
+  /** The limit holds for each subject separately. */
+  per?: 'subject' | undefined;
 }
 
 export const entitlementKinds = ['live', 'read_only'] as const;

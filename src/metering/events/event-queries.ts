@@ -13,6 +13,11 @@ export interface EventRow {
   livemode: boolean;
   productSlug: string;
   productName: string;
+  /** '' for none. */
+  subject: string;
+  /** Encoded, and the product's dimensions. */
+  dimensions: string;
+  keys: string[];
   apiKeyId: string;
   keyName: string | null;
   keyPrefix: string | null;
@@ -50,10 +55,10 @@ const correctionsOf = (orgId: string): SQL => sql`(
 const withNames = (orgId: string, events: SQL, order: SQL, more = sql``): SQL => sql`
   select e.idempotency_key as "idempotencyKey", ${timeText(sql`e.occurred_at`)} as "occurredAt", ${timeText(sql`e.received_at`)} as "receivedAt",
     trim_scale(e.quantity)::text as quantity, e.metric, e.livemode, p.slug as "productSlug", p.name as "productName",
-    e.api_key_id::text as "apiKeyId", k.name as "keyName", k.prefix as "keyPrefix",
+    e.subject, e.dimensions, p.dimensions as keys, e.api_key_id::text as "apiKeyId", k.name as "keyName", k.prefix as "keyPrefix",
     ${correctionsOf(orgId)} as corrections${more}
   from (${events}) e
-  cross join lateral (select slug, name from products where id = e.product_id limit 1) p
+  cross join lateral (select slug, name, dimensions from products where id = e.product_id limit 1) p
   left join lateral (select name, prefix from api_keys where org_id = ${orgId}::uuid and id = e.api_key_id limit 1) k on true
   ${order}`;
 

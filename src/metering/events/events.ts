@@ -5,6 +5,7 @@ import { ExactNumber } from '../../core/http/json.js';
 import { fromCursor, toCursor } from '../../core/http/page.js';
 import { parseInput } from '../../core/http/validate.js';
 import type { CsvCell } from '../../core/pages/csv.js';
+import { decodeDimensions } from '../entitlements/dimensions.js';
 import { fieldError, requireOnce } from '../../core/pages/form.js';
 import {
   currentQuantity,
@@ -89,7 +90,9 @@ export async function* exportEvents(
   orm: Orm,
   scope: UsageScope,
   request: EventFilter,
+  keys: readonly string[],
 ): AsyncGenerator<CsvCell[][]> {
+  const toCells = (event: EventRow) => readCells(event, keys);
   const { from, to } = request;
   const match = matchOf(request);
   let after: EventPosition | undefined;
@@ -123,12 +126,22 @@ const columns: [name: string, read: (event: EventRow, last: EventCorrection | un
   ['corrected_at', (_event, last) => last?.correctedAt ?? null],
   ['corrected_by', (_event, last) => (last ? authorOf(last) : null)],
   ['correction_reason', (_event, last) => last?.reason ?? null],
+  ['subject', ({ subject }) => (subject === '' ? null : subject)],
 ];
 
-export const eventColumns = columns.map(([name]) => name);
+/** @param keys the product's dimensions */
+export const eventColumns = (keys: readonly string[]): string[] => [
+  ...columns.map(([name]) => name),
+  ...keys.map((key) => `dimension.${key}`),
+];
 
-const toCells = (event: EventRow): CsvCell[] =>
-  columns.map(([, read]) => read(event, event.corrections?.at(-1)));
+function readCells(event: EventRow, keys: readonly string[]): CsvCell[] {
+  const dimensions = decodeDimensions(keys, event.dimensions) ?? {};
+  return [
+    ...columns.map(([, read]) => read(event, event.corrections?.at(-1))),
+    ...keys.map((key) => (Object.hasOwn(dimensions, key) ? dimensions[key]! : null)),
+  ];
+}
 
 export function authorOf({ actor, author }: EventCorrection): string {
   if (actor.startsWith('operator')) return 'The operator';

@@ -15,6 +15,8 @@ export interface UsageProduct {
   slug: string;
   name: string;
   usageMetric: string;
+  dimensions: string[];
+  countsSubjects: boolean;
   /** Null is unlimited. */
   unitCap: string | null;
   /** Null if the entitlement was deleted and only its usage is left. */
@@ -22,7 +24,7 @@ export interface UsageProduct {
   isUsedNow: boolean;
 }
 
-const productColumns = sql`p.id::text, p.slug, p.name, p.usage_metric as "usageMetric",
+const productColumns = sql`p.id::text, p.slug, p.name, p.usage_metric as "usageMetric", p.dimensions, p.subjects_since is not null as "countsSubjects",
     trim_scale(${sql.raw(effectiveCap('e', 'p'))})::text as "unitCap", e.kind`;
 
 /** `period` is the first day of a month. */

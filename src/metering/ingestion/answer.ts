@@ -5,6 +5,7 @@ import { exact, toJson } from '../../core/http/json.js';
 import { formatCount } from '../../core/pages/format.js';
 import { declaredLimitJson, type LimitState } from '../entitlements/limits.js';
 import type { UsageLimit } from '../entitlements/table.js';
+import { MAX_COMBINATIONS } from '../entitlements/dimensions.js';
 import { firstRemembered, type Batch, type PointerOf } from './batch.js';
 import { monthRange } from '../../core/time.js';
 import { brokenProductRule, firstBroken } from './rules.js';
@@ -20,8 +21,16 @@ export type UsageWarning =
       used: string;
       period: { start: string; end: string };
     }
-  | { code: 'limit_exceeded'; productSlug: string; metric: string; limit: UsageLimit; used: string }
-  | { code: 'duplicate_mismatch'; index: number; differs?: ['livemode'] };
+  | {
+      code: 'limit_exceeded';
+      productSlug: string;
+      metric: string;
+      limit: UsageLimit;
+      subject?: string;
+      used: string;
+    }
+  | { code: 'duplicate_mismatch'; index: number; differs?: ['livemode'] }
+  | { code: 'too_many_dimension_values'; productSlug: string; limit: number };
 
 type Answer = z.output<typeof usageAnswerSchema>;
 export type RejectedEvent = NonNullable<Answer['rejected']>[number];
@@ -76,14 +85,35 @@ export function toUsageAnswer(
           index,
           ...(isOtherMode ? { differs: ['livemode'] } : {}),
         })),
+      ...[...findCrowded(batch, outcome)].map(tooManyValues),
     ],
     ...(batch.isLenient ? { rejected } : {}),
   };
 }
 
+export const tooManyValues = (productSlug: string): UsageWarning => ({
+  code: 'too_many_dimension_values',
+  productSlug,
+  limit: MAX_COMBINATIONS,
+});
+
+/** The products with an event whose combination of dimensions has no sums of its own. */
+function findCrowded(
+  { pairs, pairOf, outOfRange }: Batch,
+  { verdicts, aboveCeiling }: BatchOutcome,
+): Set<string> {
+  const crowded = new Set<string>();
+  if (!verdicts.some((verdict) => verdict?.isOther)) return crowded;
+  for (const [i, pair] of pairOf.entries())
+    if (verdicts[pair]?.isOther && !outOfRange.has(i) && !aboveCeiling.has(i)) crowded.add(pairs[pair]!.slug);
+  return crowded;
+}
+
 export const limitWarning = (productSlug: string, metric: string, state: LimitState): UsageWarning => {
-  const { quantity, window, enforcement, used } = state;
-  return { code: 'limit_exceeded', productSlug, metric, limit: { quantity, window, enforcement }, used };
+  const { quantity, window, enforcement, per, subject, used } = state;
+  const limit = { quantity, window, enforcement, per };
+  const ofSubject = subject === undefined ? {} : { subject };
+  return { code: 'limit_exceeded', productSlug, metric, limit, ...ofSubject, used };
 };
 
 /** The products without a live entitlement, and their Organization. */
@@ -98,7 +128,7 @@ export function findUnknownProducts(
 }
 
 interface BrokenRule extends RejectedEvent {
-  field: 'productSlug' | 'metric' | 'occurredAt' | 'quantity';
+  field: 'productSlug' | 'metric' | 'dimensions' | 'occurredAt' | 'quantity';
 }
 
 function findBrokenRules(
@@ -112,9 +142,10 @@ function findBrokenRules(
   const broken: BrokenRule[] = [];
   for (let index = 0; index < batch.keys.length; index++) {
     const pair = batch.pairOf[index]!;
-    const { slug, metric } = batch.pairs[pair]!;
+    const { slug, metric, dimensions } = batch.pairs[pair]!;
     const verdict = outcome.verdicts[pair];
-    const rule = brokenProductRule(verdict?.problem, { slug, metric, usageMetric: verdict?.usageMetric });
+    const { usageMetric, keys } = verdict ?? {};
+    const rule = brokenProductRule(verdict?.problem, { slug, metric, usageMetric, keys, dimensions });
     if (rule) broken.push({ index, ...rule, detail: `${rule.detail}${suggestions?.get(slug) ?? ''}` });
     if (batch.outOfRange.has(index)) {
       const detail = outOfRangeDetail(batch, index, horizonMonths);

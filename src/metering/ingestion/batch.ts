@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { dimensionsJson } from '../entitlements/dimensions.js';
 import { isDecimalAbove } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import { parseNumbersAsText } from '../../core/http/json.js';
@@ -26,6 +27,15 @@ export function firstRemembered(horizonMonths: number, nowMs: number): string {
   return monthOf(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - horizonMonths, 1));
 }
 
+interface BatchPair {
+  slug: string;
+  metric: string;
+  /** The dimensions as JSON, and the first day of the month; undefined without dimensions. */
+  dimensions: string | undefined;
+  month: string | undefined;
+  largest: string;
+}
+
 /** One request's events, validated, in the columns of the statement. */
 export interface Batch {
   hashedSecret: string;
@@ -33,13 +43,17 @@ export interface Batch {
   isLenient: boolean;
   /** When the request arrived, in ms since the epoch: the default time of its events. */
   receivedAtMs: number;
-  /** The distinct products and metrics of the batch in order of first use, each with its largest quantity. */
-  pairs: { slug: string; metric: string; largest: string }[];
+  /** The distinct products, metrics and dimensions of the batch in order of first use, each with its largest quantity. */
+  pairs: BatchPair[];
   /** Per event: its index in `pairs`, idempotency key, exact decimal quantity, and RFC 3339 time if given. */
   pairOf: number[];
   keys: string[];
   quantities: string[];
   times: (string | undefined)[];
+  /** Per event; '' for none. */
+  subjects: string[];
+  /** Whether an event names a subject or dimensions. */
+  isDetailed: boolean;
   /** Indexes of events whose time lies outside the window. */
   outOfRange: Set<number>;
   /** Events above their product's ceiling, by index, with that ceiling. */
@@ -70,6 +84,8 @@ export function toBatch(input: BatchInput): Batch {
     keys: [],
     quantities: [],
     times: [],
+    subjects: [],
+    isDetailed: false,
     outOfRange: new Set(),
     aboveCeiling: new Map(),
     bytes: input.bytes,
@@ -77,15 +93,20 @@ export function toBatch(input: BatchInput): Batch {
   const known = new Map<string, number>();
   let pair = -1;
   for (const [i, event] of events.entries()) {
+    const dimensions = dimensionsJson(event.dimensions);
     // Usually the same product as the previous event.
     if (
       pair < 0 ||
+      dimensions !== undefined ||
       event.productSlug !== batch.pairs[pair]!.slug ||
-      event.metric !== batch.pairs[pair]!.metric
+      event.metric !== batch.pairs[pair]!.metric ||
+      batch.pairs[pair]!.dimensions !== undefined
     ) {
-      pair = numberOfPair(batch, known, event);
+      pair = numberOfPair(batch, known, event, dimensions);
     }
     batch.pairOf.push(pair);
+    batch.subjects.push(event.subject ?? '');
+    if (dimensions !== undefined || event.subject !== undefined) batch.isDetailed = true;
     batch.keys.push(event.idempotencyKey);
     const quantity = exactQuantities.get(i) ?? String(event.quantity ?? 1);
     batch.quantities.push(quantity);
@@ -98,16 +119,28 @@ export function toBatch(input: BatchInput): Batch {
   return batch;
 }
 
-function numberOfPair(batch: Batch, known: Map<string, number>, { productSlug, metric }: UsageEvent): number {
-  // A line feed cannot occur in either part, because control characters are refused.
-  const name = `${productSlug}\n${metric}`;
+function numberOfPair(
+  batch: Batch,
+  known: Map<string, number>,
+  { productSlug, metric, occurredAt }: UsageEvent,
+  dimensions: string | undefined,
+): number {
+  const month =
+    dimensions === undefined
+      ? undefined
+      : monthOf(occurredAt === undefined ? batch.receivedAtMs : Date.parse(occurredAt));
+  const name = pairName({ slug: productSlug, metric, dimensions, month });
   let pair = known.get(name);
   if (pair === undefined) {
-    pair = batch.pairs.push({ slug: productSlug, metric, largest: '0' }) - 1;
+    pair = batch.pairs.push({ slug: productSlug, metric, dimensions, month, largest: '0' }) - 1;
     known.set(name, pair);
   }
   return pair;
 }
+
+/** A line feed cannot occur in any part, because control characters are refused. */
+export const pairName = ({ slug, metric, dimensions, month }: Omit<BatchPair, 'largest'>): string =>
+  dimensions === undefined ? `${slug}\n${metric}` : `${slug}\n${metric}\n${month}\n${dimensions}`;
 
 export function leaveOut(batch: Batch, aboveCeiling: Batch['aboveCeiling']): Batch {
   const pairs = batch.pairs.map((pair) => ({ ...pair, largest: '0' }));
@@ -135,12 +168,12 @@ export function toStorableTime(time: string): string {
   return `${new Date(cut).toISOString().slice(0, 19)}${fraction}Z`;
 }
 
-/** Calls `take` with the `pairs` index and time (ms since the epoch) of each recordable event, without allocating. */
-function eachRecordable(batch: Batch, take: (pair: number, ms: number) => void): void {
+/** Calls `take` with the `pairs` index, time (ms since the epoch) and index of each recordable event, without allocating. */
+function eachRecordable(batch: Batch, take: (pair: number, ms: number, i: number) => void): void {
   for (let i = 0; i < batch.pairOf.length; i++) {
     if (batch.outOfRange.has(i) || batch.aboveCeiling.has(i)) continue;
     const time = batch.times[i];
-    take(batch.pairOf[i]!, time === undefined ? batch.receivedAtMs : Date.parse(time));
+    take(batch.pairOf[i]!, time === undefined ? batch.receivedAtMs : Date.parse(time), i);
   }
 }
 
@@ -156,6 +189,17 @@ export function latestTimes(batch: Batch): (number | undefined)[] {
   const latest: (number | undefined)[] = batch.pairs.map(() => undefined);
   eachRecordable(batch, (pair, ms) => {
     if (latest[pair] === undefined || ms > latest[pair]) latest[pair] = ms;
+  });
+  return latest;
+}
+
+/** The latest time of the recordable events of each subject of a pair. */
+export function latestBySubject(batch: Batch, own: number): Map<string, number> {
+  const latest = new Map<string, number>();
+  eachRecordable(batch, (pair, ms, i) => {
+    const subject = batch.subjects[i]!;
+    if (pair === own && subject !== '' && !(ms <= (latest.get(subject) ?? -Infinity)))
+      latest.set(subject, ms);
   });
   return latest;
 }
@@ -220,7 +264,7 @@ export const requireFewEvents = (sent: unknown): void =>
   requireFew(sent, 'A batch can have', MAX_EVENTS, 'events');
 
 const MAX_NAME_LENGTH = 2_048;
-const { productSlug, metric, quantity, occurredAt } = usageEventSchema.shape;
+const { productSlug, metric, quantity, occurredAt, subject, dimensions } = usageEventSchema.shape;
 
 /** An unset attribute may be sent as null. */
 const unset = <T extends z.ZodType>(schema: T) => schema.nullish();
@@ -229,6 +273,8 @@ const dataSchema = z
   .looseObject({
     productSlug: productSlug.optional().describe('The product. Default: `subject`.'),
     quantity: quantity.describe('The number of units. Default: 1. The rules of `UsageEvent` apply.'),
+    subject: subject.describe('Your own end user or team.'),
+    dimensions: dimensions.describe("Values of the product's dimensions."),
   })
   .describe('Other fields are ignored.');
 
@@ -285,6 +331,8 @@ function toUsageEvent({ id, source, type, subject, time, data }: CloudEvent): Us
     idempotencyKey: toIdempotencyKey(`${source}/${id}`),
     ...(data?.quantity === undefined ? {} : { quantity: data.quantity }),
     ...(time == null ? {} : { occurredAt: time }),
+    ...(data?.subject === undefined ? {} : { subject: data.subject }),
+    ...(data?.dimensions === undefined ? {} : { dimensions: data.dimensions }),
   };
 }
 
@@ -296,5 +344,6 @@ const toIdempotencyKey = (name: string): string =>
 
 function placeOf({ data }: CloudEvent, field: keyof UsageEvent): string {
   if (field === 'productSlug') return data?.productSlug === undefined ? 'subject' : 'data/productSlug';
-  return { metric: 'type', quantity: 'data/quantity', occurredAt: 'time', idempotencyKey: 'id' }[field];
+  if (field === 'quantity' || field === 'subject' || field === 'dimensions') return `data/${field}`;
+  return { metric: 'type', occurredAt: 'time', idempotencyKey: 'id' }[field];
 }

@@ -42,6 +42,25 @@ export const successes: Example[] = [
     answer: { accepted: 1, deduped: 0, warnings: [] },
   },
   {
+    name: 'subject',
+    summary: 'With the end user that caused it, and dimensions of the product',
+    request: {
+      body: {
+        events: [
+          {
+            productSlug: 'storage',
+            metric: 'bytes',
+            quantity: 4096,
+            idempotencyKey: 'upload-81',
+            subject: 'user-17',
+            dimensions: { region: 'eu' },
+          },
+        ],
+      },
+    },
+    answer: { accepted: 1, deduped: 0, warnings: [] },
+  },
+  {
     name: 'repeated',
     summary: 'The same batch again: counted once',
     before: [{ body: good }],
@@ -182,6 +201,7 @@ const brokenRule = (
     | 'entitlement_required'
     | 'entitlement_read_only'
     | 'unknown_metric'
+    | 'unknown_dimension'
     | 'timestamp_out_of_range'
     | 'quantity_out_of_range',
   summary: string,
@@ -222,6 +242,13 @@ export const problems: Example[] = [
     call('req-7f3a', { metric: 'bytes' }),
     'metric',
     'The product api-calls counts calls, not bytes.',
+  ),
+  brokenRule(
+    'unknown_dimension',
+    'A dimension that the product does not declare',
+    call('req-7f3a', { dimensions: { model: 'large' } }),
+    'dimensions',
+    'The product api-calls has no dimension model. It has none.',
   ),
   brokenRule(
     'timestamp_out_of_range',

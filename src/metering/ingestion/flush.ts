@@ -2,11 +2,21 @@ import { isDecimalAbove } from '../../core/decimal.js';
 import { intArray, numericArray, textArray } from '../../core/db/sql.js';
 import { sqlState, UNIQUE_VIOLATION, type Run } from '../../core/db/client.js';
 import { MINUTE_MS } from '../../core/time.js';
-import { latestTimes, leaveOut, totalsOf, type Batch } from './batch.js';
+import type { LimitState } from '../entitlements/limits.js';
+import { latestBySubject, latestTimes, leaveOut, pairName, totalsOf, type Batch } from './batch.js';
+import { addCombinations, type Combination } from '../entitlements/dimensions.js';
 import { createExtendedPairs, type ExtendedPairs } from './extended-pairs.js';
-import { createHeadroom, type Headroom, type LimitedUse } from './headroom.js';
-import { examineRepeats, findAbove, findRepeats, hasCeilingProblem, needsExtendedText } from './repeats.js';
-import { ingest, NEEDS_EXTENDED, type IngestRow } from './statements.js';
+import { createHeadroom, limitKinds, type Headroom, type LimitedUse } from './headroom.js';
+import {
+  addOverCap,
+  examineRepeats,
+  findAbove,
+  findRepeats,
+  hasCeilingProblem,
+  needsCombination,
+  needsExtendedText,
+} from './repeats.js';
+import { ingest, ingestDetailed, NEEDS_COMBINATION, NEEDS_EXTENDED, type IngestRow } from './statements.js';
 import type { FlushPlan, BatchOutcome, OverCap, PairVerdict, FlushPair } from './outcome.js';
 
 /** What a process remembers between flushes. */
@@ -30,7 +40,8 @@ const REPEATS_EXPECTED_MS = MINUTE_MS;
  * Records the batches and returns each one's outcome after the commit. One statement decides all batches. A batch with a
  * refused pair (a lenient one: those events) leaves nothing behind and does not affect the others. If a quantity exceeded
  * its ceiling, the events that shared its pair are sent again without it. Batches that the plain text leaves to the
- * extended one are sent again through that.
+ * extended one are sent again through that. Batches with a combination of dimensions that is not listed yet are sent again
+ * once it is.
  * @param onNoted called when a threshold evaluation was noted
  */
 export async function recordBatches(
@@ -46,7 +57,7 @@ export async function recordBatches(
   const again: { at: number; batch: Batch }[] = [];
   for (const [at, batch] of batches.entries()) {
     const outcome = outcomes[at]!;
-    if (needsExtendedText(outcome)) {
+    if (needsExtendedText(outcome) || needsCombination(outcome)) {
       again.push({ at, batch });
       continue;
     }
@@ -55,8 +66,9 @@ export async function recordBatches(
     if (!batch.isLenient && above.size > 0) outcome.aboveCeiling = above;
     else again.push({ at, batch: leaveOut(batch, above) });
   }
-  // Each round excludes an event, decides a batch, or changes to the extended text, so this terminates.
+  // Each round excludes an event, decides a batch, changes to the extended text, or lists a combination, so this terminates.
   if (again.length > 0) {
+    await addCombinations(run, findUnlisted(again, outcomes));
     const decided = await recordBatches(
       run,
       again.map(({ batch }) => batch),
@@ -68,6 +80,17 @@ export async function recordBatches(
     for (const [i, { at }] of again.entries()) outcomes[at] = decided[i]!;
   }
   return outcomes;
+}
+
+function findUnlisted(again: { at: number; batch: Batch }[], outcomes: BatchOutcome[]): Combination[] {
+  return again.flatMap(({ at, batch }) =>
+    outcomes[at]!.verdicts.flatMap((verdict, pair) => {
+      if (verdict?.problem !== NEEDS_COMBINATION) return [];
+      const { orgId, productId, isLive: livemode, dimensions } = verdict;
+      const period = batch.pairs[pair]!.month!;
+      return [{ orgId: orgId!, productId: productId!, livemode, period, dimensions }];
+    }),
+  );
 }
 
 async function recordOnce(
@@ -94,14 +117,21 @@ async function recordOnce(
     now,
     numericArray(plan.pairs.map((pair) => pair.largest)),
   ];
+  if (plan.isDetailed)
+    values.push(
+      textArray(plan.pairs.map((pair) => pair.dimensions ?? null)),
+      textArray(plan.pairs.map((pair) => pair.month ?? null)),
+      textArray(plan.subjects),
+    );
+  const texts = plan.isDetailed ? ingestDetailed : ingest;
   const expectsNew = !isExtended && nowMs - memory.repeatedAtMs >= REPEATS_EXPECTED_MS;
   const [first, ...rows] = await run<IngestRow>(
-    isExtended ? ingest.extended : expectsNew ? ingest.allNew : ingest.plain,
+    isExtended ? texts.extended : expectsNew ? texts.allNew : texts.plain,
     values,
   ).catch((error: unknown) => {
     if (!expectsNew || sqlState(error) !== UNIQUE_VIOLATION) throw error;
     memory.repeatedAtMs = nowMs;
-    return run<IngestRow>(ingest.plain, values);
+    return run<IngestRow>(texts.plain, values);
   });
   if (Number(first!.noted) > 0) onNoted();
   const verdicts: (PairVerdict | undefined)[] = [];
@@ -138,14 +168,26 @@ function limitedUses(batches: Batch[], outcomes: BatchOutcome[]): LimitedUse[] {
   return outcomes.flatMap(({ verdicts, overLimit }, b) => {
     if (!verdicts.some((verdict) => verdict?.limited)) return [];
     const latest = latestTimes(batches[b]!);
-    return verdicts.flatMap((verdict, pair): LimitedUse[] => {
+    // Pairs that differ only by dimensions have the same limits.
+    const uses = new Map<string, LimitedUse>();
+    for (const [pair, verdict] of verdicts.entries()) {
       const atMs = latest[pair];
-      if (!verdict?.limited || atMs === undefined) return [];
+      if (!verdict?.limited || atMs === undefined) continue;
       const { slug, metric } = batches[b]!.pairs[pair]!;
       const { orgId, productId, isLive: livemode } = verdict;
       const limited = { orgId: orgId!, productId: productId!, livemode, metric, ...verdict.limited };
-      return [{ limited, atMs, report: (state) => void overLimit.push({ slug, metric, state }) }];
-    });
+      const { isWhole, isPerSubject } = limitKinds(limited.declared);
+      const add = (atMs: number, subject?: string) => {
+        const name = `${slug}\n${metric}\n${subject ?? ''}`;
+        const known = uses.get(name);
+        const report = (state: LimitState) => void overLimit.push({ slug, metric, state });
+        if (known) known.atMs = Math.max(known.atMs, atMs);
+        else uses.set(name, { limited: { ...limited, subject }, atMs, report });
+      };
+      if (isWhole) add(atMs);
+      if (isPerSubject) for (const [subject, ms] of latestBySubject(batches[b]!, pair)) add(ms, subject);
+    }
+    return [...uses.values()];
   });
 }
 
@@ -166,6 +208,9 @@ function readPairRow(
     usageMetric,
     maxQuantity,
     limited: total == null ? undefined : { declared: row.declared!, total },
+    dimensions: row.dimensions ?? '',
+    keys: row.keys == null ? [] : (JSON.parse(row.keys) as string[]),
+    isOther: row.isOther === 'true',
   };
   if (used !== null) {
     const list = overCap.get(number) ?? [];
@@ -178,9 +223,11 @@ function readPairRow(
 function findOwnOverCap(batch: Batch, numbers: number[], overCap: Map<number, OverCap[]>): OverCap[] {
   if (!numbers.some((n) => overCap.has(n))) return [];
   const own = totalsOf(batch);
-  return numbers.flatMap((n, pair) =>
-    (overCap.get(n) ?? []).filter(({ period }) => own.has(`${pair} ${period}`)),
-  );
+  const found: OverCap[] = [];
+  for (const [pair, n] of numbers.entries())
+    for (const one of overCap.get(n) ?? [])
+      if (own.has(`${pair} ${one.period}`)) addOverCap(found, { ...one });
+  return found;
 }
 
 function planFlush(batches: Batch[]): FlushPlan {
@@ -191,17 +238,19 @@ function planFlush(batches: Batch[]): FlushPlan {
     keys: [],
     quantities: [],
     times: [],
+    subjects: [],
+    isDetailed: batches.some((batch) => batch.isDetailed),
     sources: [],
   };
   const shared = new Map<string, number>();
   for (const [b, batch] of batches.entries()) {
     // Pairs that must be decided together are not shared with other batches; a group ties them.
     const group = batch.pairs.length === 1 ? 0 : batch.isLenient ? -b - 1 : b + 1;
-    const numbers = batch.pairs.map(({ slug, metric, largest }) => {
-      const add = () =>
-        plan.pairs.push({ hashedSecret: batch.hashedSecret, slug, metric, group, largest }) - 1;
+    const numbers = batch.pairs.map((pair) => {
+      const { largest } = pair;
+      const add = () => plan.pairs.push({ hashedSecret: batch.hashedSecret, ...pair, group }) - 1;
       if (group !== 0) return add();
-      const name = `${batch.hashedSecret}\n${slug}\n${metric}`;
+      const name = `${batch.hashedSecret}\n${pairName(pair)}`;
       let number = shared.get(name);
       if (number === undefined) shared.set(name, (number = add()));
       else if (isDecimalAbove(largest, plan.pairs[number]!.largest)) plan.pairs[number]!.largest = largest;
@@ -223,6 +272,7 @@ function addEvents(plan: FlushPlan, batch: Batch, b: number, numbers: number[]):
     plan.keys.push(batch.keys[i]!);
     plan.quantities.push(batch.quantities[i]!);
     plan.times.push(batch.times[i] ?? receivedAt);
+    plan.subjects.push(batch.subjects[i]!);
     plan.sources.push({ batch: b, event: i });
   }
 }

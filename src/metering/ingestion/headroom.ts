@@ -4,6 +4,7 @@ import { addDecimals, compareDecimals, subtractDecimals } from '../../core/decim
 import { MINUTE_MS, monthOf } from '../../core/time.js';
 import { readLimits, type Subject } from '../entitlements/limit-queries.js';
 import { startOfWindow, type LimitState } from '../entitlements/limits.js';
+import type { UsageLimit } from '../entitlements/table.js';
 
 /** Reported by a statement that raises totals, for a subject with limits. */
 export interface Limited extends Subject {
@@ -62,7 +63,8 @@ const KEPT_MS = MINUTE_MS;
  * Reading the windows of limits costs as much as recording an event, so this caches the room left at the last reading: the
  * total must grow by at least that much before a limit can be exceeded, through any instance. Only events and corrections
  * raise the usage in a window, and totals include both. Usage leaves a window with time and when a correction lowers it;
- * reductions are added back to the total, or they would hide an equal amount of later usage.
+ * reductions are added back to the total, or they would hide an equal amount of later usage. The product's total also bounds
+ * the growth of each subject.
  */
 export function createHeadroom() {
   const known = createRecentMap<string, Known>(MAX_KNOWN);
@@ -120,5 +122,14 @@ export function createHeadroom() {
   };
 }
 
-const subjectKey = ({ orgId, productId, livemode, metric }: Subject): string =>
-  `${orgId} ${productId} ${livemode} ${metric}`;
+const subjectKey = ({ orgId, productId, livemode, metric, subject }: Subject): string =>
+  `${orgId} ${productId} ${livemode} ${metric}${subject === undefined ? '' : `\n${subject}`}`;
+
+/** Whether declared limits hold for the whole Organization and for each subject. */
+export function limitKinds(declared: string): { isWhole: boolean; isPerSubject: boolean } {
+  const limits = JSON.parse(declared) as UsageLimit[];
+  return {
+    isWhole: limits.some(({ per }) => per === undefined),
+    isPerSubject: limits.some(({ per }) => per !== undefined),
+  };
+}

@@ -10,6 +10,9 @@ export interface FlushPair {
   hashedSecret: string;
   slug: string;
   metric: string;
+  /** The dimensions as JSON, and the month; undefined without dimensions. */
+  dimensions: string | undefined;
+  month: string | undefined;
   /** The batch number for a batch with several pairs, negative if the batch is lenient; 0 for a pair shared by batches. */
   group: number;
   /** The largest quantity among its events, an exact decimal. */
@@ -25,6 +28,12 @@ export interface PairVerdict {
   maxQuantity: string | null;
   /** Set if the entitlement has limits and events are recorded for it. */
   limited: Pick<Limited, 'declared' | 'total'> | undefined;
+  /** Encoded; '' for none. */
+  dimensions: string;
+  /** The product's dimensions. */
+  keys: readonly string[];
+  /** Whether its dimensions are beyond the bound of combinations. */
+  isOther: boolean;
 }
 
 export interface OverCap {
@@ -65,5 +74,7 @@ export interface FlushPlan {
   keys: string[];
   quantities: string[];
   times: string[];
+  subjects: string[];
+  isDetailed: boolean;
   sources: Source[];
 }

@@ -6,6 +6,7 @@ import type { Batch } from './batch.js';
 import {
   findMismatches,
   findOverCap,
+  NEEDS_COMBINATION,
   NEEDS_EXTENDED,
   type MismatchRow,
   type OverCapRow,
@@ -21,6 +22,9 @@ export const hasCeilingProblem = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>):
 
 export const needsExtendedText = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
   verdicts.some((verdict) => verdict?.problem === NEEDS_EXTENDED);
+
+export const needsCombination = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
+  verdicts.some((verdict) => verdict?.problem === NEEDS_COMBINATION);
 
 export function findAbove(batch: Batch, { verdicts }: BatchOutcome): Map<number, string> {
   const above = new Map(batch.aboveCeiling);
@@ -47,7 +51,8 @@ export function findRepeats(
     (batch, b) =>
       (!batch.isLenient && outcomes[b]!.verdicts.some((verdict) => verdict?.problem != null)) ||
       hasCeilingProblem(outcomes[b]!) ||
-      needsExtendedText(outcomes[b]!),
+      needsExtendedText(outcomes[b]!) ||
+      needsCombination(outcomes[b]!),
   );
   const repeats: number[] = [];
   for (let e = 0; e < plan.keys.length; e++) {
@@ -90,6 +95,8 @@ export async function examineRepeats(
       numericArray(repeats.map((e) => plan.quantities[e]!)),
       textArray(repeats.map((e) => String(verdictAt(e).isLive))),
       textArray(repeats.map((e) => batches[plan.sources[e]!.batch]!.times[plan.sources[e]!.event] ?? null)),
+      textArray(repeats.map((e) => plan.subjects[e]!)),
+      textArray(repeats.map((e) => verdictAt(e).dimensions)),
     ]),
     run<OverCapRow>(findOverCap, [
       textArray(asked.map(({ pair }) => verdicts[pair]!.orgId!)),
@@ -111,7 +118,7 @@ export async function examineRepeats(
 }
 
 /** If the batch raised the same total itself, this later reading already includes its events. */
-function addOverCap(list: OverCap[], found: OverCap): void {
+export function addOverCap(list: OverCap[], found: OverCap): void {
   const known = list.find(
     (o) => o.slug === found.slug && o.metric === found.metric && o.period === found.period,
   );

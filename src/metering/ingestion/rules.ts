@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../../core/errors.js';
+import { unknownDimension, type Dimensions } from '../entitlements/dimensions.js';
 
 /** The documented order of the rules. */
 const order: ErrorCode[] = [
@@ -8,6 +9,7 @@ const order: ErrorCode[] = [
   'entitlement_read_only',
   'idempotency_conflict',
   'unknown_metric',
+  'unknown_dimension',
   'timestamp_out_of_range',
   'quantity_out_of_range',
   'invalid_request',
@@ -18,15 +20,25 @@ export const firstBroken = <Rule extends { code: ErrorCode }>(broken: readonly R
   broken.toSorted((a, b) => order.indexOf(a.code) - order.indexOf(b.code))[0]!;
 
 interface BrokenProductRule {
-  field: 'productSlug' | 'metric';
-  code: 'entitlement_required' | 'entitlement_read_only' | 'unknown_metric';
+  field: 'productSlug' | 'metric' | 'dimensions';
+  code: 'entitlement_required' | 'entitlement_read_only' | 'unknown_metric' | 'unknown_dimension';
   detail: string;
+}
+
+interface PairFacts {
+  slug: string;
+  metric: string;
+  usageMetric: string | null | undefined;
+  /** The product's dimensions, if the pair names an unknown one. */
+  keys?: readonly string[] | undefined;
+  /** Those of the pair as JSON. */
+  dimensions?: string | undefined;
 }
 
 /** The product rule that the statement found broken; undefined if it found none or another problem. */
 export function brokenProductRule(
   problem: string | null | undefined,
-  { slug, metric, usageMetric }: { slug: string; metric: string; usageMetric: string | null | undefined },
+  { slug, metric, usageMetric, keys, dimensions }: PairFacts,
 ): BrokenProductRule | undefined {
   switch (problem) {
     case 'entitlement_required':
@@ -52,6 +64,12 @@ export function brokenProductRule(
         field: 'metric',
         code: problem,
         detail: `The product ${slug} counts ${usageMetric}, not ${metric}.`,
+      };
+    case 'unknown_dimension':
+      return {
+        field: 'dimensions',
+        code: problem,
+        detail: unknownDimension(slug, keys ?? [], JSON.parse(dimensions ?? '{}') as Dimensions),
       };
     default:
       return undefined;

@@ -2,16 +2,36 @@ import { z } from 'zod';
 import { exactField, periodSchema } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { declaredLimitSchema } from '../entitlements/limits.js';
+import {
+  dimensionsSchema,
+  MAX_COMBINATIONS,
+  MAX_DIMENSIONS,
+  MAX_SUBJECT_LENGTH,
+  MAX_VALUE_LENGTH,
+} from '../entitlements/dimensions.js';
 
 export const MAX_EVENTS = 500;
 export const MAX_TEXT_LENGTH = 255;
 /** A character beyond the basic plane as two `\\uXXXX` escapes, as ASCII-only encoders write it. */
 const MAX_CHARACTER_BYTES = 12;
 export const MAX_KEY_BYTES = MAX_TEXT_LENGTH * MAX_CHARACTER_BYTES;
+/** A subject, and dimensions with their keys. */
+const DETAIL_BYTES = (MAX_SUBJECT_LENGTH + 2 * MAX_DIMENSIONS * MAX_VALUE_LENGTH) * MAX_CHARACTER_BYTES;
 /** Field names and punctuation of an event, its time, and a quantity of 100 digits. */
 const OTHER_BYTES = 320;
 /** A full batch of the largest possible events, fully escaped. */
-export const MAX_BODY_BYTES = MAX_EVENTS * (3 * MAX_KEY_BYTES + OTHER_BYTES);
+export const MAX_BODY_BYTES = MAX_EVENTS * (3 * MAX_KEY_BYTES + DETAIL_BYTES + OTHER_BYTES);
+
+export const subjectField = text(MAX_SUBJECT_LENGTH).describe(
+  'Your own end user or team. Usage is also counted for each subject if the product counts subjects.',
+);
+
+export const dimensionsField = dimensionsSchema.describe(
+  `Values of the product's dimensions, like \`{ "model": "large" }\`. A dimension that the product does not declare is \`unknown_dimension\`. Sums by dimension are kept for at most ${MAX_COMBINATIONS} combinations of values in a month.`,
+);
+
+/** In answers. */
+export const namedDimensions = z.record(z.string(), z.string());
 
 /** One usage event as sent. Plain types without transforms, because this runs for each of up to 500 events. */
 export const usageEventSchema = z
@@ -36,6 +56,8 @@ export const usageEventSchema = z
     idempotencyKey: text(MAX_TEXT_LENGTH).describe(
       'Identifies the event within the Organization, across all its API keys, live and test: forever, or for as many months as the operator has set for old events. A repeat is counted as `deduped` and changes nothing.',
     ),
+    subject: subjectField.optional(),
+    dimensions: dimensionsField.optional(),
   })
   .meta({ id: 'UsageEvent' });
 
@@ -72,6 +94,7 @@ export const warningSchema = z.discriminatedUnion('code', [
       productSlug: z.string(),
       metric: z.string(),
       limit: declaredLimitSchema,
+      subject: z.string().optional().describe('The subject of a limit per subject.'),
       used: exactField("Units used in the limit's window, including this batch."),
     })
     .meta({
@@ -93,6 +116,17 @@ export const warningSchema = z.discriminatedUnion('code', [
       id: 'DuplicateMismatch',
       description:
         'The idempotency key at `index` belongs to a different recorded event. This event was not recorded and counts as `deduped`.',
+    }),
+  z
+    .object({
+      code: z.literal('too_many_dimension_values'),
+      productSlug: z.string(),
+      limit: z.int().describe('Combinations of values that have sums of their own in a month.'),
+    })
+    .meta({
+      id: 'TooManyDimensionValues',
+      description:
+        'The month has more combinations of dimension values than have sums of their own. The event was recorded with its values. It counts in every total, and by dimension under `other`.',
     }),
 ]);
 
@@ -117,6 +151,7 @@ export const usageAnswerSchema = z
               'unknown_metric',
               'timestamp_out_of_range',
               'quantity_out_of_range',
+              'unknown_dimension',
             ]),
             detail: z.string(),
           })

@@ -2,6 +2,13 @@ import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
 import { isListening } from '../../accounts/webhooks/outbox.js';
 import type { Names, Template } from '../../core/db/client.js';
 import { effectiveCap } from '../entitlements/table.js';
+import {
+  countedDimensions,
+  hasRoom,
+  hasUnknownKey,
+  joinEncoded,
+  OTHER_SQL,
+} from '../entitlements/dimensions.js';
 import { totalAround } from './headroom.js';
 import { noteRaised } from '../thresholds/statements.js';
 
@@ -10,19 +17,31 @@ import { noteRaised } from '../thresholds/statements.js';
  * records events uses these, so a total is always the sum of its events. If webhooks listen, `noted` holds what must be
  * evaluated.
  */
-export const addToSums = (t: Names, now: string, entitled: string): string =>
-  `${addUnnoted(t, { latest: ', max(occurred_at) as latest_at', bounds: ', lowered, unreached, unreached_terms' })}, ${noteRaised(t, now, entitled)}`;
+export const addToSums = (t: Names, sums: Sums): string =>
+  `${addUnnoted(t, sums, { latest: ', max(occurred_at) as latest_at', bounds: ', lowered, unreached, unreached_terms' })}, ${noteRaised(t, sums.now, sums.entitled)}`;
+
+interface Sums {
+  now: string;
+  /**
+   * An earlier CTE with org_id, product_id, unit_cap, limits, thresholds and subjects_since of the events' entitlements; rows
+   * may repeat.
+   */
+  entitled: string;
+  /** Whether `inserted` has subject and dimensions. */
+  isDetailed: boolean;
+}
 
 /** Like `addToSums`, for events of which no threshold can be reported. The columns are those that `noteRaised` also reads. */
 const addUnnoted = (
   t: Names,
+  { now, entitled, isDetailed }: Sums,
   { latest, bounds } = { latest: '', bounds: '' },
 ): string => `hourly as materialized (
   select org_id, product_id, livemode, metric, api_key_id,
     date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour,
-    sum(quantity) as quantity, count(*) as events${latest}
+    sum(quantity) as quantity, count(*) as events${latest}${isDetailed ? ', dimensions' : ''}
   from inserted
-  group by 1, 2, 3, 4, 5, 6
+  group by 1, 2, 3, 4, 5, 6${isDetailed ? ', dimensions' : ''}
 ), raised as (
   insert into ${t('usage_totals')} as t (org_id, period, livemode, product_id, metric, quantity, events)
   select org_id, date_trunc('month', hour at time zone 'UTC')::date as period, livemode, product_id, metric,
@@ -33,15 +52,45 @@ const addUnnoted = (
   on conflict (org_id, period, livemode, product_id, metric)
   do update set quantity = t.quantity + excluded.quantity, events = t.events + excluded.events
   returning org_id, period, livemode, product_id, metric, quantity${bounds}
-), charted as (
+), ${isDetailed ? addDetails(t, now, entitled) : addHours(t)}`;
+
+const addHours = (t: Names): string => `charted as (
   insert into ${t('usage_hours')} as h (org_id, product_id, livemode, hour, metric, api_key_id, quantity, events)
   select org_id, product_id, livemode, hour, metric, api_key_id, quantity, events
   from hourly
   where (select count(*) from raised) > 0
   order by 1, 2, 3, 4, 5, 6
-  on conflict (org_id, product_id, livemode, hour, metric, api_key_id)
+  on conflict (org_id, product_id, livemode, hour, metric, api_key_id, dimensions)
   do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events
 )`;
+
+/** Hours by combination of dimensions, then subjects. */
+const addDetails = (t: Names, now: string, entitled: string): string => `charted as (
+  insert into ${t('usage_hours')} as h (org_id, product_id, livemode, hour, metric, api_key_id, dimensions, quantity, events)
+  select org_id, product_id, livemode, hour, metric, api_key_id, counted, sum(quantity), sum(events)
+  from (
+    select o.*, ${countedDimensions(t, 'o', `date_trunc('month', o.hour at time zone 'UTC')::date`)} as counted from hourly o
+  ) h
+  where (select count(*) from raised) > 0
+  group by 1, 2, 3, 4, 5, 6, 7
+  order by 1, 2, 3, 4, 5, 6, 7
+  on conflict (org_id, product_id, livemode, hour, metric, api_key_id, dimensions)
+  do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events
+  returning 1
+), by_subject as (
+  insert into ${t('usage_subjects')} as s (org_id, product_id, livemode, subject, slot, metric, quantity, events)
+  select org_id, product_id, livemode, subject, ${slotOf('occurred_at')} as slot, metric, sum(quantity), count(*)
+  from inserted
+  where subject <> '' and (select count(*) from charted) > 0
+    and (org_id, product_id) in (select org_id, product_id from ${entitled} where subjects_since <= ${now})
+  group by 1, 2, 3, 4, 5, 6
+  order by 1, 2, 3, 4, 5, 6
+  on conflict (org_id, product_id, livemode, subject, slot, metric)
+  do update set quantity = s.quantity + excluded.quantity, events = s.events + excluded.events
+)`;
+
+const slotOf = (time: string): string =>
+  `date_bin('5 minutes', ${time}, timestamptz '2000-01-01 00:00:00+00')`;
 
 /** Adjusts the totals by the CTE `corrected`, in primary-key order, and before the hours, like events. */
 export const addToTotals = (table: (name: string) => string): string => `
@@ -57,15 +106,27 @@ export const addToTotals = (table: (name: string) => string): string => `
 
 /** Like `addToTotals`, for the hours. @param after a condition that holds once the totals have been adjusted */
 export const addToHours = (table: (name: string) => string, after = 'true'): string => `
-  insert into ${table('usage_hours')} as h (org_id, product_id, livemode, hour, metric, api_key_id, quantity, events)
+  insert into ${table('usage_hours')} as h (org_id, product_id, livemode, hour, metric, api_key_id, dimensions, quantity, events)
   select org_id, product_id, livemode, date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour, metric, api_key_id,
-    sum(quantity - previous_quantity), 0
+    dimensions, sum(quantity - previous_quantity), 0
   from corrected
   where ${after}
+  group by 1, 2, 3, 4, 5, 6, 7
+  order by 1, 2, 3, 4, 5, 6, 7
+  on conflict (org_id, product_id, livemode, hour, metric, api_key_id, dimensions)
+  do update set quantity = h.quantity + excluded.quantity
+  returning 1`;
+
+/** Like `addToHours`, for the subjects, after the hours. */
+export const addToSubjects = (table: (name: string) => string, after = 'true'): string => `
+  insert into ${table('usage_subjects')} as s (org_id, product_id, livemode, subject, slot, metric, quantity, events)
+  select org_id, product_id, livemode, subject, ${slotOf('occurred_at')} as slot, metric, sum(quantity - previous_quantity), 0
+  from corrected
+  where subject <> '' and ${after}
   group by 1, 2, 3, 4, 5, 6
   order by 1, 2, 3, 4, 5, 6
-  on conflict (org_id, product_id, livemode, hour, metric, api_key_id)
-  do update set quantity = h.quantity + excluded.quantity`;
+  on conflict (org_id, product_id, livemode, subject, slot, metric)
+  do update set quantity = s.quantity + excluded.quantity`;
 
 /** SQL: the branches of a `case` that names what is wrong with a pair of `joinPair`, in the terms of `rules.ts`. */
 export const whenPairIsBad = (now: string): string => `${whenKeyIsBad(now, 'usage:write')}
@@ -84,7 +145,7 @@ export const joinPair = (t: Names, now: string): string => `
     where hashed_secret = p.hashed_secret limit 1
   ) k on true
   left join lateral (
-    select id, usage_metric, max_quantity, unit_cap, archived_at from ${t('products')} where slug = p.slug limit 1
+    select id, usage_metric, max_quantity, unit_cap, archived_at, dimensions, subjects_since from ${t('products')} where slug = p.slug limit 1
   ) pr on true
   left join lateral (
     select kind, has_own_cap, unit_cap, limits, thresholds from ${t('entitlements')}
@@ -95,6 +156,8 @@ export const joinPair = (t: Names, now: string): string => `
 
 /** The problem of a pair that `ingest.plain` leaves to `ingest.extended`. No caller sees it. */
 export const NEEDS_EXTENDED = 'needs_extended_text';
+/** The problem of a pair whose combination of dimensions must be listed first. No caller sees it. */
+export const NEEDS_COMBINATION = 'needs_combination';
 
 /**
  * The ingestion statement: one round trip and one commit for everything that waits.
@@ -112,55 +175,72 @@ export const NEEDS_EXTENDED = 'needs_extended_text';
  * The plain text omits limits and thresholds. It refuses every pair that has limits or a listening endpoint, with all
  * batches that use it, and the caller sends those again through the extended text. Without "on conflict", Postgres looks a
  * key up once instead of twice, which is a fifth of the database's time; a repeat fails the statement.
+ * The detailed texts also record subjects and dimensions. A flush in which an event names one uses them; their pairs also
+ * differ by dimensions and month.
  * The first row lists the inserted events only if some were not inserted (repeats, or a refused pair), and counts what was
  * noted for thresholds. The other rows are the pairs that need an answer: refused, above the cap, with limits, or possibly
  * repeated.
  * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair · $5 index of the pair,
- * $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now
+ * $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now · only in detailed texts: $11 dimensions, $12 first day
+ * of the month, per pair · $13 subject, per event
  */
-function recordEvents(name: string, { isExtended = false, expectsNew = false } = {}): Template {
+function recordEvents(
+  name: string,
+  { isExtended = false, expectsNew = false, isDetailed = false } = {},
+): Template {
   const extended = (part: string) => (isExtended ? part : '');
+  const detailed = (part: string) => (isDetailed ? part : '');
+  const sums = { now: '$9::timestamptz', entitled: 'pair', isDetailed };
   const text = (t: Names) => `
-${t.with} pair as materialized (
+${t.with} ${isDetailed ? 'found' : 'pair'} as materialized (
   select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric,
-    ${effectiveCap('e', 'pr')} as unit_cap${extended(', e.limits, e.thresholds')},
-    case${whenPairIsBad('$9::timestamptz')}${isExtended ? '' : whenNotPlain(t)}
+    ${effectiveCap('e', 'pr')} as unit_cap${extended(', e.limits, e.thresholds')}${detailed(', pr.subjects_since, pr.dimensions as keys, p.month, d.dimensions')},
+    case${whenPairIsBad('$9::timestamptz')}${detailed(`
+      when ${hasUnknownKey('p.asked')} then 'unknown_dimension'`)}${isExtended ? '' : whenNotPlain(t)}
       when p.largest > pr.max_quantity then 'quantity_out_of_range'
-    end as problem
-  from unnest($1::text[], $2::text[], $3::text[], $4::int[], $10::numeric[]) with ordinality
-    as p (hashed_secret, slug, metric, grp, largest, ord)${t.held}${joinPair(t, '$9::timestamptz')}
-), good as (
+    end as ${isDetailed ? 'own_problem' : 'problem'}
+  from unnest($1::text[], $2::text[], $3::text[], $4::int[], $10::numeric[]${detailed(', $11::jsonb[], $12::date[]')}) with ordinality
+    as p (hashed_secret, slug, metric, grp, largest${detailed(', asked, month')}, ord)${t.held}${joinPair(t, '$9::timestamptz')}${detailed(joinEncoded('p.asked'))}
+), ${detailed(withListed(t))}good as (
   select * from pair
   where problem is null and (grp = 0 or grp not in (
-    select grp from pair where problem is not null and (grp > 0 or problem in ('quantity_out_of_range', '${NEEDS_EXTENDED}'))
+    select grp from pair where problem is not null
+      and (grp > 0 or problem in ('quantity_out_of_range', '${NEEDS_EXTENDED}'${detailed(`, '${NEEDS_COMBINATION}'`)}))
   ))
 ), inserted as (
   insert into ${t('usage_events')}
-    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at)
-  select g.org_id, ev.idempotency_key, g.product_id, g.metric, ev.quantity, g.livemode, g.api_key_id, ev.occurred_at, $9::timestamptz
-  from unnest($5::int[], $6::text[], $7::numeric[], $8::timestamptz[]) with ordinality
-    as ev (pair, idempotency_key, quantity, occurred_at, ord)
+    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at${detailed(', subject, dimensions')})
+  select g.org_id, ev.idempotency_key, g.product_id, g.metric, ev.quantity, g.livemode, g.api_key_id, ev.occurred_at, $9::timestamptz${detailed(', ev.subject, g.dimensions')}
+  from unnest($5::int[], $6::text[], $7::numeric[], $8::timestamptz[]${detailed(', $13::text[]')}) with ordinality
+    as ev (pair, idempotency_key, quantity, occurred_at${detailed(', subject')}, ord)
   join good g on g.place = ev.pair
   order by g.org_id, ev.idempotency_key collate "C", ev.ord${expectsNew ? '' : '\n  on conflict (org_id, idempotency_key) do nothing'}
-  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
-), ${isExtended ? addToSums(t, '$9::timestamptz', 'pair') : addUnnoted(t)}, counted as (
+  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at${detailed(', subject, dimensions')}
+), ${isExtended ? addToSums(t, sums) : addUnnoted(t, sums)}, counted as (
   select count(*) = cardinality($5::int[]) as is_all_new from inserted
 )
 select case when not c.is_all_new then (select coalesce(json_agg(json_build_array(org_id, idempotency_key)), '[]') from inserted)::text end as inserted,
   ${isExtended ? '(select count(*) from noted)::text' : 'null'} as noted, null as place, null as problem, null as "orgId", null as "productId", null as livemode,
-  null as "usageMetric", null as "unitCap", null as period, null as used, null as "maxQuantity"${extended(', null as declared, null as total')}
+  null as "usageMetric", null as "unitCap", null as period, null as used, null as "maxQuantity"${extended(', null as declared, null as total')}${detailed(', null as dimensions, null as keys, null as "isOther"')}
 from counted c
 union all
 select null, null, p.place::text, p.problem, p.org_id::text, p.product_id::text, p.livemode::text, p.usage_metric, trim_scale(p.unit_cap)::text,
   r.period::text, trim_scale(r.quantity)::text, trim_scale(p.max_quantity)::text${extended(`,
-  p.limits::text, case when p.problem is null and p.limits is not null then ${totalAround(t, 'p', '$9::timestamptz')} end`)}
+  p.limits::text, case when p.problem is null and p.limits is not null then ${totalAround(t, 'p', '$9::timestamptz')} end`)}${detailed(', p.dimensions, to_json(p.keys)::text, p.is_other::text')}
 from pair p
 cross join counted c
 left join raised r on r.org_id = p.org_id and r.product_id = p.product_id and r.metric = p.metric and r.livemode = p.livemode
   and r.quantity > p.unit_cap
-where p.problem is not null or r.quantity is not null${extended(' or p.limits is not null')} or not c.is_all_new`;
+where p.problem is not null or r.quantity is not null${extended(' or p.limits is not null')}${detailed(' or p.is_other')} or not c.is_all_new`;
   return { name, text };
 }
+
+const withListed = (t: Names): string => `pair as materialized (
+  select f.*, coalesce(own_problem, case when is_other and ${hasRoom(t, 'f', 'f.month')} then '${NEEDS_COMBINATION}' end) as problem
+  from (
+    select f.*, f.own_problem is null and ${countedDimensions(t, 'f', 'f.month')} = ${OTHER_SQL} as is_other from found f offset 0
+  ) f
+), `;
 
 const whenNotPlain = (t: Names): string => `
       when e.limits is not null or ${isListening(t, 'k', 'usage.threshold_reached')} then '${NEEDS_EXTENDED}'`;
@@ -170,6 +250,13 @@ export const ingest = {
   allNew: recordEvents('usage_ingest_new', { expectsNew: true }),
   plain: recordEvents('usage_ingest'),
   extended: recordEvents('usage_ingest_extended', { isExtended: true }),
+};
+
+/** For flushes in which an event names a subject or dimensions. */
+export const ingestDetailed: typeof ingest = {
+  allNew: recordEvents('usage_ingest_detailed_new', { isDetailed: true, expectsNew: true }),
+  plain: recordEvents('usage_ingest_detailed', { isDetailed: true }),
+  extended: recordEvents('usage_ingest_detailed_extended', { isDetailed: true, isExtended: true }),
 };
 
 /** A row of `ingest`: the first has only `inserted` and `noted` (null without notes), the others have neither. */
@@ -193,19 +280,24 @@ export interface IngestRow {
   declared?: string | null;
   /** `Limited.total`, if events are recorded for an entitlement with limits; only in the extended text. */
   total?: string | null;
+  /** Encoded, the product's dimensions as JSON, and whether sums are kept elsewhere; only in detailed texts. */
+  dimensions?: string | null;
+  keys?: string | null;
+  isOther?: string | null;
 }
 
 /**
  * For events that were not new: the indexes of those that differ from the first event with their key, and whether the mode
  * differs. A repeat without a time matches any time, because the first event may have used its time of receipt.
- * $1 org, $2 idempotency key, $3 product, $4 metric, $5 quantity, $6 livemode, $7 occurred at or null, per event
+ * $1 org, $2 idempotency key, $3 product, $4 metric, $5 quantity, $6 livemode, $7 occurred at or null, $8 subject,
+ * $9 dimensions, per event
  */
 export const findMismatches: Template = {
   name: 'usage_find_mismatches',
   text: (t) => `
 ${t.with} d as materialized (
-  select d.* from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::numeric[], $6::bool[], $7::timestamptz[]) with ordinality
-    as d (org_id, idempotency_key, product_id, metric, quantity, livemode, occurred_at, ord)${t.held}
+  select d.* from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::numeric[], $6::bool[], $7::timestamptz[], $8::text[], $9::text[])
+    with ordinality as d (org_id, idempotency_key, product_id, metric, quantity, livemode, occurred_at, subject, dimensions, ord)${t.held}
 )
 select (d.ord - 1)::text as place, (u.livemode <> d.livemode)::text as "isOtherMode"
 from d
@@ -213,7 +305,7 @@ cross join lateral (
   select * from ${t('usage_events')} where org_id = d.org_id and idempotency_key = d.idempotency_key limit 1
 ) u
 where u.product_id <> d.product_id or u.metric <> d.metric or u.quantity <> d.quantity or u.livemode <> d.livemode
-  or u.occurred_at <> d.occurred_at`,
+  or u.occurred_at <> d.occurred_at or u.subject <> d.subject or u.dimensions <> d.dimensions`,
 };
 
 export interface MismatchRow {

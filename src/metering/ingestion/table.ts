@@ -29,6 +29,10 @@ export const usageEvents = pgTable(
     idempotencyKey: bytewiseText('idempotency_key').notNull(),
     metric: text().notNull(),
     quantity: numeric().notNull(),
+    /** '' for none. */
+    subject: bytewiseText('subject').notNull().default(''),
+    /** Encoded by `dimensions.ts`. */
+    dimensions: bytewiseText('dimensions').notNull().default(''),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.idempotencyKey] }),
@@ -63,6 +67,10 @@ export const usageCorrections = pgTable(
     /** As in the audit log: a User's id, `operator` with a name, `api_key:` with an id, or `system`. */
     actor: text().notNull(),
     reason: text().notNull(),
+    /** The subject under which the event counts; '' for none. */
+    subject: bytewiseText('subject').notNull().default(''),
+    /** The combination under which the event counts, perhaps that of all others. */
+    dimensions: bytewiseText('dimensions').notNull().default(''),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.correctionKey] }),
@@ -100,7 +108,7 @@ export const usageTotals = pgTable(
   ],
 );
 
-/** The same sums by hour and API key, so that a chart over millions of events reads a few hundred rows. */
+/** The same sums by hour, API key and combination of dimensions, so that a chart over millions of events reads a few hundred rows. */
 export const usageHours = pgTable(
   'usage_hours',
   {
@@ -112,8 +120,64 @@ export const usageHours = pgTable(
     apiKeyId: uuid('api_key_id').notNull(),
     quantity: numeric().notNull(),
     events: bigint({ mode: 'number' }).notNull(),
+    /** '' for events without dimensions, `OTHER` for combinations beyond the bound. */
+    dimensions: bytewiseText('dimensions').notNull().default(''),
   },
-  (t) => [primaryKey({ columns: [t.orgId, t.productId, t.livemode, t.hour, t.metric, t.apiKeyId] })],
+  (t) => [
+    primaryKey({
+      name: 'usage_hours_pk',
+      columns: [t.orgId, t.productId, t.livemode, t.hour, t.metric, t.apiKeyId, t.dimensions],
+    }),
+  ],
+);
+
+/**
+ * The combinations of dimensions that have sums of their own in a month. Rows are never deleted, and an event is recorded
+ * only once its combination is listed or the list is full, so its place in the sums never changes.
+ */
+export const usageCombinations = pgTable(
+  'usage_combinations',
+  {
+    orgId: uuid('org_id').notNull(),
+    productId: uuid('product_id').notNull(),
+    livemode: boolean().notNull(),
+    /** First day of the month. */
+    period: date({ mode: 'string' }).notNull(),
+    /** From 1 to `MAX_COMBINATIONS`. */
+    number: integer().notNull(),
+    dimensions: bytewiseText('dimensions').notNull(),
+  },
+  (t) => [
+    primaryKey({
+      name: 'usage_combinations_pk',
+      columns: [t.orgId, t.productId, t.livemode, t.period, t.dimensions],
+    }),
+    uniqueIndex('usage_combinations_number').on(t.orgId, t.productId, t.livemode, t.period, t.number),
+  ],
+);
+
+/** The same sums by subject and five minutes, for products that count subjects. */
+export const usageSubjects = pgTable(
+  'usage_subjects',
+  {
+    orgId: uuid('org_id').notNull(),
+    productId: uuid('product_id').notNull(),
+    livemode: boolean().notNull(),
+    subject: bytewiseText('subject').notNull(),
+    /** Start of the five minutes. */
+    slot: time('slot').notNull(),
+    metric: text().notNull(),
+    quantity: numeric().notNull(),
+    events: bigint({ mode: 'number' }).notNull(),
+  },
+  (t) => [
+    primaryKey({
+      name: 'usage_subjects_pk',
+      columns: [t.orgId, t.productId, t.livemode, t.subject, t.slot, t.metric],
+    }),
+    // For reading all subjects of a range of time.
+    index('usage_subjects_slot').on(t.orgId, t.productId, t.livemode, t.slot),
+  ],
 );
 
 /** States of a month's archive; events are deleted only from `deleting` on. */
@@ -196,6 +260,10 @@ export const usageReservations = pgTable(
     metric: text().notNull(),
     quantity: numeric().notNull(),
     settledQuantity: numeric('settled_quantity'),
+    /** '' for none. */
+    subject: bytewiseText('subject').notNull().default(''),
+    /** Encoded by `dimensions.ts`. */
+    dimensions: bytewiseText('dimensions').notNull().default(''),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
@@ -204,6 +272,10 @@ export const usageReservations = pgTable(
     index('usage_reservations_held')
       .on(t.orgId, t.productId, t.livemode, t.metric, t.expiresAt, t.quantity)
       .where(sql.raw(reservationEnds.open)),
+    // The same for one subject.
+    index('usage_reservations_held_subject')
+      .on(t.orgId, t.productId, t.livemode, t.metric, t.subject, t.expiresAt, t.quantity)
+      .where(sql.raw(`${reservationEnds.open} and subject <> ''`)),
     // For lists by status. Most reservations are settled, and those are found by the primary key.
     index('usage_reservations_open').on(t.orgId, t.livemode, t.id).where(sql.raw(reservationEnds.open)),
     index('usage_reservations_released')

@@ -5,13 +5,14 @@ import type { DriftReport, RepairReport } from './reconcile.js';
 
 const SHOWN_ROWS = 100;
 
-export function driftText({ totals, hours, settlements }: DriftReport): string {
-  if (totals.length + hours.length + settlements.length === 0)
+export function driftText({ totals, hours, subjects, settlements }: DriftReport): string {
+  if (totals.length + hours.length + subjects.length + settlements.length === 0)
     return 'No drift: every total and hour equals the sum of its events.';
   return [
     ...lostSettlements(settlements),
     ...section('Totals that differ from the sum of their events', totals, 'period', 'total'),
     ...section('Hours that differ from the sum of their events', hours, 'hour', 'hour total'),
+    ...section('Subjects that differ from the sum of their events', subjects, 'time', 'total'),
   ].join('\n');
 }
 
@@ -34,6 +35,7 @@ function section(title: string, rows: DriftRow[], period: string, recorded: stri
     [period, (row) => row.period],
     ['mode', (row) => (row.livemode ? 'live' : 'test')],
     ['metric', (row) => row.metric],
+    ['part', (row) => row.part.replaceAll(/\p{Cc}/gu, ' / ')],
     ['key', (row) => row.apiKey ?? ''],
     [recorded, (row) => row.recordedQuantity ?? 'missing'],
     ['sum of events', (row) => row.actualQuantity ?? 'none'],
@@ -41,23 +43,38 @@ function section(title: string, rows: DriftRow[], period: string, recorded: stri
     ['counted', (row) => row.recordedEvents ?? 'missing'],
     ['events', (row) => row.actualEvents ?? 'none'],
   ];
-  const columns = all.filter(([name]) => hasKeys || name !== 'key');
+  const hasParts = rows.some(({ part }) => part !== '');
+  const columns = all.filter(([name]) => (hasKeys || name !== 'key') && (hasParts || name !== 'part'));
   const head = columns.map(([name]) => name);
   const lines = rows.slice(0, SHOWN_ROWS).map((row) => columns.map(([, read]) => read(row)));
-  return toSection(title, count, [head, ...lines], hasKeys ? 6 : 5);
+  return toSection(title, count, [head, ...lines], 5 + (hasKeys ? 1 : 0) + (hasParts ? 1 : 0));
 }
 
-export function repairText({ organizations, totals, hours }: RepairReport): string {
+export function repairText({ organizations, totals, hours, subjects }: RepairReport): string {
   const plural = (n: number, one: string) => `${n} ${one}${n === 1 ? '' : 's'}`;
-  return `Set ${plural(totals, 'total')} and ${plural(hours, 'hour')} of ${plural(organizations, 'Organization')} to the sums of their events.`;
+  const sums = [
+    plural(totals, 'total'),
+    plural(hours, 'hour'),
+    ...(subjects > 0 ? [plural(subjects, 'subject sum')] : []),
+  ];
+  return `Set ${sums.slice(0, -1).join(', ')} and ${sums.at(-1)} of ${plural(organizations, 'Organization')} to the sums of their events.`;
 }
 
 /** The report for `toJson`, which writes quantities as numbers with all digits. */
 export function driftJson(report: DriftReport): object {
   return {
-    drift: (report.totals[0]?.count ?? 0) + (report.hours[0]?.count ?? 0),
+    drift: [report.totals, report.hours, report.subjects].reduce((sum, [row]) => sum + (row?.count ?? 0), 0),
     totals: report.totals.map(({ period, ...row }) => ({ period, ...toRow(row) })),
     hours: report.hours.map(({ period, ...row }) => ({ hour: period, apiKey: row.apiKey, ...toRow(row) })),
+    ...(report.subjects.length > 0
+      ? {
+          subjects: report.subjects.map(({ period, ...row }) => ({
+            slot: period,
+            subject: row.part,
+            ...toRow(row),
+          })),
+        }
+      : {}),
     settlements: report.settlements.map(({ count: _count, ...row }) => row),
   };
 }

@@ -1,6 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm';
 import { textArray, selectRows } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
+import { OTHER_SQL } from '../entitlements/dimensions.js';
 
 /**
  * A row of sums that does not match its events. Decimals and counts are exact text. `recorded` is the row's value, null if
@@ -11,11 +12,13 @@ export interface DriftRow {
   /** Slugs, or an id if its row was deleted. */
   organization: string;
   product: string;
-  /** The month's first day, or the hour in UTC. */
+  /** The month's first day, or the hour or the five minutes in UTC. */
   period: string;
   livemode: boolean;
   metric: string;
-  /** The API key's id and prefix; null for totals. */
+  /** The combination of dimensions in hours, the subject in sums of subjects; '' for none. */
+  part: string;
+  /** The API key's id and prefix; null except in hours. */
   apiKeyId: string | null;
   apiKey: string | null;
   recordedQuantity: string | null;
@@ -27,7 +30,8 @@ export interface DriftRow {
   count: number;
 }
 
-export type SumTable = 'totals' | 'hours';
+export const sumTables = ['totals', 'hours', 'subjects'] as const;
+export type SumTable = (typeof sumTables)[number];
 
 /** One month of one product of one Organization: the unit that is summed again under a lock. */
 export interface SumPlace {
@@ -42,25 +46,55 @@ interface SumShape {
   keys: SQL;
   /** Expressions for the key of an event `e`. */
   keysOfEvent: SQL;
+  /** Columns that only these sums need, of an event and of a correction; `join` gives an event's. */
+  own: { event: SQL; join: SQL; correction: SQL };
+  /** Time and part of a row `d`, for people. */
+  shown: { period: SQL; part: SQL };
   /** First day of the month of a row `t`. */
   monthOfRow: SQL;
   /** Sums deleted from archived months, as rows of `keys`, quantity, events; undefined to skip such months. */
   deleted: SQL | undefined;
 }
 
+const minuteText = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
+
+const nothing = sql``;
+
 const shapes: Record<SumTable, SumShape> = {
   totals: {
     table: sql`usage_totals`,
     keys: sql`org_id, product_id, livemode, metric, period`,
     keysOfEvent: sql`e.org_id, e.product_id, e.livemode, e.metric, date_trunc('month', e.occurred_at at time zone 'UTC')::date`,
+    own: { event: nothing, join: nothing, correction: nothing },
+    shown: { period: sql`d.period::text`, part: sql`''` },
     monthOfRow: sql`t.period`,
     deleted: sql`select org_id, product_id, livemode, metric, period, deleted_quantity, deleted_events from usage_archived_totals t`,
   },
   hours: {
     table: sql`usage_hours`,
-    keys: sql`org_id, product_id, livemode, metric, hour, api_key_id`,
-    keysOfEvent: sql`e.org_id, e.product_id, e.livemode, e.metric, date_bin('1 hour', e.occurred_at, timestamptz '2000-01-01 00:00:00+00'), e.api_key_id`,
+    keys: sql`org_id, product_id, livemode, metric, hour, api_key_id, dimensions`,
+    keysOfEvent: sql`e.org_id, e.product_id, e.livemode, e.metric, date_bin('1 hour', e.occurred_at, timestamptz '2000-01-01 00:00:00+00'), e.api_key_id, e.dimensions`,
+    own: {
+      event: sql`, case when e.dimensions = '' or l.number is not null then e.dimensions else ${sql.raw(OTHER_SQL)} end as dimensions`,
+      join: sql`left join usage_combinations l on l.org_id = e.org_id and l.product_id = e.product_id and l.livemode = e.livemode
+        and l.period = date_trunc('month', e.occurred_at at time zone 'UTC')::date and l.dimensions = e.dimensions`,
+      correction: sql`, e.dimensions`,
+    },
+    shown: { period: minuteText(sql`d.hour`), part: sql`d.dimensions` },
     monthOfRow: sql`date_trunc('month', t.hour at time zone 'UTC')::date`,
+    deleted: undefined,
+  },
+  subjects: {
+    table: sql`usage_subjects`,
+    keys: sql`org_id, product_id, livemode, metric, slot, subject`,
+    keysOfEvent: sql`e.org_id, e.product_id, e.livemode, e.metric, date_bin('5 minutes', e.occurred_at, timestamptz '2000-01-01 00:00:00+00'), e.subject`,
+    own: {
+      event: sql`, e.subject`,
+      join: sql`join products s on s.id = e.product_id and e.received_at >= s.subjects_since and e.subject <> ''`,
+      correction: sql`, e.subject`,
+    },
+    shown: { period: minuteText(sql`d.slot`), part: sql`d.subject` },
+    monthOfRow: sql`date_trunc('month', t.slot at time zone 'UTC')::date`,
     deleted: undefined,
   },
 };
@@ -76,14 +110,14 @@ export type DriftScope = { orgId?: string | undefined } | { places: SumPlace[] }
  * archive -- --verify` compares, so they are skipped here; otherwise a repair would remove them.
  */
 function driftOf(name: SumTable, scope: DriftScope): SQL {
-  const { table, keys, keysOfEvent, monthOfRow, deleted } = shapes[name];
+  const { table, keys, keysOfEvent, own, monthOfRow, deleted } = shapes[name];
   const isKept = deleted === undefined ? sql`not ${isArchived(monthOfRow)}` : sql`true`;
   return sql`${placesOf(scope)} found (${keys}, quantity, events) as (
     select ${keysOfEvent}, sum(e.quantity), sum(e.events) from (
-      select ${columnsOfEvent}, e.quantity, 1 as events from ${rowsIn(sql`usage_events`, scope)}
+      select ${columnsOfEvent}${own.event}, e.quantity, 1 as events from ${rowsIn(sql`usage_events`, scope, own.join)}
       union all
-      select ${columnsOfEvent}, e.quantity - e.previous_quantity, 0 from ${rowsIn(sql`usage_corrections`, scope)}
-    ) e group by ${keysOfEvent}
+      select ${columnsOfEvent}${own.correction}, e.quantity - e.previous_quantity, 0 from ${rowsIn(sql`usage_corrections`, scope)}
+    ) e ${name === 'subjects' ? sql`where e.subject <> ''` : nothing} group by ${keysOfEvent}
   ), actual as (
     ${
       deleted === undefined
@@ -117,13 +151,15 @@ function placesOf(scope: DriftScope): SQL {
     ${textArray(places.map((p) => p.period))}::date[]) as p (org_id, product_id, period)),`;
 }
 
-function rowsIn(table: SQL, scope: DriftScope): SQL {
+function rowsIn(table: SQL, scope: DriftScope, join = nothing): SQL {
   // The bounds and both modes are written out so that the index on Organization, product, mode and time applies.
   if ('places' in scope)
     return sql`place p join ${table} e on e.org_id = p.org_id and e.product_id = p.product_id
       and e.livemode = any ('{f,t}'::bool[])
-      and e.occurred_at >= p.period::timestamp at time zone 'UTC' and e.occurred_at < (p.period + interval '1 month') at time zone 'UTC'`;
-  return scope.orgId === undefined ? sql`${table} e` : sql`${table} e where e.org_id = ${scope.orgId}::uuid`;
+      and e.occurred_at >= p.period::timestamp at time zone 'UTC' and e.occurred_at < (p.period + interval '1 month') at time zone 'UTC' ${join}`;
+  return scope.orgId === undefined
+    ? sql`${table} e ${join}`
+    : sql`${table} e ${join} where e.org_id = ${scope.orgId}::uuid`;
 }
 
 function isIn(scope: DriftScope, month: SQL): SQL {
@@ -138,16 +174,13 @@ export async function findDrift(
   scope: DriftScope,
   limit: number,
 ): Promise<DriftRow[]> {
-  const period =
-    table === 'totals'
-      ? sql`d.period::text`
-      : sql`to_char(d.hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
-  const key = table === 'totals' ? sql`null::uuid` : sql`d.api_key_id`;
+  const { period, part } = shapes[table].shown;
+  const key = table === 'hours' ? sql`d.api_key_id` : sql`null::uuid`;
   return selectRows<DriftRow>(
     tx,
     sql`with ${driftOf(table, scope)}
       select d.org_id::text as "orgId", coalesce(o.slug, d.org_id::text) as organization, coalesce(p.slug, d.product_id::text) as product,
-        ${period} as period, d.livemode, d.metric, ${key}::text as "apiKeyId", coalesce(k.prefix, ${key}::text) as "apiKey",
+        ${period} as period, d.livemode, d.metric, ${part} as part, ${key}::text as "apiKeyId", coalesce(k.prefix, ${key}::text) as "apiKey",
         trim_scale(recorded_quantity)::text as "recordedQuantity", trim_scale(actual_quantity)::text as "actualQuantity",
         trim_scale(coalesce(recorded_quantity, 0) - coalesce(actual_quantity, 0))::text as difference,
         recorded_events::text as "recordedEvents", actual_events::text as "actualEvents", (count(*) over ())::int as count
@@ -155,7 +188,7 @@ export async function findDrift(
       left join organizations o on o.id = d.org_id
       left join products p on p.id = d.product_id
       left join api_keys k on k.org_id = d.org_id and k.id = ${key}
-      order by 2, 3, 4, 5, 6, 7
+      order by 2, 3, 4, 5, 6, 7, 8
       limit ${limit}`,
   );
 }
@@ -183,10 +216,11 @@ export async function repairDrift(
   maxChanges: number,
 ): Promise<Repair[]> {
   const { table: sums, keys } = shapes[table];
-  const period =
-    table === 'totals'
-      ? sql`'period', d.period`
-      : sql`'hour', d.hour at time zone 'UTC', 'apiKeyId', d.api_key_id`;
+  const period = {
+    totals: sql`'period', d.period`,
+    hours: sql`'hour', d.hour at time zone 'UTC', 'apiKeyId', d.api_key_id`,
+    subjects: sql`'slot', d.slot at time zone 'UTC', 'subject', d.subject`,
+  }[table];
   // Thresholds may have been evaluated from the wrong sums.
   const orgIds = textArray([...new Set(places.map(({ orgId }) => orgId))]);
   await tx.execute(
@@ -243,4 +277,10 @@ export async function findLostSettlements(
       order by 1, 2
       limit ${limit}`,
   );
+}
+
+/** Whether any product counts subjects; otherwise nobody has to read all events for their sums. */
+export async function countsSubjects(tx: Orm): Promise<boolean> {
+  const found = await selectRows(tx, sql`select from products where subjects_since is not null limit 1`);
+  return found.length > 0;
 }

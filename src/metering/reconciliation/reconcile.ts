@@ -6,10 +6,12 @@ import type { MaintenanceDatabase } from '../../core/db/maintenance.js';
 import { findOrganization } from '../../accounts/identity/organizations/queries.js';
 import { lockOrganizationId } from '../../accounts/organizations/table.js';
 import {
+  countsSubjects,
   findDrift,
   findDriftingPlaces,
   findLostSettlements,
   repairDrift,
+  sumTables,
   type DriftRow,
   type LostSettlement,
   type SumPlace,
@@ -20,6 +22,7 @@ import {
 export interface DriftReport {
   totals: DriftRow[];
   hours: DriftRow[];
+  subjects: DriftRow[];
   settlements: LostSettlement[];
 }
 
@@ -28,14 +31,15 @@ export interface RepairReport {
   organizations: number;
   totals: number;
   hours: number;
+  subjects: number;
 }
 
 /** Rows shown and kept per table; a row's `count` is the full number. */
 const MAX_ROWS = 1000;
 const AUDITED_ROWS = 20;
 
-export const hasDrift = ({ totals, hours }: Omit<DriftReport, 'settlements'>): boolean =>
-  totals.length + hours.length > 0;
+export const hasDrift = ({ totals, hours, subjects }: Omit<DriftReport, 'settlements'>): boolean =>
+  totals.length + hours.length + subjects.length > 0;
 
 /** Compares in one snapshot, so a concurrent ingestion is seen completely or not at all, and never looks like drift. */
 export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport> {
@@ -43,6 +47,7 @@ export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport>
     async (tx) => ({
       totals: await findDrift(tx, 'totals', scope, MAX_ROWS),
       hours: await findDrift(tx, 'hours', scope, MAX_ROWS),
+      subjects: (await countsSubjects(tx)) ? await findDrift(tx, 'subjects', scope, MAX_ROWS) : [],
       settlements: 'places' in scope ? [] : await findLostSettlements(tx, scope.orgId, MAX_ROWS),
     }),
     { isolationLevel: 'repeatable read', accessMode: 'read only' },
@@ -50,17 +55,17 @@ export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport>
 }
 
 /**
- * Sets totals and hours to the sums of their events, in one transaction with the audit rows (on a sharded database, one per
+ * Sets totals, hours and sums of subjects to the sums of their events, in one transaction with the audit rows (on a sharded database, one per
  * shard group).
  * Drift is found before the lock, because that reads every event; under the lock only the affected months are summed again.
  * The lock allows reads and blocks ingestion. It takes the tables in the same order as the recording statements (events,
- * corrections, totals, hours), so they can wait for each other but never deadlock, and no event can be committed between the
+ * corrections, totals, hours, subjects), so they can wait for each other but never deadlock, and no event can be committed between the
  * sum and the row it is written to. A waiting ingestion continues with correct rows and adds to them.
  * @throws Error when rows still differ afterwards, with nothing changed, or when the lock cannot be acquired in time
  */
 export async function repair(db: Repairable, clock: Clock, scope: DriftScope): Promise<RepairReport> {
   const places = await findPlaces(db.orm, scope);
-  const report: RepairReport = { organizations: 0, totals: 0, hours: 0 };
+  const report: RepairReport = { organizations: 0, totals: 0, hours: 0, subjects: 0 };
   if (places.length === 0) return report;
   await db.withoutIngestion([...new Set(places.map(({ orgId }) => orgId))], async (orgIds, isFrozen) => {
     const own = new Set(orgIds);
@@ -73,6 +78,7 @@ export async function repair(db: Repairable, clock: Clock, scope: DriftScope): P
     report.organizations += part.organizations;
     report.totals += part.totals;
     report.hours += part.hours;
+    report.subjects += part.subjects;
   });
   return report;
 }
@@ -88,25 +94,33 @@ const repairPlaces = (orm: Orm, clock: Clock, places: SumPlace[], isFrozen: bool
       // While this waits for the lock, every later ingestion waits behind it.
       await tx.execute(sql`set local lock_timeout = '2s'`);
       await tx.execute(
-        sql`lock table usage_events, usage_corrections, usage_totals, usage_hours in share row exclusive mode`,
+        sql`lock table usage_events, usage_corrections, usage_totals, usage_hours, usage_subjects in share row exclusive mode`,
       );
     }
     const totals = await repairDrift(tx, 'totals', places, AUDITED_ROWS);
     const hours = await repairDrift(tx, 'hours', places, AUDITED_ROWS);
+    const subjects = await repairDrift(tx, 'subjects', places, AUDITED_ROWS);
     // Sorted, so that audit chains of several Organizations are always locked in the same order.
-    const orgIds = new Set([...totals, ...hours].map(({ orgId }) => orgId).sort());
+    const orgIds = new Set([...totals, ...hours, ...subjects].map(({ orgId }) => orgId).sort());
     for (const orgId of orgIds) {
       const detailsOf = (repairs: Repair[]) => {
         const { rows = 0, changes = [] } = repairs.find((repair) => repair.orgId === orgId) ?? {};
         return { rows, changes };
       };
-      await audit(tx, clock, orgId, { totals: detailsOf(totals), hours: detailsOf(hours) });
+      const details = { totals: detailsOf(totals), hours: detailsOf(hours) };
+      const more = subjects.length > 0 ? { subjects: detailsOf(subjects) } : {};
+      await audit(tx, clock, orgId, { ...details, ...more });
     }
-    for (const table of ['totals', 'hours'] as const) {
+    for (const table of sumTables) {
       const left = await findDrift(tx, table, { places }, 1);
       if (left.length > 0) throw new Error(`The ${table} still differ from the events. Nothing was changed.`);
     }
-    return { organizations: orgIds.size, totals: rowsIn(totals), hours: rowsIn(hours) };
+    return {
+      organizations: orgIds.size,
+      totals: rowsIn(totals),
+      hours: rowsIn(hours),
+      subjects: rowsIn(subjects),
+    };
   });
 
 const rowsIn = (repairs: Repair[]): number => repairs.reduce((sum, { rows }) => sum + rows, 0);
@@ -131,6 +145,7 @@ async function findPlaces(orm: Orm, scope: DriftScope): Promise<SumPlace[]> {
       const found = [
         ...(await findDriftingPlaces(tx, 'totals', scope)),
         ...(await findDriftingPlaces(tx, 'hours', scope)),
+        ...((await countsSubjects(tx)) ? await findDriftingPlaces(tx, 'subjects', scope) : []),
       ];
       return [...new Map(found.map((place) => [Object.values(place).join(' '), place])).values()];
     },

@@ -39,6 +39,10 @@ export const errorGuide: ErrorGuide = {
     meaning: 'The product counts a different metric than the one in the event.',
     remedy: "Send the product's `usageMetric`, which `GET /api/entitlements` shows.",
   },
+  unknown_dimension: {
+    meaning: 'A name in `dimensions` is not one of those that the product declares.',
+    remedy: 'Check the name. The operator of the service can add up to 4 dimensions to a product.',
+  },
   timestamp_out_of_range: {
     meaning:
       '`occurredAt` is more than 7 days before or 5 minutes after the request was received; or the event to correct was received more than 35 days ago.',

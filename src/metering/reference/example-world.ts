@@ -20,6 +20,8 @@ export const exampleWorld = {
       slug: 'storage',
       name: 'Storage',
       usageMetric: 'bytes',
+      dimensions: ['region'] as string[],
+      countsSubjects: true,
       unitCap: null,
       entitlement: 'live',
       used: null,

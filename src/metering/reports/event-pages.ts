@@ -34,6 +34,7 @@ import {
   type EventRow,
 } from '../events/event-queries.js';
 import type { UsageProduct } from '../events/page-queries.js';
+import { decodeDimensions } from '../entitlements/dimensions.js';
 import { dayPeriod, monthPeriod, neighbour, parsePeriod } from './period.js';
 import { CORRECTION_PATH, EVENTS_PATH, toArchivedView, USAGE_PATH } from './report-view.js';
 
@@ -87,8 +88,13 @@ export function addEventPages(router: Router, context: Context): void {
     const to = request.to ?? new Date(clock.now() + AHEAD_MS + 1).toISOString();
     await sendCsv(log, req, res, {
       filename: toFilename(product, { ...request, to }),
-      columns: eventColumns,
-      pieces: exportEvents(db.orm, scopeOf(orgId, product, request.mode), { ...request, to }),
+      columns: eventColumns(product.dimensions),
+      pieces: exportEvents(
+        db.orm,
+        scopeOf(orgId, product, request.mode),
+        { ...request, to },
+        product.dimensions,
+      ),
     });
   });
 }
@@ -194,6 +200,7 @@ function toEventView(event: EventRow) {
     exactOccurredAt: occurredAt,
     exactReceivedAt: receivedAt,
     counted: currentQuantity(event),
+    dimensions: Object.entries(decodeDimensions(event.keys, event.dimensions) ?? {}),
     corrections: (event.corrections ?? []).map((correction) => ({
       ...correction,
       correctedAt: new Date(correction.correctedAt),

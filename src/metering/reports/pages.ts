@@ -5,6 +5,7 @@ import { toAddress } from '../../core/pages/address.js';
 import { sendCsv, type CsvCell, type CsvFile } from '../../core/pages/csv.js';
 import { textField, type FormFields, type FormState, readQuery, tryQuery } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
+import { compareDecimals } from '../../core/decimal.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import {
@@ -18,6 +19,7 @@ import {
 import { addCorrectionPages } from './correction-pages.js';
 import { addEventPages } from './event-pages.js';
 import { listHolds, type UsageProduct } from '../events/page-queries.js';
+import { listSeries } from './operator/queries.js';
 import { daysOf, monthPeriod, toDateText, toPeriodQuery } from './period.js';
 import { addProductPages, PRODUCTS_PATH } from './product-pages.js';
 import { toReportView, USAGE_PATH } from './report-view.js';
@@ -43,6 +45,7 @@ export function usagePages(context: Context): Router {
     await renderPage(context, req, res, page, {
       ...toUsageView({ query, form, products, request, report, now }),
       ...(report ? await readHeld(context, orgId, report, now) : { limits: [], holds: [] }),
+      parts: report ? await readParts(context, orgId, report) : [],
     });
   });
 
@@ -60,6 +63,8 @@ export function usagePages(context: Context): Router {
 }
 
 const MAX_HOLDING_KEYS = 20;
+/** More than the values that one month has sums of. */
+const MAX_PARTS = 2_000;
 
 /** Current limits and holds of the product's metric, whatever period is shown. */
 async function readHeld({ db }: Context, orgId: string, { product, metric, mode }: UsageReport, now: Date) {
@@ -67,6 +72,43 @@ async function readHeld({ db }: Context, orgId: string, { product, metric, mode 
   const scope = scopeOf(orgId, product, mode);
   const [limits] = await readLimitViews(db, [{ ...scope, metric }], now.getTime());
   return { limits, holds: await listHolds(db.orm, scope, metric, now, MAX_HOLDING_KEYS) };
+}
+
+const SHOWN_PARTS = 20;
+
+/** The largest parts of the report's usage by each dimension and by subject, which are not kept for one API key. */
+async function readParts(
+  { db }: Context,
+  orgId: string,
+  { product, metric, mode, period, key }: UsageReport,
+) {
+  if (key !== undefined) return [];
+  const { id: productId, dimensions, countsSubjects } = product;
+  const { livemode } = scopeOf(orgId, product, mode);
+  const range = {
+    ...period,
+    granularity: 'total' as const,
+    orgId,
+    productId,
+    livemode,
+    isByKey: false,
+    limit: MAX_PARTS,
+  };
+  const asked = [
+    ...dimensions.map((name, i) => ({ name, by: { byDimension: i + 1 } })),
+    ...(countsSubjects ? [{ name: 'subject', by: { subjects: { only: undefined } } }] : []),
+  ];
+  const parts = [];
+  for (const { name, by } of asked) {
+    const rows = (await listSeries(db, { ...range, ...by })).filter((row) => row.metric === metric);
+    if (!rows.some(({ value, isOther }) => value || isOther)) continue;
+    const sorted = rows.toSorted(
+      (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(b.quantity, a.quantity),
+    );
+    const shown = sorted.slice(0, SHOWN_PARTS);
+    parts.push({ name, rows: shown, more: rows.length - shown.length });
+  }
+  return parts;
 }
 
 interface UsagePage {

@@ -16,6 +16,9 @@ export interface ReserveRequest {
   quantity: string;
   idempotencyKey: string;
   ttlSeconds: number;
+  subject?: string | undefined;
+  /** As JSON. */
+  dimensions?: string | undefined;
 }
 
 export interface ReservationVerdict {
@@ -28,6 +31,12 @@ export interface ReservationVerdict {
   /** Quantity accepted earlier in this flush. */
   before: string;
   maxQuantity: string;
+  /** Set if the request's subject has limits of its own; and the quantity accepted for it earlier in this flush. */
+  ownNumber: string | null;
+  ownBefore: string;
+  /** Dimensions as they are stored, and the product's. */
+  encoded: string;
+  keys: readonly string[];
   /** The earlier reservation with the same idempotency key. */
   knownId: string | null;
 }
@@ -43,25 +52,39 @@ interface Refused extends RefusedLimit {
   verdict: ReservationVerdict;
 }
 
-/** The limits of a request's subject with the earlier holds of this flush added. */
-export const limitsWith = (
-  verdict: ReservationVerdict,
+/** The limits that hold for a request, with the earlier holds of this flush and `more` added. */
+export function limitsWith(
+  { number, before, ownNumber, ownBefore, request }: ReservationVerdict,
   limits: Map<string, SubjectLimits>,
-  more: string,
-): LimitState[] =>
-  (limits.get(verdict.number ?? '')?.states ?? []).map((state) => ({
-    ...state,
-    held: addDecimals(state.held, more),
-  }));
+  more?: string,
+): LimitState[] {
+  const statesOf = (name: string | null, earlier: string) =>
+    (limits.get(name ?? '')?.states ?? []).map((state) => ({
+      ...state,
+      held: more === undefined ? state.held : addDecimals(state.held, addDecimals(earlier, more)),
+    }));
+  const own = statesOf(ownNumber, ownBefore);
+  const { subject = '' } = request;
+  return [
+    ...statesOf(number, before),
+    ...own.map((state) => ({ ...state, per: 'subject' as const, subject })),
+  ];
+}
 
 /** Per refused request, the limits that left no room for it. */
 export const findRefused = (verdicts: ReservationVerdict[], limits: Map<string, SubjectLimits>): Refused[] =>
   verdicts.flatMap((verdict, i) => {
     if (verdict.outcome !== 'limit_reached') return [];
     const { subject, request } = verdict;
-    return limitsWith(verdict, limits, verdict.before)
+    return limitsWith(verdict, limits, '0')
       .filter((state) => state.enforcement === 'block' && isBeyondRoom(state, request.quantity))
-      .map((state) => ({ i, verdict, state, subject, requested: request.quantity }));
+      .map((state) => ({
+        i,
+        verdict,
+        state,
+        subject: { ...subject, subject: state.subject },
+        requested: request.quantity,
+      }));
   });
 
 /** Adds the limit that leaves least, its remaining quantity, and when there will be enough room. */
@@ -82,7 +105,8 @@ export async function explainRefusals(
     const isByHolds =
       compareDecimals(addDecimals(addDecimals(state.used, state.ahead), quantity), state.quantity) <= 0;
     const ownEnd = nowMs + ttlSeconds * SECOND_MS;
-    const heldUntil = limits.get(verdict.number!)!.heldUntilMs ?? ownEnd;
+    const name = state.per ? verdict.ownNumber! : verdict.number!;
+    const heldUntil = limits.get(name)!.heldUntilMs ?? ownEnd;
     const byWindow = endOfWindow(state.window, nowMs) ?? freeAt[n] ?? Infinity;
     return Math.min(byWindow, isByHolds ? heldUntil : Infinity);
   });
@@ -95,7 +119,7 @@ export async function explainRefusals(
     const untilMs = Math.max(...own.map((one) => one.untilMs));
     const { state, verdict } = tightest;
     const resetsAtMs = state.resetsAtMs ?? tightest.freeAt;
-    const detail = `The limit of ${state.quantity} ${verdict.request.metric} (${state.window}) leaves ${remainingOf(state)}, but ${verdict.request.quantity} were requested. Nothing is held.`;
+    const detail = `The limit of ${state.quantity} ${verdict.request.metric} (${state.window}${state.per ? ', per subject' : ''}) leaves ${remainingOf(state)}, but ${verdict.request.quantity} were requested. Nothing is held.`;
     errors.set(
       i,
       new AppError('limit_reached', detail, {
@@ -111,14 +135,16 @@ export async function explainRefusals(
 const isBeyondRoom = (state: LimitState, quantity: string): boolean =>
   compareDecimals(addDecimals(takenOf(state), quantity), state.quantity) > 0;
 
-export function toRefusal({ outcome, request, maxQuantity, subject }: ReservationVerdict): AppError {
-  const { slug, metric, quantity } = request;
+export function toRefusal({ outcome, request, maxQuantity, subject, keys }: ReservationVerdict): AppError {
+  const { slug, metric, quantity, dimensions } = request;
   const error = keyError(outcome, 'usage:write');
   if (error) return error;
   const { field, code, detail } = brokenProductRule(outcome, {
     slug,
     metric,
     usageMetric: subject.metric,
+    keys,
+    dimensions,
   }) ?? {
     field: 'quantity',
     code: 'quantity_out_of_range' as const,

@@ -5,9 +5,10 @@ import { type Clock, SECOND_MS } from '../../core/time.js';
 import { intArray, numericArray, textArray } from '../../core/db/sql.js';
 import type { Database, ShardGroup } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
-import { addDecimals, compareDecimals } from '../../core/decimal.js';
+import { compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
+import { decodeDimensions, type Dimensions } from '../entitlements/dimensions.js';
 import { toLimitState, type LimitRow, type Subject } from '../entitlements/limit-queries.js';
 import type { LimitState } from '../entitlements/limits.js';
 import { createRecorder, shareOfQueue } from '../ingestion/ingestion.js';
@@ -28,6 +29,7 @@ import {
   listReservationsByStatus,
   release,
   reserve,
+  reserveDetailed,
   type DecisionRow,
   type ReleaseRow,
   type ReservationRow,
@@ -48,6 +50,11 @@ export interface Reservation {
   releasedAtMs: number | null;
   settledAtMs: number | null;
   livemode: boolean;
+  /** '' for none. */
+  subject: string;
+  /** Encoded, and by name. */
+  encoded: string;
+  dimensions: Dimensions | undefined;
 }
 
 export function stateOf(
@@ -205,7 +212,13 @@ export const toReservation = (row: ReservationRow): Reservation => ({
   settledAtMs: row.settledAtMs === null ? null : Number(row.settledAtMs),
   settledQuantity: row.settledQuantity,
   livemode: row.livemode === 'true',
+  subject: row.subject,
+  encoded: row.dimensions ?? '',
+  dimensions: decodeDimensions(toKeys(row.keys), row.dimensions ?? ''),
 });
+
+const toKeys = (json: string | null | undefined): string[] =>
+  json == null ? [] : (JSON.parse(json) as string[]);
 
 type Decision = Reserved | { refusal: AppError };
 
@@ -248,15 +261,16 @@ async function decideOnce(
 ): Promise<(Decision | undefined)[]> {
   const nowMs = clock.now();
   const pairs = new Map<string, number>();
-  const pairOf = requests.map(({ hashedSecret, slug, metric }) => {
-    const name = `${hashedSecret}\n${slug}\n${metric}`;
+  const pairOf = requests.map(({ hashedSecret, slug, metric, dimensions = '' }) => {
+    const name = `${hashedSecret}\n${slug}\n${metric}\n${dimensions}`;
     if (!pairs.has(name)) pairs.set(name, pairs.size);
     return pairs.get(name)!;
   });
   const names = [...pairs.keys()].map((name) => name.split('\n'));
   const random = randomBytes(16 * requests.length);
   const ids = requests.map((_request, i) => uuid({ msecs: nowMs, random: random.subarray(16 * i) }));
-  const rows = await group.run<SubjectRow | DecisionRow>(reserve, [
+  const isDetailed = requests.some(({ subject, dimensions }) => (subject ?? dimensions) !== undefined);
+  const rows = await group.run<SubjectRow | DecisionRow>(isDetailed ? reserveDetailed : reserve, [
     textArray(names.map(([hashedSecret]) => hashedSecret!)),
     textArray(names.map(([, slug]) => slug!)),
     textArray(names.map(([, , metric]) => metric!)),
@@ -266,6 +280,12 @@ async function decideOnce(
     numericArray(requests.map(({ quantity }) => quantity)),
     textArray(requests.map(({ ttlSeconds }) => new Date(nowMs + ttlSeconds * SECOND_MS).toISOString())),
     new Date(nowMs).toISOString(),
+    ...(isDetailed
+      ? [
+          textArray(names.map(([, , , dimensions]) => dimensions || null)),
+          textArray(requests.map(({ subject = '' }) => subject)),
+        ]
+      : []),
   ]);
   const limits = new Map<string, SubjectLimits>();
   const verdicts: ReservationVerdict[] = [];
@@ -276,7 +296,11 @@ async function decideOnce(
   // A refusal counted earlier accepted requests. If those must be decided again, so must the refusal.
   const unsettled = new Set(verdicts.flatMap((v) => (v.outcome === 'retry' ? [v.number] : [])));
   for (const verdict of verdicts)
-    if (verdict.outcome === 'limit_reached' && verdict.before !== '0' && unsettled.has(verdict.number))
+    if (
+      verdict.outcome === 'limit_reached' &&
+      (verdict.before !== '0' || verdict.ownBefore !== '0') &&
+      unsettled.has(verdict.number)
+    )
       verdict.outcome = 'retry';
   const known = await findKnown(group, verdicts);
   const refused = findRefused(verdicts, limits);
@@ -306,6 +330,10 @@ function toVerdict(row: DecisionRow, requests: ReserveRequest[], ids: string[]):
     before,
     maxQuantity,
     knownId,
+    ownNumber: row.ownNumber ?? null,
+    ownBefore: row.ownBefore ?? '0',
+    encoded: row.dimensions ?? '',
+    keys: toKeys(row.keys),
   };
 }
 
@@ -314,7 +342,7 @@ function toReserved(
   limits: Map<string, SubjectLimits>,
   nowMs: number,
 ): Reserved {
-  const { request, id, before, subject } = verdict;
+  const { request, id, subject } = verdict;
   return {
     reservation: {
       id,
@@ -328,8 +356,11 @@ function toReserved(
       settledAtMs: null,
       settledQuantity: null,
       livemode: subject.livemode,
+      subject: request.subject ?? '',
+      encoded: verdict.encoded,
+      dimensions: decodeDimensions(verdict.keys, verdict.encoded),
     },
-    limits: limitsWith(verdict, limits, addDecimals(before, request.quantity)),
+    limits: limitsWith(verdict, limits, request.quantity),
     isRepeat: false,
   };
 }
@@ -362,8 +393,10 @@ function toRepeat(
     known.productSlug === request.slug &&
     known.metric === request.metric &&
     compareDecimals(known.quantity, request.quantity) === 0 &&
+    known.subject === (request.subject ?? '') &&
+    known.encoded === verdict.encoded &&
     known.expiresAtMs - known.createdAtMs === request.ttlSeconds * SECOND_MS;
-  if (isSame) return { reservation: known, limits: limitsWith(verdict, limits, '0'), isRepeat: true };
+  if (isSame) return { reservation: known, limits: limitsWith(verdict, limits), isRepeat: true };
   const detail = 'This idempotency key was used for another reservation. Use a new key for each reservation.';
   return { refusal: new AppError('idempotency_conflict', detail) };
 }

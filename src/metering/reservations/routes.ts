@@ -10,6 +10,7 @@ import { pageSchema, parseQuery, readRange, sendPage } from '../../core/http/pag
 import { readPathId } from '../../core/http/request.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
+import { dimensionsJson } from '../entitlements/dimensions.js';
 import { limitJson } from '../entitlements/limits.js';
 import { toExactNumber } from '../entitlements/products.js';
 import { warningJson } from '../ingestion/answer.js';
@@ -70,7 +71,10 @@ reservation gets this key, so use a new key for each piece of work and never an 
     const input = await readInput(deps, hashedSecret, req, res, reserveSchema);
     const { productSlug: slug, metric, idempotencyKey, ttlSeconds = DEFAULT_TTL_SECONDS } = input.value;
     const quantity = toExactNumber('quantity', input.text, input.value.quantity);
-    const request = { hashedSecret, slug, metric, quantity, idempotencyKey, ttlSeconds };
+    const { subject } = input.value;
+    const dimensions = dimensionsJson(input.value.dimensions);
+    const what = { slug, metric, quantity, subject, dimensions };
+    const request = { hashedSecret, ...what, idempotencyKey, ttlSeconds };
     const { reservation, limits, isRepeat } = await deps.reservations.reserve(request);
     deps.keyUse.touch(hashedSecret, scope);
     sendJson(
@@ -228,6 +232,8 @@ export const reservationJson = (reservation: Reservation, nowMs: number) => ({
   expiresAt: new Date(reservation.expiresAtMs).toISOString(),
   settledQuantity: exact(reservation.settledQuantity),
   createdAt: new Date(reservation.createdAtMs).toISOString(),
+  ...(reservation.subject === '' ? {} : { subject: reservation.subject }),
+  ...(reservation.dimensions ? { dimensions: reservation.dimensions } : {}),
 });
 
 const settleWarningJson = (warning: SettleWarning): object => {

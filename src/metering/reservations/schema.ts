@@ -2,14 +2,20 @@ import { z } from 'zod';
 import { exactField, idField, nextCursorField, timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { limitSchema } from '../entitlements/limits.js';
-import { usageEventSchema, warningSchema } from '../ingestion/schema.js';
+import {
+  dimensionsField,
+  namedDimensions,
+  subjectField,
+  usageEventSchema,
+  warningSchema,
+} from '../ingestion/schema.js';
 import { MAX_TTL_SECONDS } from './reservations.js';
 import { reservationStates } from './table.js';
 
 export const DEFAULT_TTL_SECONDS = 300;
 
-/** Three texts of 255 characters, fully escaped, and the numbers. */
-export const MAX_BODY_BYTES = 16 * 1024;
+/** Three texts of 255 characters, a subject and dimensions, fully escaped, and the numbers. */
+export const MAX_BODY_BYTES = 24 * 1024;
 
 const { occurredAt } = usageEventSchema.shape;
 const quantity = z
@@ -34,6 +40,8 @@ export const reserveSchema = z
       .describe(
         `The longest time to hold it, 1 to ${MAX_TTL_SECONDS.toLocaleString('en')}. Default: ${DEFAULT_TTL_SECONDS}.`,
       ),
+    subject: subjectField.optional(),
+    dimensions: dimensionsField.optional(),
   })
   .meta({ id: 'ReservationInput' });
 
@@ -61,6 +69,8 @@ export const reservationSchema = z
     expiresAt: timeField('When the hold ends.'),
     settledQuantity: exactField('Units used; `null` until it is settled.').nullable(),
     createdAt: timeField('When it was created.'),
+    subject: z.string().optional().describe('Present if it names one, as is `dimensions`.'),
+    dimensions: namedDimensions.optional(),
   })
   .meta({ id: 'Reservation' });
 

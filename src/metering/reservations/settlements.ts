@@ -5,12 +5,25 @@ import type { Run } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
 import { compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
+import { addCombinations, type Combination } from '../entitlements/dimensions.js';
 import type { Subject } from '../entitlements/limit-queries.js';
 import type { LimitState } from '../entitlements/limits.js';
-import { limitWarning, type UsageWarning } from '../ingestion/answer.js';
-import { createHeadroom, type Headroom, type Limited, type LimitedUse } from '../ingestion/headroom.js';
+import { limitWarning, tooManyValues, type UsageWarning } from '../ingestion/answer.js';
+import {
+  createHeadroom,
+  limitKinds,
+  type Headroom,
+  type Limited,
+  type LimitedUse,
+} from '../ingestion/headroom.js';
 import { createRecorder, shareOfQueue, type RecorderDeps } from '../ingestion/ingestion.js';
-import { findMismatches, findOverCap, type MismatchRow, type OverCapRow } from '../ingestion/statements.js';
+import {
+  findMismatches,
+  findOverCap,
+  NEEDS_COMBINATION,
+  type MismatchRow,
+  type OverCapRow,
+} from '../ingestion/statements.js';
 import { toReservation, type Reservation } from './reservations.js';
 import { settle, type SettlementRow } from './statements.js';
 
@@ -111,10 +124,20 @@ async function settleAll(
       new Date(nowMs).toISOString(),
     ]);
     if (rows[0]?.noted !== '0') onNoted();
+    const unlisted: Combination[] = [];
     for (const row of rows) {
       const place = open[Number(row.place)]!;
-      if (row.outcome !== 'retry') verdicts[place] = toVerdict(row);
+      if (row.outcome === NEEDS_COMBINATION)
+        unlisted.push({
+          orgId: row.orgId,
+          productId: row.productId,
+          livemode: row.livemode === 'true',
+          period: monthOf(Number(row.occurredAtMs)),
+          dimensions: row.dimensions!,
+        });
+      else if (row.outcome !== 'retry') verdicts[place] = toVerdict(row);
     }
+    await addCombinations(run, unlisted);
     open = open.filter((place) => !verdicts[place]);
   }
   if (open.length > 0)
@@ -146,6 +169,7 @@ function toVerdict(row: SettlementRow): Verdict {
       const cap = { unitCap: row.unitCap!, used, period: monthRange(row.period!) };
       warnings.push({ code: 'unit_cap_exceeded', productSlug, metric, ...cap });
     }
+    if (row.isOther === 'true') warnings.push(tooManyValues(productSlug));
   }
   return {
     outcome,
@@ -188,7 +212,13 @@ function toError(
 const limitedUse = ({ limited, occurredAtMs: atMs, reservation, warnings }: Verdict): LimitedUse[] => {
   const { productSlug, metric } = reservation;
   const report = (state: LimitState) => void warnings.push(limitWarning(productSlug, metric, state));
-  return limited ? [{ limited, atMs, report }] : [];
+  if (!limited) return [];
+  const { isWhole, isPerSubject } = limitKinds(limited.declared);
+  const { subject } = reservation;
+  return [
+    ...(isWhole ? [{ limited, atMs, report }] : []),
+    ...(isPerSubject && subject !== '' ? [{ limited: { ...limited, subject }, atMs, report }] : []),
+  ];
 };
 
 /** Reads the warnings for settlements that counted nothing; the statement returns them only while counting. */
@@ -224,6 +254,8 @@ async function addMismatches(run: Run, verdicts: Verdict[]): Promise<void> {
     textArray(deduped.map(({ reservation }) => reservation.settledQuantity)),
     textArray(deduped.map(({ subject }) => String(subject.livemode))),
     textArray(deduped.map(() => null)),
+    textArray(deduped.map(({ reservation }) => reservation.subject)),
+    textArray(deduped.map(({ reservation }) => reservation.encoded)),
   ]);
   for (const { place, isOtherMode } of rows)
     deduped[Number(place)]!.warnings.push({

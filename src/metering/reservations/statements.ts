@@ -1,9 +1,16 @@
 import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
 import type { Names, Template } from '../../core/db/client.js';
-import { heldFor, limitUsage } from '../entitlements/limit-queries.js';
+import {
+  countedDimensions,
+  hasUnknownKey,
+  joinEncoded,
+  needsListing,
+  OTHER_SQL,
+} from '../entitlements/dimensions.js';
+import { heldFor, heldForSubject, limitUsage, subjectUsage } from '../entitlements/limit-queries.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { totalAround } from '../ingestion/headroom.js';
-import { addToSums, joinPair, whenPairIsBad } from '../ingestion/statements.js';
+import { addToSums, joinPair, NEEDS_COMBINATION, whenPairIsBad } from '../ingestion/statements.js';
 import { reservationEnds } from '../ingestion/table.js';
 import type { ReservationStatus } from './table.js';
 
@@ -20,14 +27,28 @@ import type { ReservationStatus } from './table.js';
  * $1 hashed secret, $2 product slug, $3 metric, per pair · $4 pair, $5 id, $6 idempotency key, $7 quantity, $8 expires at,
  * per request · $9 now
  */
-export const reserve: Template = {
-  name: 'usage_reserve',
-  text: (t) => `
+export const reserve: Template = { name: 'usage_reserve', text: (t) => reserveText(t, false) };
+
+/**
+ * Like `reserve`, if a request names a subject or dimensions. A subject with limits of its own is `named`: a request must
+ * fit into its room too, beside the requests for the same subject that were accepted earlier in this flush.
+ * $10 dimensions as JSON, per pair · $11 subject, per request
+ */
+export const reserveDetailed: Template = {
+  name: 'usage_reserve_detailed',
+  text: (t) => reserveText(t, true),
+};
+
+function reserveText(t: Names, isDetailed: boolean): string {
+  const detailed = (part: string) => (isDetailed ? part : '');
+  return `
 ${t.withRecursive} pair as materialized (
   select p.ord - 1 as place, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric, pr.max_quantity, e.limits,
-    case${whenPairIsBad('$9::timestamptz')}
-    end as problem
-  from unnest($1::text[], $2::text[], $3::text[]) with ordinality as p (hashed_secret, slug, metric, ord)${t.held}${joinPair(t, '$9::timestamptz')}
+    case${whenPairIsBad('$9::timestamptz')}${detailed(`
+      when ${hasUnknownKey('p.asked')} then 'unknown_dimension'`)}
+    end as problem${detailed(', d.dimensions, pr.dimensions as keys')}
+  from unnest($1::text[], $2::text[], $3::text[]${detailed(', $10::jsonb[]')}) with ordinality
+    as p (hashed_secret, slug, metric${detailed(', asked')}, ord)${t.held}${joinPair(t, '$9::timestamptz')}${detailed(joinEncoded('p.asked'))}
 ), subject as materialized (
   select row_number() over () as number, s.*, coalesce(g.seq, 0) as seq, h.held, h.held_until
   from (
@@ -40,35 +61,26 @@ ${t.withRecursive} pair as materialized (
   ) g on true
   cross join lateral ${heldFor(t, 's', '$9::timestamptz')} h
 ), room as materialized (
-  select s.number, (extract(epoch from min(s.held_until)) * 1000)::bigint::text as held_until, min(l.quantity - u.used - u.ahead - s.held) filter (where l.enforcement = 'block') as room,
-    json_agg(json_build_object('quantity', trim_scale(l.quantity)::text, 'window', l.name, 'enforcement', l.enforcement,
-      'used', trim_scale(u.used)::text, 'ahead', trim_scale(u.ahead)::text, 'held', trim_scale(s.held)::text) order by l.ord)::text as limits
+  select s.number, ${roomOf('s')}
   from subject s${limitUsage(t, 's', '$9::timestamptz')}
   group by s.number
-), request as materialized (
+), ${detailed(namedRooms(t))}request as materialized (
   select a.ord - 1 as place, a.id, a.idempotency_key, a.quantity, a.expires_at, p.org_id, p.product_id, p.api_key_id, p.livemode,
-    p.usage_metric, p.max_quantity, s.number, r.room, k.id as known_id,
+    p.usage_metric, p.max_quantity, s.number, r.room, k.id as known_id${detailed(', a.subject, p.dimensions, p.keys, n.number as own_number, o.room as own_room')},
     case when p.problem is not null then p.problem when a.quantity > p.max_quantity then 'quantity_out_of_range' end as problem,
     row_number() over (partition by p.org_id, a.idempotency_key order by a.ord) > 1 as is_twin
-  from unnest($4::int[], $5::uuid[], $6::text[], $7::numeric[], $8::timestamptz[]) with ordinality
-    as a (pair, id, idempotency_key, quantity, expires_at, ord)
+  from unnest($4::int[], $5::uuid[], $6::text[], $7::numeric[], $8::timestamptz[]${detailed(', $11::text[]')}) with ordinality
+    as a (pair, id, idempotency_key, quantity, expires_at${detailed(', subject')}, ord)
   join pair p on p.place = a.pair
   left join subject s on s.org_id = p.org_id and s.product_id = p.product_id and s.livemode = p.livemode and s.metric = p.usage_metric
-  left join room r on r.number = s.number
+  left join room r on r.number = s.number${detailed(`
+  left join named n on n.org_id = p.org_id and n.product_id = p.product_id and n.livemode = p.livemode and n.metric = p.usage_metric
+    and n.subject = a.subject
+  left join own_room o on o.number = n.number`)}
   left join lateral (
     select id from ${t('usage_reservations')} where org_id = p.org_id and idempotency_key = a.idempotency_key limit 1
   ) k on true
-), candidate as materialized (
-  select place, number, room, quantity, row_number() over (partition by number order by place) as n
-  from request where problem is null and known_id is null and not is_twin and room is not null
-), decided (number, n, place, before, taken) as (
-  select number, n, place, 0::numeric, case when quantity <= room then quantity end from candidate where n = 1
-  union all
-  select c.number, c.n, c.place, d.before + coalesce(d.taken, 0),
-    case when d.before + coalesce(d.taken, 0) + c.quantity <= c.room then c.quantity end
-  from decided d
-  join candidate c on c.number = d.number and c.n = d.n + 1
-), raised as (
+), ${isDetailed ? decideDetailed : decide}, raised as (
   insert into ${t('usage_gates')} as g (org_id, product_id, livemode, metric, seq)
   select org_id, product_id, livemode, metric, seq + 1 from subject
   where number in (select number from decided where taken is not null)
@@ -79,33 +91,98 @@ ${t.withRecursive} pair as materialized (
   select s.number from raised join subject s using (org_id, product_id, livemode, metric)
 ), stored as (
   insert into ${t('usage_reservations')}
-    (org_id, id, product_id, api_key_id, created_at, expires_at, livemode, idempotency_key, metric, quantity)
-  select r.org_id, r.id, r.product_id, r.api_key_id, $9::timestamptz, r.expires_at, r.livemode, r.idempotency_key, r.usage_metric, r.quantity
+    (org_id, id, product_id, api_key_id, created_at, expires_at, livemode, idempotency_key, metric, quantity${detailed(', subject, dimensions')})
+  select r.org_id, r.id, r.product_id, r.api_key_id, $9::timestamptz, r.expires_at, r.livemode, r.idempotency_key, r.usage_metric, r.quantity${detailed(', r.subject, r.dimensions')}
   from request r
   left join decided d on d.place = r.place
   where r.problem is null and r.known_id is null and not r.is_twin
-    and (r.room is null or (d.taken is not null and r.number in (select number from opened)))
+    and (${hasNoRoom('r', isDetailed)} or (d.taken is not null and r.number in (select number from opened)))
   order by r.org_id, r.idempotency_key collate "C"
   on conflict (org_id, idempotency_key) do nothing
   returning id
 )
 select number::text as number, limits, held_until as "heldUntilMs", null as place, null as outcome, null as "orgId", null as "productId",
-  null as livemode, null as before, null as metric, null as "knownId", null as "maxQuantity"
+  null as livemode, null as before, null as metric, null as "knownId", null as "maxQuantity"${detailed(', null as "ownNumber", null as "ownBefore", null as dimensions, null as keys')}
 from room
-union all
+union all${detailed(`
+select 'subject ' || number, limits, held_until, null, null, null, null, null, null, null, null, null, null, null, null, null
+from own_room
+union all`)}
 select r.number::text, null, null, r.place::text,
   case
     when r.problem is not null then r.problem
     when r.known_id is not null then 'repeated'
     when r.id in (select id from stored) then 'held'
-    when r.room is not null and d.place is not null and d.taken is null then 'limit_reached'
+    when d.place is not null and d.taken is null then 'limit_reached'
     else 'retry'
   end,
   r.org_id::text, r.product_id::text, r.livemode::text, trim_scale(coalesce(d.before, 0))::text, r.usage_metric, r.known_id::text,
-  trim_scale(r.max_quantity)::text
+  trim_scale(r.max_quantity)::text${detailed(`, 'subject ' || r.own_number, trim_scale(coalesce(d.own_before, 0))::text, r.dimensions, to_json(r.keys)::text`)}
 from request r
-left join decided d on d.place = r.place`,
-};
+left join decided d on d.place = r.place`;
+}
+
+const hasNoRoom = (request: string, isDetailed: boolean): string =>
+  isDetailed ? `(${request}.room is null and ${request}.own_room is null)` : `${request}.room is null`;
+
+const candidates = (isDetailed: boolean): string => `candidate as materialized (
+  select place, number, room, quantity${isDetailed ? ', own_number, own_room' : ''}, row_number() over (partition by number order by place) as n
+  from request r where problem is null and known_id is null and not is_twin and not ${hasNoRoom('r', isDetailed)}
+)`;
+
+const decide = `${candidates(false)}, decided (number, n, place, before, taken) as (
+  select number, n, place, 0::numeric, case when quantity <= room then quantity end from candidate where n = 1
+  union all
+  select c.number, c.n, c.place, d.before + coalesce(d.taken, 0),
+    case when d.before + coalesce(d.taken, 0) + c.quantity <= c.room then c.quantity end
+  from decided d
+  join candidate c on c.number = d.number and c.n = d.n + 1
+)`;
+
+/** Carries what each subject was given so far, by its number. A room of null is unlimited. */
+const decideDetailed = `${candidates(true)}, decided (number, n, place, before, taken, own_before, own) as (
+  select c.number, c.n, c.place, 0::numeric, f.taken, 0::numeric, case when f.taken is null or c.own_number is null then '{}'::jsonb
+    else jsonb_build_object(c.own_number::text, f.taken) end
+  from candidate c
+  cross join lateral (
+    select case when c.quantity <= coalesce(c.room, 'Infinity') and c.quantity <= coalesce(c.own_room, 'Infinity') then c.quantity end as taken
+  ) f
+  where c.n = 1
+  union all
+  select c.number, c.n, c.place, b.before, f.taken, b.own_before, case when f.taken is null or c.own_number is null then d.own
+    else d.own || jsonb_build_object(c.own_number::text, b.own_before + f.taken) end
+  from decided d
+  join candidate c on c.number = d.number and c.n = d.n + 1
+  cross join lateral (
+    select d.before + coalesce(d.taken, 0) as before, coalesce((d.own ->> c.own_number::text)::numeric, 0) as own_before
+  ) b
+  cross join lateral (
+    select case when b.before + c.quantity <= coalesce(c.room, 'Infinity') and b.own_before + c.quantity <= coalesce(c.own_room, 'Infinity')
+      then c.quantity end as taken
+  ) f
+)`;
+
+const namedRooms = (t: Names): string => `named as materialized (
+  select row_number() over () as number, s.*, h.held, h.held_until
+  from (
+    select distinct p.org_id, p.product_id, p.livemode, p.usage_metric as metric, p.limits, a.subject
+    from unnest($4::int[], $11::text[]) as a (pair, subject)
+    join pair p on p.place = a.pair
+    where p.problem is null and a.subject <> '' and p.limits @? '$[*] ? (@.per == "subject")'
+  ) s
+  cross join lateral ${heldForSubject(t, 's', '$9::timestamptz')} h
+), own_room as materialized (
+  select s.number, ${roomOf('s')}
+  from named s${subjectUsage(t, 's', '$9::timestamptz')}
+  group by s.number
+), `;
+
+/** SQL: when the first hold ends, the room under blocking limits, and all limits as JSON. */
+const roomOf = (
+  row: string,
+): string => `(extract(epoch from min(${row}.held_until)) * 1000)::bigint::text as held_until, min(l.quantity - u.used - u.ahead - ${row}.held) filter (where l.enforcement = 'block') as room,
+    json_agg(json_build_object('quantity', trim_scale(l.quantity)::text, 'window', l.name, 'enforcement', l.enforcement,
+      'used', trim_scale(u.used)::text, 'ahead', trim_scale(u.ahead)::text, 'held', trim_scale(${row}.held)::text) order by l.ord)::text as limits`;
 
 /** A row of `reserve` for a subject with limits. */
 export interface SubjectRow {
@@ -132,6 +209,12 @@ export interface DecisionRow {
   /** The earlier reservation with the same idempotency key. */
   knownId: string | null;
   maxQuantity: string;
+  /** Only in the detailed text: number of the subject with limits, and the quantity accepted for it earlier. */
+  ownNumber?: string | null;
+  ownBefore?: string;
+  /** Encoded, and the product's dimensions as JSON. */
+  dimensions?: string | null;
+  keys?: string | null;
 }
 
 const columns = (
@@ -140,7 +223,7 @@ const columns = (
 ) => `${r}.id::text, ${product}.slug as "productSlug", ${r}.metric, trim_scale(${r}.quantity)::text as quantity, ${r}.idempotency_key as "idempotencyKey",
   (extract(epoch from ${r}.created_at) * 1000)::bigint::text as "createdAtMs", (extract(epoch from ${r}.expires_at) * 1000)::bigint::text as "expiresAtMs",
   (extract(epoch from ${r}.released_at) * 1000)::bigint::text as "releasedAtMs", (extract(epoch from ${r}.settled_at) * 1000)::bigint::text as "settledAtMs",
-  trim_scale(${r}.settled_quantity)::text as "settledQuantity", ${r}.livemode::text`;
+  trim_scale(${r}.settled_quantity)::text as "settledQuantity", ${r}.livemode::text, ${r}.subject, ${r}.dimensions, to_json(${product}.keys)::text as keys`;
 
 export interface ReservationRow {
   id: string;
@@ -154,6 +237,10 @@ export interface ReservationRow {
   settledAtMs: string | null;
   settledQuantity: string | null;
   livemode: string;
+  subject: string;
+  /** Encoded, and the product's dimensions as JSON; null if there is no such reservation. */
+  dimensions: string | null;
+  keys: string | null;
 }
 
 /** Reservations by id and mode. $1 org, $2 id, $3 livemode, per reservation */
@@ -166,7 +253,7 @@ ${t.with} d as materialized (
 select (d.ord - 1)::text as place, ${columns('r', 'p')}
 from d
 join lateral (select * from ${t('usage_reservations')} where org_id = d.org_id and id = d.id limit 1) r on r.livemode = d.livemode
-cross join lateral (select slug from ${t('products')} where id = r.product_id limit 1) p`,
+cross join lateral (select slug, dimensions as keys from ${t('products')} where id = r.product_id limit 1) p`,
 };
 
 const listWhere = (condition: string) => (t: Names) =>
@@ -179,7 +266,7 @@ ${t.with} r as materialized (
 )
 select ${columns('r', 'p')}
 from r
-cross join lateral (select slug from ${t('products')} where id = r.product_id limit 1) p
+cross join lateral (select slug, dimensions as keys from ${t('products')} where id = r.product_id limit 1) p
 order by r.id desc`;
 
 const listStatement = (status: string, condition: string): Template => ({
@@ -216,6 +303,10 @@ select count(*) filter (where expires_at > $2::timestamptz)::text as held, count
 from r`,
 };
 
+/** SQL: first day of the month in which a settlement counts. */
+const monthOf = (occurredAt: string): string =>
+  `date_trunc('month', coalesce(${occurredAt}, $5::timestamptz) at time zone 'UTC')::date`;
+
 /**
  * Ends holds and records their usage, in one commit and with the same sums as any other event. Rows are locked in key order:
  * of two settlements, the second one sees the result of the first (`retry`). Expired and released holds are settled too,
@@ -226,7 +317,7 @@ export const settle: Template = {
   name: 'usage_settle',
   text: (t) => `
 ${t.with} target as materialized (
-  select w.ord - 1 as place, k.id as key_id, r.*, pr.slug, pr.max_quantity, ${effectiveCap('e', 'pr')} as unit_cap,
+  select w.ord - 1 as place, k.id as key_id, r.*, pr.slug, pr.max_quantity, pr.dimensions as keys, pr.subjects_since, ${effectiveCap('e', 'pr')} as unit_cap,
     e.limits, e.thresholds, coalesce(w.quantity, r.quantity) as asked_quantity, w.occurred_at as asked_at,
     row_number() over (partition by k.org_id, r.id order by w.ord) > 1 as is_twin,
     case${whenKeyIsBad('$5::timestamptz', 'usage:write')}
@@ -235,6 +326,7 @@ ${t.with} target as materialized (
         case when r.settled_quantity = coalesce(w.quantity, r.quantity) and r.settle_occurred_at is not distinct from w.occurred_at
           then 'repeated' else 'idempotency_conflict' end
       when w.quantity > pr.max_quantity then 'quantity_out_of_range'
+      when ${needsListing(t, 'r', monthOf('w.occurred_at'))} then '${NEEDS_COMBINATION}'
     end as problem
   from unnest($1::text[], $2::uuid[], $3::numeric[], $4::timestamptz[]) with ordinality as w (hashed_secret, id, quantity, occurred_at, ord)${t.held}
   left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true
@@ -251,13 +343,14 @@ ${t.with} target as materialized (
   for update of r
 ), inserted as (
   insert into ${t('usage_events')}
-    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at)
-  select org_id, idempotency_key, product_id, metric, asked_quantity, livemode, key_id, coalesce(asked_at, $5::timestamptz), $5::timestamptz
+    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at, subject, dimensions)
+  select org_id, idempotency_key, product_id, metric, asked_quantity, livemode, key_id, coalesce(asked_at, $5::timestamptz), $5::timestamptz,
+    subject, dimensions
   from ending
   order by org_id, idempotency_key
   on conflict (org_id, idempotency_key) do nothing
-  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
-), ${addToSums(t, '$5::timestamptz', 'target')}, ended as (
+  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, subject, dimensions
+), ${addToSums(t, { now: '$5::timestamptz', entitled: 'target', isDetailed: true })}, ended as (
   update ${t('usage_reservations')} r
   set settled_at = $5::timestamptz, settled_quantity = e.asked_quantity, settle_occurred_at = e.asked_at,
     is_counted = (e.org_id, e.idempotency_key) in (select org_id, idempotency_key from inserted)
@@ -271,12 +364,13 @@ ${t.with} target as materialized (
 select t.place::text, case when t.problem is not null then t.problem when d.id is not null then 'settled' else 'retry' end as outcome,
   ${columns('f', 't')}, f.is_counted::text as "isCounted", t.org_id::text as "orgId", t.product_id::text as "productId",
   trim_scale(t.max_quantity)::text as "maxQuantity",
-  (extract(epoch from coalesce(f.settle_occurred_at, f.settled_at)) * 1000)::bigint::text as "occurredAtMs", t.limits::text as declared, a.total,
-  trim_scale(t.unit_cap)::text as "unitCap", trim_scale(m.quantity)::text as used, m.period::text, (select count(*) from noted)::text as noted
+  (extract(epoch from coalesce(f.settle_occurred_at, f.settled_at, t.asked_at, $5::timestamptz)) * 1000)::bigint::text as "occurredAtMs", t.limits::text as declared, a.total,
+  trim_scale(t.unit_cap)::text as "unitCap", trim_scale(m.quantity)::text as used, m.period::text,
+  (${countedDimensions(t, 't', monthOf('t.settle_occurred_at, t.settled_at, t.asked_at'))} = ${OTHER_SQL})::text as "isOther", (select count(*) from noted)::text as noted
 from target t
 left join ended d on d.org_id = t.org_id and d.id = t.id and not t.is_twin
 cross join lateral (
-  select t.id, t.metric, t.quantity, t.idempotency_key, t.created_at, t.expires_at, t.released_at, t.livemode,
+  select t.id, t.metric, t.quantity, t.idempotency_key, t.created_at, t.expires_at, t.released_at, t.livemode, t.subject, t.dimensions,
     coalesce(d.settled_at, t.settled_at) as settled_at, coalesce(d.settled_quantity, t.settled_quantity) as settled_quantity,
     coalesce(d.settle_occurred_at, t.settle_occurred_at) as settle_occurred_at, coalesce(d.is_counted, t.is_counted) as is_counted
 ) f
@@ -304,6 +398,8 @@ export interface SettlementRow extends ReservationRow {
   unitCap: string | null;
   used: string | null;
   period: string | null;
+  /** Whether its dimensions are beyond the bound of combinations. */
+  isOther: string | null;
   /** How much was noted for thresholds, the same in all rows. */
   noted: string;
 }

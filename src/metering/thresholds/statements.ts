@@ -28,6 +28,7 @@ const useJson = (row: string): string =>
  * threshold together, neither might see it. Whoever takes the note sees, in one snapshot, everything committed with it; of
  * two notes, at least one is taken with a snapshot that includes both.
  * Each `in` hashes a table once, whereas a join of CTEs would compare every row with every other; a flush may have hundreds.
+ * Limits per subject have no thresholds.
  * @param entitled an earlier CTE with org_id, product_id, unit_cap, limits and thresholds of the events' entitlements; rows
  * may repeat
  */
@@ -107,7 +108,7 @@ ${t.with} taken as (
         select jsonb_build_object('quantity', cap::text, 'window', 'calendar_month', 'enforcement', 'warn')
         from (select ${effectiveCap('e', 'p')} as cap) c where cap is not null
       ) own
-      where (l ->> 'quantity')::numeric > 0
+      where (l ->> 'quantity')::numeric > 0 and l -> 'per' is null
       order by l ->> 'window', (l ->> 'quantity')::numeric, l ->> 'enforcement'
     ) own
   ) l
@@ -224,30 +225,36 @@ select count(*)::text as taken from taken`,
 /**
  * Reports refused reservations, at most once a minute per limit.
  * $1 org, $2 product, $3 livemode, $4 metric, $5 quantity, $6 window, $7 enforcement, $8 used, $9 held, $10 remaining, $11
- * requested, per limit · $12 now
+ * requested, per limit · $12 now · $13 subject or null, per limit
  */
 export const reportRefused: Template = {
   name: 'usage_tell_refused',
   text: (t) => `
 ${t.with} refused as materialized (
-  select r.*, p.slug
-  from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[], $5::numeric[], $6::text[], $7::text[], $8::numeric[], $9::numeric[],
-    $10::numeric[], $11::numeric[])
-    as r (org_id, product_id, livemode, metric, quantity, "window", enforcement, used, held, remaining, requested)${t.held}
+  select r.*, p.slug, concat(r."window", ' ' || r.per) as told
+  from (
+    select r.*, case when subject is not null then 'subject' end as per
+    from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[], $5::numeric[], $6::text[], $7::text[], $8::numeric[], $9::numeric[],
+      $10::numeric[], $11::numeric[], $13::text[])
+      as r (org_id, product_id, livemode, metric, quantity, "window", enforcement, used, held, remaining, requested, subject)${t.held}
+  ) r
   cross join lateral (select slug from ${t('products')} where id = r.product_id limit 1) p
   where ${isListening(t, 'r', 'usage.limit_reached')}
 ), renewed as (
   insert into ${t('usage_told')} as o (org_id, product_id, livemode, metric, "window", quantity, threshold, at)
-  select org_id, product_id, livemode, metric, "window", quantity, 0, $12::timestamptz from refused
+  select org_id, product_id, livemode, metric, told, quantity, 0, $12::timestamptz from refused
   order by 1, 2, 3, 4, 5, 6
   on conflict (org_id, product_id, livemode, metric, "window", quantity, threshold) do update set at = excluded.at
   where o.at + interval '1 minute' <= excluded.at
   returning *
 ), message as materialized (
   select r.org_id, r.livemode, 'usage.limit_reached' as type,
-    jsonb_build_object(${useJson('r')}, 'used', r.used, 'held', r.held, 'remaining', r.remaining, 'requested', r.requested) as data,
+    jsonb_build_object(${useJson('r')}, 'used', r.used, 'held', r.held, 'remaining', r.remaining, 'requested', r.requested)
+      || case when r.per is null then '{}' else jsonb_build_object('subject', r.subject, 'limit', ${limitJson('r')} || '{"per": "subject"}') end as data,
     null as once_key
-  from refused r join renewed using (org_id, product_id, livemode, metric, "window", quantity)
+  from refused r
+  join renewed n on n.org_id = r.org_id and n.product_id = r.product_id and n.livemode = r.livemode and n.metric = r.metric
+    and n."window" = r.told and n.quantity = r.quantity
 ), ${queueInStatement(t, 'message', '$12::timestamptz')}
 select count(*)::text from webhook_message`,
 };

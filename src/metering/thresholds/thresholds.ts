@@ -75,8 +75,8 @@ export function createRefusalReporter() {
     const due = new Map<string, RefusedLimit>();
     for (const one of refused) {
       const { orgId, productId, livemode, metric } = one.subject;
-      const { quantity, window } = one.state;
-      const name = [orgId, productId, livemode, metric, quantity, window].join(' ');
+      const { quantity, window, per } = one.state;
+      const name = [orgId, productId, livemode, metric, quantity, window, per].join(' ');
       if (Math.abs(nowMs - (recentReports.get(name) ?? -Infinity)) >= MINUTE_MS) due.set(name, one);
     }
     if (due.size === 0) return;
@@ -94,6 +94,7 @@ export function createRefusalReporter() {
       numericArray(reported.map(({ state }) => remainingOf(state))),
       numericArray(reported.map(({ requested }) => requested)),
       new Date(nowMs).toISOString(),
+      textArray(reported.map(({ state }) => state.subject ?? null)),
     ]);
     for (const name of due.keys()) recentReports.set(name, nowMs);
   };

@@ -131,7 +131,7 @@ it('moves every event of a month into files and changes nothing else', async () 
   const [before, keys] = [await sumsOf(id), await keysIn(id)];
   await archiveAll(id);
   expect(await sumsOf(id)).toEqual(before);
-  expect(before.drift).toEqual({ totals: [], hours: [], settlements: [] });
+  expect(before.drift).toEqual({ totals: [], hours: [], subjects: [], settlements: [] });
   const left = await keysIn(id);
   const archives = await database.db.orm
     .select()

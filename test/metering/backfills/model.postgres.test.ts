@@ -251,7 +251,7 @@ async function setUp() {
       within((at) => at >= monday),
     ]);
     const drift = await compare(db.orm, { orgId: organization.id });
-    expect(drift).toEqual({ totals: [], hours: [], settlements: [] });
+    expect(drift).toEqual({ totals: [], hours: [], subjects: [], settlements: [] });
   }
 
   return { take, expectSame };

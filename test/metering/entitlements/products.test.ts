@@ -25,6 +25,8 @@ describe('PUT /operator/products/:slug', () => {
       slug,
       ...input,
       maxQuantity: 1e15,
+      dimensions: [],
+      countsSubjects: false,
       archivedAt: null,
       stripeMeterEvent: null,
       stripeSince: null,

@@ -91,7 +91,12 @@ describe('the size limit of a body', () => {
   it('admits the longest texts in their longest notation', () => {
     const text = '\\ud83d\\udca5'.repeat(255);
     const longest = `{"productSlug":"${text}","metric":"${text}","idempotencyKey":"${text}","quantity":0.${'1'.repeat(98)}e+10,"occurredAt":"2026-01-01T00:00:00.${'1'.repeat(60)}+00:00"},`;
-    expect(longest.length * MAX_EVENTS + '{"events":[]}'.length).toBeLessThanOrEqual(MAX_BODY_BYTES);
+    const value = '\\ud83d\\udca5'.repeat(64);
+    const dimensions = ['a', 'b', 'c', 'd'].map((key) => `"${key.repeat(64)}":"${value}"`).join(',');
+    const details = `"subject":"${'\\ud83d\\udca5'.repeat(128)}","dimensions":{${dimensions}},`;
+    expect((longest.length + details.length) * MAX_EVENTS + '{"events":[]}'.length).toBeLessThanOrEqual(
+      MAX_BODY_BYTES,
+    );
   });
 });
 

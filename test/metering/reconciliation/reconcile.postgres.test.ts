@@ -59,7 +59,12 @@ it('a comparison never mistakes concurrent ingestion for drift', async () => {
   const until = performance.now() + 2_000;
   let comparisons = 0;
   for (; performance.now() < until; comparisons++)
-    expect(await compare(database.db.orm, {})).toEqual({ totals: [], hours: [], settlements: [] });
+    expect(await compare(database.db.orm, {})).toEqual({
+      totals: [],
+      hours: [],
+      subjects: [],
+      settlements: [],
+    });
   expect(await senders.stop()).toBeGreaterThan(0);
   expect(comparisons).toBeGreaterThan(5);
 });

@@ -86,6 +86,7 @@ it('finds no drift in what the service recorded', async () => {
   expect(await compare(orm(), { orgId: organization.id })).toEqual({
     totals: [],
     hours: [],
+    subjects: [],
     settlements: [],
   });
 });
@@ -122,7 +123,7 @@ describe('drift', () => {
       { ...common, period: '2026-03-05T12:00:00Z', livemode: true, recordedQuantity: '0', apiKeyId: live.id },
     ]);
     expect(hours[0]!.apiKey).toMatch(/^org_live_/);
-    const json = toJson(driftJson({ totals, hours, settlements: [] }));
+    const json = toJson(driftJson({ totals, hours, subjects: [], settlements: [] }));
     expect(json).toContain(
       '"recorded":null,"sumOfEvents":12345678901234567890.6,"difference":-12345678901234567890.6',
     );
@@ -139,7 +140,7 @@ describe('drift', () => {
     await breakSums(organization.id);
     await breakSums(other.organization.id);
     const report = await repair(asMaintained(database), clock, { orgId: organization.id });
-    expect(report).toEqual({ organizations: 1, totals: 4, hours: 1 });
+    expect(report).toEqual({ organizations: 1, totals: 4, hours: 1, subjects: 0 });
     expect(await totalsOf(organization.id)).toEqual(totals);
     expect(await hoursOf(organization.id)).toEqual(hours);
     expect(hasDrift(await compare(orm(), { orgId: organization.id }))).toBe(false);
@@ -166,6 +167,7 @@ describe('drift', () => {
       organizations: 0,
       totals: 0,
       hours: 0,
+      subjects: 0,
     });
     await repair(asMaintained(database), clock, {});
     expect(hasDrift(await compare(orm(), {}))).toBe(false);
@@ -190,6 +192,7 @@ describe('drift', () => {
       organizations: 1,
       totals: 1,
       hours: 0,
+      subjects: 0,
     });
     expect(await totalsOf(orgId)).toEqual([]);
     const logged = await orm().select().from(operatorLog).where(eq(operatorLog.target, orgId));

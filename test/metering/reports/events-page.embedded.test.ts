@@ -291,6 +291,7 @@ describe('the CSV file', () => {
       corrected_at: '',
       corrected_by: '',
       correction_reason: '',
+      subject: '',
     });
   });
 

@@ -400,7 +400,7 @@ async function setUp(start: string, declared: UsageLimit[]) {
       expect(reservations.map(({ id }) => id).sort()).toEqual(own.sort());
     }
     const drift = await compare(db.orm, { orgId: organization.id });
-    expect(drift).toEqual({ totals: [], hours: [], settlements: [] });
+    expect(drift).toEqual({ totals: [], hours: [], subjects: [], settlements: [] });
   }
   const statusOf = (hold: Hold) =>
     hold.settled ? 'settled' : hold.isReleased ? 'released' : isHeld(model, hold) ? 'held' : 'expired';

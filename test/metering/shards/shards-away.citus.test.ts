@@ -69,7 +69,7 @@ async function checkCounts(sent: number): Promise<void> {
       (select sum(events) from usage_hours) as hours`,
   );
   expect(Object.values(row!).map(Number)).toEqual([sent, sent, sent]);
-  expect(await compare(db.orm, {})).toEqual({ totals: [], hours: [], settlements: [] });
+  expect(await compare(db.orm, {})).toEqual({ totals: [], hours: [], subjects: [], settlements: [] });
   for (const server of cluster.urls) expect(await query(server, 'select from pg_prepared_xacts')).toEqual([]);
 }
 

@@ -225,8 +225,8 @@ it('sums are repaired during ingestion without losing an event', async () => {
   await db.orm.execute(sql`update usage_totals set quantity = quantity + 1 where org_id = ${orgId}::uuid`);
   const report = await repair(asMaintained(database), systemClock, {});
   await load.stop();
-  expect(report).toEqual({ organizations: 1, totals: 1, hours: 0 });
-  expect(await compare(db.orm, {})).toEqual({ totals: [], hours: [], settlements: [] });
+  expect(report).toEqual({ organizations: 1, totals: 1, hours: 0, subjects: 0 });
+  expect(await compare(db.orm, {})).toEqual({ totals: [], hours: [], subjects: [], settlements: [] });
   const sent = sumOf(load);
   expect(await countEvents(senders)).toEqual({ events: sent, totals: sent, hours: sent });
 });

@@ -14,6 +14,8 @@ export async function createProduct(
     usageMetric?: string;
     unitCap?: string | null;
     maxQuantity?: string;
+    dimensions?: string[];
+    subjectsSince?: Date | null;
   } = {},
 ) {
   const slug = values.slug ?? uniqueSlug('product');

@@ -117,7 +117,10 @@ export async function resetExampleWorld(db: Database): Promise<void> {
     const issuer = 'https://login.acme.example';
     await tx.insert(identities).values({ issuer, subject: 'olivia', userId, createdAt });
     for (const { entitlement, used, ...product } of Object.values(exampleWorld.products)) {
-      await tx.insert(products).values({ ...product, ...both });
+      const { countsSubjects = false, ...columns } = product as typeof product & { countsSubjects?: boolean };
+      await tx
+        .insert(products)
+        .values({ ...columns, ...both, subjectsSince: countsSubjects ? new Date(0) : null });
       if (entitlement !== null) {
         const granted = {
           orgId,

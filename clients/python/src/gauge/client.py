@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -114,10 +114,23 @@ class GaugeClient:
         *,
         product_slug: str | None = None,
         granularity: Literal["hour", "day", "month"] | None = None,
-        group_by: Literal["apiKey"] | None = None,
+        group_by: str | None = None,
+        subject: str | None = None,
+        dimensions: Mapping[str, str] | None = None,
     ) -> UsageSums:
-        """Sums from `start` to before `end`, which are dates or times."""
-        query = {"from": start, "to": end, "productSlug": product_slug, "granularity": granularity, "groupBy": group_by}
+        """Sums from `start` to before `end`, which are dates or times.
+
+        `group_by` is `apiKey`, `subject` or the name of a dimension. `subject` and `dimensions` select usage.
+        """
+        query = {
+            "from": start,
+            "to": end,
+            "productSlug": product_slug,
+            "granularity": granularity,
+            "groupBy": group_by,
+            "subject": subject,
+            **{f"dimension.{name}": value for name, value in (dimensions or {}).items()},
+        }
         answer: UsageSums = self._call("GET", "/api/usage" + to_query(query))
         return answer
 

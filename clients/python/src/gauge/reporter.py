@@ -43,6 +43,8 @@ class ReportedEvent(_ReportedEventRequired, total=False):
     quantity: float
     occurredAt: str
     idempotencyKey: str
+    subject: str
+    dimensions: dict[str, Any]
 
 
 @dataclass(frozen=True)

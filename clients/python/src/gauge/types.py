@@ -18,11 +18,15 @@ class _UsageEventRequired(TypedDict):
 class UsageEvent(_UsageEventRequired, total=False):
     quantity: float
     occurredAt: str
+    subject: str
+    dimensions: dict[str, Any]
 
 
 class CloudEventData(TypedDict, total=False):
     productSlug: str
     quantity: float
+    subject: str
+    dimensions: dict[str, Any]
 
 
 class _CloudEventRequired(TypedDict):
@@ -43,7 +47,7 @@ class CloudEvent(_CloudEventRequired, total=False):
 class _UsageAnswerRequired(TypedDict):
     accepted: int
     deduped: int
-    warnings: list[UnitCapExceeded | LimitExceeded | DuplicateMismatch]
+    warnings: list[UnitCapExceeded | LimitExceeded | DuplicateMismatch | TooManyDimensionValues]
 
 
 class UsageAnswer(_UsageAnswerRequired, total=False):
@@ -64,7 +68,7 @@ class Period(TypedDict):
     end: str
 
 
-class LimitExceeded(TypedDict):
+class _LimitExceededRequired(TypedDict):
     code: Literal["limit_exceeded"]
     productSlug: str
     metric: str
@@ -72,10 +76,18 @@ class LimitExceeded(TypedDict):
     used: float
 
 
-class DeclaredLimit(TypedDict):
+class LimitExceeded(_LimitExceededRequired, total=False):
+    subject: str
+
+
+class _DeclaredLimitRequired(TypedDict):
     quantity: float
     window: str
     enforcement: Literal["warn", "block"]
+
+
+class DeclaredLimit(_DeclaredLimitRequired, total=False):
+    per: Literal["subject"]
 
 
 class _DuplicateMismatchRequired(TypedDict):
@@ -87,9 +99,15 @@ class DuplicateMismatch(_DuplicateMismatchRequired, total=False):
     differs: list[Literal["livemode"]]
 
 
+class TooManyDimensionValues(TypedDict):
+    code: Literal["too_many_dimension_values"]
+    productSlug: str
+    limit: int
+
+
 class RejectedEvent(TypedDict):
     index: int
-    code: Literal["entitlement_required", "entitlement_read_only", "unknown_metric", "timestamp_out_of_range", "quantity_out_of_range"]
+    code: Literal["entitlement_required", "entitlement_read_only", "unknown_metric", "timestamp_out_of_range", "quantity_out_of_range", "unknown_dimension"]
     detail: str
 
 
@@ -106,7 +124,7 @@ class Problem(_ProblemRequired, total=False):
     errors: list[ErrorPlace]
     limit: dict[str, Any]
 
-ErrorCode = Literal["invalid_json", "invalid_request", "session_cookie_not_allowed", "key_in_query_string", "missing_key", "invalid_key", "key_expired", "key_revoked", "not_signed_in", "insufficient_scope", "forbidden_role", "cross_site_request", "not_found", "method_not_allowed", "request_timeout", "key_not_active", "key_already_rotated", "idempotency_conflict", "body_too_large", "batch_too_large", "unsupported_media_type", "rate_limited", "headers_too_large", "unavailable", "internal", "entitlement_not_found", "event_not_found", "backfill_state", "limit_reached", "unknown_metric", "timestamp_out_of_range", "quantity_out_of_range", "live_trading_disabled", "unknown_station", "unknown_market", "market_closed", "insufficient_funds", "insufficient_position", "risk_limit", "price_moved", "market_data_unavailable", "market_data_stale", "entitlement_required", "entitlement_read_only"]
+ErrorCode = Literal["invalid_json", "invalid_request", "session_cookie_not_allowed", "key_in_query_string", "missing_key", "invalid_key", "key_expired", "key_revoked", "not_signed_in", "insufficient_scope", "forbidden_role", "cross_site_request", "not_found", "method_not_allowed", "request_timeout", "key_not_active", "key_already_rotated", "idempotency_conflict", "body_too_large", "batch_too_large", "unsupported_media_type", "rate_limited", "headers_too_large", "unavailable", "internal", "entitlement_not_found", "event_not_found", "backfill_state", "limit_reached", "unknown_metric", "unknown_dimension", "timestamp_out_of_range", "quantity_out_of_range", "live_trading_disabled", "unknown_station", "unknown_market", "market_closed", "insufficient_funds", "insufficient_position", "risk_limit", "price_moved", "market_data_unavailable", "market_data_stale", "entitlement_required", "entitlement_read_only"]
 
 
 class _ErrorPlaceRequired(TypedDict):
@@ -133,6 +151,9 @@ class _UsageSeriesRequired(TypedDict):
 
 class UsageSeries(_UsageSeriesRequired, total=False):
     apiKeyId: str
+    subject: str
+    dimensions: dict[str, Any]
+    other: bool
 
 
 class UsagePoint(TypedDict):
@@ -141,7 +162,7 @@ class UsagePoint(TypedDict):
     events: int
 
 
-class RecordedEvent(TypedDict):
+class _RecordedEventRequired(TypedDict):
     idempotencyKey: str
     productSlug: str
     metric: str
@@ -151,6 +172,11 @@ class RecordedEvent(TypedDict):
     livemode: bool
     apiKeyId: str
     corrections: list[EventCorrection]
+
+
+class RecordedEvent(_RecordedEventRequired, total=False):
+    subject: str
+    dimensions: dict[str, Any]
 
 
 class EventCorrection(TypedDict):
@@ -170,7 +196,7 @@ class UsageLookupAnswer(TypedDict):
     results: list[LookupResult]
 
 
-class LookupResultEvent(TypedDict):
+class _LookupResultEventRequired(TypedDict):
     idempotencyKey: str
     productSlug: str
     metric: str
@@ -180,6 +206,11 @@ class LookupResultEvent(TypedDict):
     livemode: bool
     apiKeyId: str
     corrections: list[EventCorrection]
+
+
+class LookupResultEvent(_LookupResultEventRequired, total=False):
+    subject: str
+    dimensions: dict[str, Any]
 
 
 class _LookupResultRequired(TypedDict):
@@ -200,6 +231,8 @@ class _ReservationInputRequired(TypedDict):
 
 class ReservationInput(_ReservationInputRequired, total=False):
     ttlSeconds: int
+    subject: str
+    dimensions: dict[str, Any]
 
 
 class ReservationAnswer(TypedDict):
@@ -207,7 +240,7 @@ class ReservationAnswer(TypedDict):
     limits: list[Limit]
 
 
-class Reservation(TypedDict):
+class _ReservationRequired(TypedDict):
     id: str
     status: Literal["held", "settled", "released", "expired"]
     productSlug: str
@@ -219,7 +252,12 @@ class Reservation(TypedDict):
     createdAt: str
 
 
-class Limit(TypedDict):
+class Reservation(_ReservationRequired, total=False):
+    subject: str
+    dimensions: dict[str, Any]
+
+
+class _LimitRequired(TypedDict):
     quantity: float
     window: str
     enforcement: Literal["warn", "block"]
@@ -227,6 +265,11 @@ class Limit(TypedDict):
     held: float
     remaining: float
     resetsAt: str | None
+
+
+class Limit(_LimitRequired, total=False):
+    per: Literal["subject"]
+    subject: str
 
 
 class ReservationList(TypedDict):
@@ -247,7 +290,7 @@ class SettlementAnswer(TypedDict):
     reservation: Reservation
     accepted: int
     deduped: int
-    warnings: list[UnitCapExceeded | LimitExceeded | DuplicateMismatch | ReservationExpired | ReservationExceeded]
+    warnings: list[UnitCapExceeded | LimitExceeded | DuplicateMismatch | TooManyDimensionValues | ReservationExpired | ReservationExceeded]
 
 
 class ReservationExpired(TypedDict):
@@ -288,7 +331,7 @@ class EntitlementList(TypedDict):
     nextCursor: str | None
 
 
-class Entitlement(TypedDict):
+class _EntitlementRequired(TypedDict):
     productSlug: str
     productName: str
     kind: Literal["live", "read_only"]
@@ -302,6 +345,10 @@ class Entitlement(TypedDict):
     endsAt: str | None
 
 
+class Entitlement(_EntitlementRequired, total=False):
+    limitsPerSubject: list[DeclaredLimit]
+
+
 class EntitlementCheck(TypedDict, total=False):
     productSlugs: list[str]
     items: list[EntitlementCheckItem]
@@ -313,6 +360,8 @@ class _EntitlementCheckItemRequired(TypedDict):
 
 class EntitlementCheckItem(_EntitlementCheckItemRequired, total=False):
     quantity: float
+    subject: str
+    dimensions: dict[str, Any]
 
 
 class EntitlementCheckAnswer(TypedDict):

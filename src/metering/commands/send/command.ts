@@ -73,6 +73,12 @@ const createSendCommand = (): Command =>
     .option('--quantity <field>', 'source of the quantity')
     .option('--occurred-at <field>', 'source of the RFC 3339 time; none: the time of receipt')
     .option('--idempotency-key <field>', 'source of the idempotency key; hash: derived from the record')
+    .option('--subject <field>', 'source of the subject; without this flag, events name none')
+    .option(
+      '--dimension <name=field>',
+      'source of a dimension, like model=model_name; may be repeated',
+      (flag: string, before: string[] | undefined) => [...(before ?? []), flag],
+    )
     .option('--batch <events>', 'events per request', wholeFrom(1, 500), 500)
     .option('--concurrency <requests>', 'requests in flight', wholeFrom(1, 64), 4)
     .option(
@@ -100,14 +106,14 @@ function toSendOptions(file: string, flags: Flags, env: Record<string, string | 
   const delimiter = (flags.delimiter ?? guess?.delimiter ?? ',').replace('\\t', '\t');
   if (Array.from(delimiter).length !== 1 || delimiter === '"' || delimiter === '\n')
     throw new CommandError('--delimiter must be one character.');
-  const { productSlug, metric, quantity, occurredAt, idempotencyKey } = flags;
+  const { productSlug, metric, quantity, occurredAt, idempotencyKey, subject, dimension } = flags;
   return {
     file,
     format,
     delimiter,
     url: readServiceUrl(env.GAUGE_URL, 'GAUGE_URL'),
     ...readDestination(flags, env),
-    mapping: { productSlug, metric, quantity, occurredAt, idempotencyKey },
+    mapping: { productSlug, metric, quantity, occurredAt, idempotencyKey, subject, dimension },
     batchSize: flags.batch,
     concurrency: flags.concurrency,
     maxAttempts: flags.maxAttempts,

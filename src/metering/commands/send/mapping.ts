@@ -37,6 +37,9 @@ export interface MappingOptions {
   quantity?: string | undefined;
   occurredAt?: string | undefined;
   idempotencyKey?: string | undefined;
+  subject?: string | undefined;
+  /** `name=field` for each dimension. */
+  dimension?: string[] | undefined;
 }
 
 export type MapRecord = (record: SourceRecord) => OutgoingEvent | RecordRefusal;
@@ -54,6 +57,8 @@ export function listMappedColumns(options: MappingOptions): MappedColumn[] {
     ['--metric', options.metric ?? 'metric'],
     ['--quantity', options.quantity],
     ['--occurred-at', options.occurredAt === 'none' ? undefined : options.occurredAt],
+    ['--subject', options.subject],
+    ...divideDimensions(options).map(([, field]): [string, string] => ['--dimension', field]),
     [
       '--idempotency-key',
       hashExpression.test(options.idempotencyKey ?? '')
@@ -66,6 +71,15 @@ export function listMappedColumns(options: MappingOptions): MappedColumn[] {
     return name === undefined ? [] : [{ flag, name }];
   });
 }
+
+/** @throws CommandError for a flag that is not `name=field` */
+const divideDimensions = ({ dimension = [] }: MappingOptions): [name: string, field: string][] =>
+  dimension.map((flag) => {
+    const at = flag.indexOf('=');
+    if (at < 1 || at === flag.length - 1)
+      throw new CommandError('--dimension needs a name and a field, like model=model_name.');
+    return [flag.slice(0, at), flag.slice(at + 1)];
+  });
 
 /** The field that an expression names; undefined for a constant and for a name on the path. */
 function fieldOf(expression: string): string | undefined {
@@ -97,6 +111,27 @@ export function createMapping(options: MappingOptions): MapRecord {
   const hasTime = options.occurredAt !== 'none';
   const occurredAt = readerOf('--occurred-at', options.occurredAt ?? 'occurredAt');
   const idempotencyKey = textAt('idempotencyKey', '--idempotency-key');
+  const subject = options.subject === undefined ? undefined : readerOf('--subject', options.subject);
+  const dimensions = divideDimensions(options).map(
+    ([name, field]) => [name, readerOf('--dimension', field)] as const,
+  );
+
+  /** A record without a value names none. */
+  function readDetails(record: SourceRecord): Pick<UsageEvent, 'subject' | 'dimensions'> {
+    const textOf = (read: Read, flag: string) => {
+      const value = read(record);
+      return value === undefined || value === null || value === '' ? undefined : toText(value, flag, '');
+    };
+    const named = dimensions.flatMap(([name, read]) => {
+      const value = textOf(read, '--dimension');
+      return value === undefined ? [] : [[name, value] as const];
+    });
+    const ofSubject = subject && textOf(subject, '--subject');
+    return {
+      ...(ofSubject === undefined ? {} : { subject: ofSubject }),
+      ...(named.length === 0 ? {} : { dimensions: Object.fromEntries(named) }),
+    };
+  }
 
   function toEvent(record: SourceRecord): OutgoingEvent {
     const { value } = record;
@@ -110,6 +145,7 @@ export function createMapping(options: MappingOptions): MapRecord {
       ...(digits === undefined ? {} : { quantity: Number(digits) }),
       ...(time === undefined ? {} : { occurredAt: toText(time, '--occurred-at', '') }),
       idempotencyKey: idempotencyKey(record),
+      ...readDetails(record),
     };
     return { record, event, json: toEventJson(event, digits) };
   }

@@ -9,6 +9,20 @@ import {
   thresholdsSchema,
 } from '../limits.js';
 import { entitlementKinds } from '../table.js';
+import { MAX_DIMENSIONS } from '../dimensions.js';
+
+/** Values of `groupBy` that name no dimension. */
+const reservedKeys = new Set(['subject', 'apiKey']);
+
+export const dimensionKeysSchema = z
+  .array(
+    z
+      .string()
+      .regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, 'must be a name like model')
+      .refine((key) => !reservedKeys.has(key), 'is a reserved name'),
+  )
+  .max(MAX_DIMENSIONS, `must have at most ${MAX_DIMENSIONS} dimensions`)
+  .refine((keys) => new Set(keys).size === keys.length, 'must not name a dimension twice');
 
 const createdAt = timeField('When it was created.');
 const updatedAt = timeField('When it was last changed.');
@@ -31,6 +45,17 @@ export const productSchema = z
       .optional()
       .describe(
         'The maximum quantity of one usage event, an exact decimal of up to 100 digits. Default: 1,000,000,000,000,000. An event above it is refused as `quantity_out_of_range`.',
+      ),
+    dimensions: dimensionKeysSchema
+      .optional()
+      .describe(
+        'Names of the dimensions that events may have, like `["model", "region"]`. Names can be added at the end, never renamed, moved or removed. Default: unchanged, or none for a new product.',
+      ),
+    countsSubjects: z
+      .boolean()
+      .optional()
+      .describe(
+        'Whether usage is also counted for each `subject`. It cannot be turned off. For an existing product it starts with the events received a minute after the change. Default: unchanged, or false for a new product.',
       ),
     archived: z
       .boolean()
@@ -55,6 +80,8 @@ export const productAnswerSchema = z
     usageMetric: z.string(),
     unitCap: exactField('Units per Organization and calendar month in UTC; `null` is unlimited.').nullable(),
     maxQuantity: exactField('The maximum quantity of one usage event.'),
+    dimensions: z.array(z.string()).describe('Names of the dimensions that events may have.'),
+    countsSubjects: z.boolean().describe('Whether usage is also counted for each `subject`.'),
     archivedAt: timeField('When it was archived; `null` if it is not.').nullable(),
     stripeMeterEvent: z
       .string()

@@ -29,6 +29,8 @@ import { listProducts, type Product } from '../queries.js';
 const product = (name: keyof typeof exampleWorld.products) => {
   const { entitlement: _entitlement, used: _used, unitCap, ...rest } = exampleWorld.products[name];
   return {
+    dimensions: [],
+    countsSubjects: false,
     ...rest,
     unitCap: unitCap === null ? null : Number(unitCap),
     maxQuantity: 1e15,
@@ -125,10 +127,16 @@ A change takes effect on the next request. While the product is \`archived\`, no
       },
       {
         name: 'created',
-        summary: 'A new product without a cap and with at most 500,000 units per event',
+        summary: 'A new product with at most 500,000 units per event, a dimension and subjects',
         request: {
           params: { slug: 'maps' },
-          body: { name: 'Map tiles', usageMetric: 'tiles', maxQuantity: 500_000 },
+          body: {
+            name: 'Map tiles',
+            usageMetric: 'tiles',
+            maxQuantity: 500_000,
+            dimensions: ['zoom'],
+            countsSubjects: true,
+          },
         },
         status: 201,
         answer: {
@@ -138,6 +146,8 @@ A change takes effect on the next request. While the product is \`archived\`, no
           usageMetric: 'tiles',
           unitCap: null,
           maxQuantity: 500000,
+          dimensions: ['zoom'],
+          countsSubjects: true,
           archivedAt: null,
           stripeMeterEvent: null,
           stripeSince: null,
@@ -153,18 +163,12 @@ A change takes effect on the next request. While the product is \`archived\`, no
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);
       const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { name, usageMetric, unitCap, maxQuantity, archived, stripeMeterEvent } = parseInput(
-        productSchema,
-        body.value,
-      );
+      const { unitCap, maxQuantity, ...rest } = parseInput(productSchema, body.value);
       const input = {
-        name,
-        usageMetric,
+        ...rest,
         unitCap: unitCap == null ? null : toExactNumber('unitCap', body.text),
         maxQuantity:
           maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toExactNumber('maxQuantity', body.text),
-        archived,
-        stripeMeterEvent,
       };
       const put = await changeAsOperator(deps, req, res, (tx, source) => putProduct(tx, slug, input, source));
       sendPut(res, put, productJson);
@@ -172,10 +176,12 @@ A change takes effect on the next request. While the product is \`archived\`, no
   }),
 ];
 
-const productJson = ({ createdAt, updatedAt, ...product }: Product) => ({
+const productJson = ({ createdAt, updatedAt, archivedAt, subjectsSince, ...product }: Product) => ({
   ...product,
   unitCap: exact(product.unitCap),
   maxQuantity: exact(product.maxQuantity),
+  countsSubjects: subjectsSince !== null,
+  archivedAt,
   createdAt,
   updatedAt,
 });

@@ -3,6 +3,7 @@ import type { Database, GroupTables } from '../../../core/db/client.js';
 import { timeJson } from '../../../core/db/sql.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../../../core/db/shards.js';
 import { DAY_MS, HOUR_MS, monthOf } from '../../../core/time.js';
+import { OTHER_SQL, SEPARATOR_SQL } from '../../entitlements/dimensions.js';
 
 export const steps = ['hour', 'day', 'month'] as const;
 export const granularities = [...steps, 'total'] as const;
@@ -41,8 +42,27 @@ export interface CustomerUsageRange extends SumRange {
 
 const isMonthStart = (at: Date): boolean => at.getUTCDate() === 1 && at.getTime() % DAY_MS === 0;
 
-/** `quantity` and `events` of an Organization `o` by product, start and metric, and by API key if `isByKey`. */
-function sumsOf(range: SumRange, t: GroupTables, isByKey = false): SQL {
+/** The parts into which sums are divided, and the combinations of dimensions that they count. */
+export interface SumParts {
+  isByKey: boolean;
+  /** Place of a dimension in declared order, from 1. */
+  byDimension?: number | undefined;
+  where?: readonly { place: number; value: string }[] | undefined;
+}
+
+const whole: SumParts = { isByKey: false };
+
+const valueAt = (place: number): SQL => sql`split_part(dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int)`;
+const isOther = sql`dimensions = ${sql.raw(OTHER_SQL)}`;
+
+const hasDimensions = ({ byDimension, where = [] }: SumParts): boolean =>
+  byDimension !== undefined || where.length > 0;
+
+/**
+ * `quantity` and `events` of an Organization `o` by product, start, metric and the parts. Usage beyond the bound of
+ * combinations may have any value, so it is a part that no condition leaves out.
+ */
+function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
   const { from, to, granularity, livemode, productId, after } = range;
   const fromTime = sql`${from.toISOString()}::timestamptz`;
   const lastDay = new Date(to.getTime() - 1).toISOString().slice(0, 10);
@@ -53,7 +73,7 @@ function sumsOf(range: SumRange, t: GroupTables, isByKey = false): SQL {
   // Monthly sums exist already, but sums of API keys exist only by hour.
   const hasMonthlySums =
     granularity === 'month' || (granularity === 'total' && isMonthStart(from) && isMonthStart(to));
-  if (hasMonthlySums && !isByKey) {
+  if (hasMonthlySums && !parts.isByKey && !hasDimensions(parts)) {
     const start = granularity === 'month' ? sql`u.period::timestamp at time zone 'UTC'` : fromTime;
     return sql`
       select p.slug as product, ${start} as start, u.metric, sum(u.quantity) as quantity, sum(u.events) as events
@@ -64,7 +84,14 @@ function sumsOf(range: SumRange, t: GroupTables, isByKey = false): SQL {
     granularity === 'month'
       ? sql`date_trunc('month', hour at time zone 'UTC') at time zone 'UTC'`
       : sql`date_bin(make_interval(secs => ${stepMsOf(granularity, from, to) / 1000}), hour, ${fromTime})`;
-  const key = isByKey ? sql`, api_key_id` : sql``;
+  const { byDimension, where = [] } = parts;
+  const value =
+    byDimension === undefined
+      ? sql`null::text`
+      : sql`case when not ${isOther} then ${valueAt(byDimension)} end`;
+  const names = sql`${parts.isByKey ? sql`, api_key_id` : sql``}${hasDimensions(parts) ? sql`, value, is_other` : sql``}`;
+  const columns = sql`${parts.isByKey ? sql`, api_key_id` : sql``}${hasDimensions(parts) ? sql`, ${value} as value, ${isOther} as is_other` : sql``}`;
+  const isWanted = where.map((one) => sql` and (${isOther} or ${valueAt(one.place)} = ${one.value})`);
   // The monthly totals list the products; the hours of each are then read by primary key.
   const isBehind = after && sql`and (o.slug > ${after.organization} or p.slug >= ${after.product})`;
   const first =
@@ -75,11 +102,49 @@ function sumsOf(range: SumRange, t: GroupTables, isByKey = false): SQL {
       select s.product, h.*
       from (select distinct u.product_id, p.slug as product from ${totals} ${isBehind ?? sql``}) s
       cross join lateral (
-        select ${start} as start, metric, sum(quantity) as quantity, sum(events) as events${key}
+        select ${start} as start, metric, sum(quantity) as quantity, sum(events) as events${columns}
         from ${t('usage_hours')}
         where org_id = o.id and product_id = s.product_id and livemode = ${livemode}
-          and hour >= ${first} and hour < ${to.toISOString()}::timestamptz
-        group by 1, 2${key}
+          and hour >= ${first} and hour < ${to.toISOString()}::timestamptz${sql.join(isWanted)}
+        group by 1, 2${names}
+      ) h`;
+}
+
+/** Subjects that have a series of their own. */
+export const MAX_SUBJECTS = 100;
+
+/** Like `sumsOf`, by subject: the largest in the range, then all others together. */
+function subjectSumsOf(range: SumRange, t: GroupTables, subject: string | undefined): SQL {
+  const { from, to, granularity, livemode, productId } = range;
+  const start =
+    granularity === 'month'
+      ? sql`date_trunc('month', slot at time zone 'UTC') at time zone 'UTC'`
+      : sql`date_bin(make_interval(secs => ${stepMsOf(granularity, from, to) / 1000}), slot, ${from.toISOString()}::timestamptz)`;
+  const lastDay = new Date(to.getTime() - 1).toISOString().slice(0, 10);
+  return sql`
+      select s.product, h.*
+      from (
+        select distinct u.product_id, p.slug as product from ${t('usage_totals')} u
+        cross join lateral (select slug from ${t('products')} where id = u.product_id limit 1) p
+        where u.org_id = o.id and u.period between ${monthOf(from.getTime())}::date and ${lastDay}::date and u.livemode = ${livemode}
+          ${productId === undefined ? sql`` : sql`and u.product_id = ${productId}::uuid`}
+      ) s
+      cross join lateral (
+        select start, metric, sum(quantity) as quantity, sum(events) as events, case when place <= ${MAX_SUBJECTS} then subject end as value,
+          place > ${MAX_SUBJECTS} as is_other
+        from (
+          select *, dense_rank() over (partition by metric order by total desc, subject) as place
+          from (
+            select ${start} as start, metric, subject, sum(quantity) as quantity, sum(events) as events,
+              sum(sum(quantity)) over (partition by metric, subject) as total
+            from ${t('usage_subjects')}
+            where org_id = o.id and product_id = s.product_id and livemode = ${livemode}
+              and slot >= ${from.toISOString()}::timestamptz and slot < ${to.toISOString()}::timestamptz
+              ${subject === undefined ? sql`` : sql`and subject = ${subject}`}
+            group by 1, 2, 3
+          ) sums
+        ) ranked
+        group by 1, 2, value, is_other
       ) h`;
 }
 
@@ -125,20 +190,30 @@ export const listCustomerUsage = (
 
 export interface SeriesPoint extends Omit<CustomerUsage, 'organization'> {
   apiKeyId?: string;
+  /** With `isOther`: the subject or the dimension's value; null for other usage. */
+  value?: string | null;
+  isOther?: boolean;
 }
 
-export interface SeriesRange extends Omit<SumRange, 'after'> {
+export interface SeriesRange extends Omit<SumRange, 'after'>, SumParts {
   orgId: string;
-  isByKey: boolean;
+  /** Sums of subjects: one, or all. */
+  subjects?: { only: string | undefined } | undefined;
 }
 
-export function selectSeries({ orgId, isByKey, ...range }: SeriesRange, tables = wholeTables): SQL {
-  const key = isByKey ? sql`, u.api_key_id::text as "apiKeyId"` : sql``;
+export function selectSeries(
+  { orgId, isByKey, byDimension, where, subjects, ...range }: SeriesRange,
+  tables = wholeTables,
+): SQL {
+  const parts = { isByKey, byDimension, where };
+  const hasValues = subjects !== undefined || hasDimensions(parts);
+  const key = sql`${isByKey ? sql`, u.api_key_id::text as "apiKeyId"` : sql``}${hasValues ? sql`, u.value, u.is_other as "isOther"` : sql``}`;
+  const sums = { ...range, after: undefined };
   return sql`
     select u.product, u.metric, ${sql.raw(timeJson('u.start'))} as start, trim_scale(u.quantity)::text as quantity, u.events::text as events${key}
     from (select ${orgId}::uuid as id) o
-    cross join lateral (${sumsOf({ ...range, after: undefined }, tables, isByKey)}) u
-    order by u.product, u.metric${isByKey ? sql`, u.api_key_id` : sql``}, u.start
+    cross join lateral (${subjects ? subjectSumsOf(sums, tables, subjects.only) : sumsOf(sums, tables, parts)}) u
+    order by u.product, u.metric${isByKey ? sql`, u.api_key_id` : sql``}${hasValues ? sql`, u.is_other, u.value collate "C"` : sql``}, u.start
     limit ${range.limit}`;
 }
 

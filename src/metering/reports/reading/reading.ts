@@ -4,6 +4,7 @@ import { addDecimals } from '../../../core/decimal.js';
 import { queryError } from '../../../core/http/page.js';
 import { exact } from '../../../core/http/json.js';
 import { DAY_MS, HOUR_MS } from '../../../core/time.js';
+import { decodeDimensions } from '../../entitlements/dimensions.js';
 import { listSeries, type SeriesPoint, type SeriesRange } from '../operator/queries.js';
 import { requireWholeSteps } from '../operator/steps.js';
 import { countCorrections, listEventsOf, type EventRow } from '../../events/event-queries.js';
@@ -12,16 +13,20 @@ import { MAX_LOOKUP_CORRECTIONS, MAX_POINTS, MAX_SUMS, type AuthorKind } from '.
 
 type Reader = Pick<UsageScope, 'orgId' | 'livemode'>;
 
-type Steps = Pick<SeriesRange, 'from' | 'to' | 'isByKey'> & { granularity: 'hour' | 'day' | 'month' };
+type Steps = Pick<SeriesRange, 'from' | 'to'> & {
+  granularity: 'hour' | 'day' | 'month';
+  /** Whether the sums are divided into parts. */
+  isDivided: boolean;
+};
 
-/** Sums of API keys are kept only by hour, so the range is limited to a year and the month before it. */
-const MAX_MONTHS_BY_KEY = 13;
+/** Parts of sums are kept only by hour, so the range is limited to a year and the month before it. */
+const MAX_DIVIDED_MONTHS = 13;
 
 /** @throws AppError invalid_request that names the query parameter */
 export function requireFewSteps(range: Steps): void {
   requireWholeSteps(range, queryError);
-  const { from, to, granularity, isByKey } = range;
-  const most = isByKey && granularity === 'month' ? MAX_MONTHS_BY_KEY : MAX_POINTS;
+  const { from, to, granularity, isDivided } = range;
+  const most = isDivided && granularity === 'month' ? MAX_DIVIDED_MONTHS : MAX_POINTS;
   const count = countSteps(from, to, granularity);
   if (count > most)
     throw queryError('to', `must be at most ${most} ${granularity}s after from. This range has ${count}`);
@@ -34,7 +39,11 @@ function countSteps(from: Date, to: Date, granularity: Steps['granularity']): nu
 }
 
 /** @throws AppError invalid_request if the result exceeds one answer */
-export async function readSeries(db: Pick<Database, 'shards'>, range: Omit<SeriesRange, 'limit'>) {
+export async function readSeries(
+  db: Pick<Database, 'shards'>,
+  range: Omit<SeriesRange, 'limit'>,
+  dimension?: string,
+) {
   const sums = await listSeries(db, { ...range, limit: MAX_SUMS + 1 });
   if (sums.length > MAX_SUMS) {
     const many = `more than ${MAX_SUMS.toLocaleString('en')} points`;
@@ -42,23 +51,33 @@ export async function readSeries(db: Pick<Database, 'shards'>, range: Omit<Serie
       ? queryError('productSlug', `is required, because all products together have ${many}`)
       : queryError('to', `must be closer to from, because the range has ${many}`);
   }
-  return toSeries(sums);
+  return toSeries(sums, range.subjects !== undefined, dimension);
 }
 
 interface Series {
   productSlug: string;
   metric: string;
   apiKeyId?: string;
+  subject?: string;
+  dimensions?: Record<string, string | null>;
+  other?: true;
   points: { start: string; quantity: ReturnType<typeof exact>; events: number }[];
   total: string;
 }
 
-function toSeries(sums: SeriesPoint[]) {
+/** @param dimension the one by which the sums are grouped */
+function toSeries(sums: SeriesPoint[], isBySubject: boolean, dimension: string | undefined) {
   const all: Series[] = [];
-  for (const { product, metric, apiKeyId, start, quantity, events } of sums) {
+  let last: string | undefined;
+  for (const { product, metric, apiKeyId, value, isOther, start, quantity, events } of sums) {
     let series = all.at(-1);
-    if (series?.productSlug !== product || series.metric !== metric || series.apiKeyId !== apiKeyId) {
+    const name = [product, metric, apiKeyId, value, isOther].join('\n');
+    if (!series || name !== last) {
+      last = name;
       series = { productSlug: product, metric, ...(apiKeyId ? { apiKeyId } : {}), points: [], total: '0' };
+      if (isOther) series.other = true;
+      else if (isBySubject) series.subject = value!;
+      else if (dimension !== undefined) series.dimensions = { [dimension]: value || null };
       all.push(series);
     }
     series.points.push({ start, quantity: exact(quantity), events: Number(events) });
@@ -76,6 +95,8 @@ const presentEvent = (event: EventRow) => ({
   receivedAt: event.receivedAt,
   livemode: event.livemode,
   apiKeyId: event.apiKeyId,
+  ...(event.subject === '' ? {} : { subject: event.subject }),
+  ...(event.dimensions === '' ? {} : { dimensions: decodeDimensions(event.keys, event.dimensions) }),
   corrections: (event.corrections ?? []).map(({ actor, ...correction }) => ({
     correctionKey: correction.correctionKey,
     previousQuantity: exact(correction.previousQuantity),

@@ -5,16 +5,18 @@ import type { Context } from '../../../core/http/context.js';
 import { AppError } from '../../../core/errors.js';
 import { readJsonBody } from '../../../core/http/body.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
-import { parseQuery } from '../../../core/http/page.js';
+import { parseQuery, queryError } from '../../../core/http/page.js';
 import { parseInput, requireFew } from '../../../core/http/validate.js';
 import { defineRoute, json, repeated } from '../../../core/reference/define-route.js';
 import { exampleWorld } from '../../reference/example-world.js';
 import { invalidExample, problemExample } from '../../../core/reference/problem-examples.js';
 import { suggestSlugs } from '../../entitlements/nearest.js';
-import { findProduct } from '../../events/page-queries.js';
+import { unknownDimension } from '../../entitlements/dimensions.js';
+import { findProduct, type UsageProduct } from '../../events/page-queries.js';
 import { MAX_EVENTS, usageEventSchema } from '../../ingestion/schema.js';
 import { lookUpEvents, readEvent, readSeries, requireFewSteps } from './reading.js';
 import {
+  divideQuery,
   lookupAnswerSchema,
   lookupSchema,
   MAX_LOOKUP_BYTES,
@@ -41,12 +43,15 @@ const sums = defineRoute({
   path: '/api/usage',
   operationId: 'readUsage',
   python: [
-    'print(gauge.usage({from}, {to}, product_slug={productSlug}, granularity={granularity}, group_by={groupBy}))',
+    'print(gauge.usage({from}, {to}, product_slug={productSlug}, granularity={granularity}, group_by={groupBy}, subject={subject}))',
   ],
   summary: 'Read usage',
   description: `
 Exact sums of the Organization's events in the key's mode, by the time at which they occurred. One series per product and metric, and with \`groupBy=apiKey\` also per API
 key that reported them. They include every batch that got a 202.
+
+**Parts.** \`groupBy\` divides the sums by API key, subject or a dimension. \`subject=\` and \`dimension.<name>=\`, like \`dimension.model=large\`, count only matching usage. Events without a subject are in no sum of subjects. Subjects cannot be combined with
+dimensions or API keys, because such sums are not kept; the export of events on the dashboard has every field.
 
 A range can have at most ${MAX_POINTS} steps, and all series of a response together 20,000 points.
 `.trim(),
@@ -73,6 +78,14 @@ A range can have at most ${MAX_POINTS} steps, and all series of a response toget
       },
     },
     {
+      name: 'subject',
+      summary: 'A subject without usage',
+      request: {
+        query: { productSlug: 'storage', from: '2026-01-01', to: '2026-02-01', subject: 'user-17' },
+      },
+      answer: { granularity: 'day', series: [] },
+    },
+    {
       name: 'testMode',
       summary: 'A test key, with no test usage yet',
       request: { credential: 'testKey', query: { ...january, granularity: 'hour', to: '2026-01-10' } },
@@ -91,21 +104,65 @@ A range can have at most ${MAX_POINTS} steps, and all series of a response toget
   ],
   handler: (deps: ReadingDeps) => async (req, res) => {
     const { orgId, livemode } = await authenticateCall(deps, readHashedSecret(req), scope);
-    const { productSlug, groupBy, granularity, ...range } = parseQuery(usageQuerySchema, req.query);
-    const from = new Date(range.from);
-    const to = new Date(range.to);
-    const steps = { from, to, granularity, isByKey: groupBy === 'apiKey' };
-    requireFewSteps(steps);
-    const productId = productSlug === undefined ? undefined : await findProductId(deps, orgId, productSlug);
-    const series = await readSeries(deps.db, { ...steps, orgId, livemode, productId });
-    sendJson(res, 200, toJson({ granularity, series }));
+    const { dimensions, rest } = divideQuery(req.query);
+    const query = parseQuery(usageQuerySchema, rest);
+    const { productSlug, granularity } = query;
+    const steps = { from: new Date(query.from), to: new Date(query.to), granularity };
+    const parts = readParts(query, dimensions);
+    requireFewSteps({ ...steps, isDivided: parts.isDivided });
+    const product = productSlug === undefined ? undefined : await findOwnProduct(deps, orgId, productSlug);
+    const { dimension } = parts;
+    const divided = {
+      isByKey: parts.isByKey,
+      subjects: parts.subjects,
+      byDimension: dimension === undefined ? undefined : placeOf(product!, 'groupBy', dimension),
+      where: Object.entries(dimensions).map(([key, value]) => ({
+        place: placeOf(product!, `dimension.${key}`, key),
+        value,
+      })),
+    };
+    const range = { ...steps, ...divided, orgId, livemode, productId: product?.id };
+    sendJson(res, 200, toJson({ granularity, series: await readSeries(deps.db, range, dimension) }));
   },
 });
 
+/** @throws AppError invalid_request for a combination of which no sums are kept */
+function readParts(
+  { groupBy, subject, productSlug }: z.output<typeof usageQuerySchema>,
+  dimensions: Record<string, string>,
+) {
+  const isByKey = groupBy === 'apiKey';
+  const isBySubject = groupBy === 'subject';
+  const subjects = isBySubject || subject !== undefined ? { only: subject } : undefined;
+  const dimension = isByKey || isBySubject ? undefined : groupBy;
+  const [condition] = Object.keys(dimensions);
+  if (subjects && (dimension !== undefined || isByKey))
+    throw queryError('groupBy', `cannot be ${groupBy} with subject, because such sums are not kept`);
+  if (subjects && condition !== undefined)
+    throw queryError(
+      `dimension.${condition}`,
+      'cannot be combined with subjects, because such sums are not kept',
+    );
+  if (productSlug === undefined && dimension !== undefined)
+    throw queryError('groupBy', 'must be apiKey or subject, or a dimension of productSlug');
+  if (productSlug === undefined && condition !== undefined)
+    throw queryError('productSlug', `is required for dimension.${condition}`);
+  const isDivided = groupBy !== undefined || subjects !== undefined || condition !== undefined;
+  return { isByKey, subjects, dimension, isDivided };
+}
+
+/** The place of a product's dimension, from 1. @throws AppError unknown_dimension */
+function placeOf({ slug, dimensions }: UsageProduct, parameter: string, key: string): number {
+  const place = dimensions.indexOf(key) + 1;
+  if (place > 0) return place;
+  const detail = unknownDimension(slug, dimensions, { [key]: '' });
+  throw new AppError('unknown_dimension', `The query parameter ${parameter} is wrong. ${detail}`);
+}
+
 /** @throws AppError not_found */
-async function findProductId(deps: ReadingDeps, orgId: string, slug: string): Promise<string> {
+async function findOwnProduct(deps: ReadingDeps, orgId: string, slug: string): Promise<UsageProduct> {
   const product = await findProduct(deps.db.orm, orgId, slug);
-  if (product) return product.id;
+  if (product) return product;
   const question = (await suggestSlugs(deps, orgId, [slug])).get(slug) ?? '';
   throw new AppError('not_found', `Your Organization has no product ${slug}.${question}`);
 }

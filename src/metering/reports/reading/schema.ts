@@ -1,9 +1,18 @@
+import type { Request } from 'express';
 import { z } from 'zod';
+import { queryError } from '../../../core/http/page.js';
+import { MAX_VALUE_LENGTH } from '../../entitlements/dimensions.js';
 import { exactField, idField, timeField } from '../../../core/http/fields.js';
 import { text } from '../../../core/http/validate.js';
 import { steps } from '../operator/queries.js';
 import { instant } from '../operator/steps.js';
-import { MAX_EVENTS, MAX_KEY_BYTES, usageEventSchema } from '../../ingestion/schema.js';
+import {
+  MAX_EVENTS,
+  MAX_KEY_BYTES,
+  namedDimensions,
+  subjectField,
+  usageEventSchema,
+} from '../../ingestion/schema.js';
 
 export const MAX_POINTS = 400;
 /** Across all series. */
@@ -17,11 +26,31 @@ export const usageQuerySchema = z.strictObject({
     .enum(steps, 'must be hour, day or month')
     .default('day')
     .describe('The step size, in UTC. Default: `day`.'),
-  groupBy: z
-    .enum(['apiKey'], 'must be apiKey')
+  groupBy: text(64)
     .optional()
-    .describe('`apiKey`: one series per API key that reported the usage. By month, at most 13 months.'),
+    .describe(
+      "`apiKey`: one series per API key that reported the usage. `subject`: one for each of the 100 largest subjects, and one for the others. A dimension's name, like `model`: one per value; needs `productSlug`. By month, at most 13 months.",
+    ),
+  subject: subjectField.optional().describe('Only usage of this subject.'),
 });
+
+const DIMENSION = 'dimension.';
+const dimensionValue = text(MAX_VALUE_LENGTH);
+
+/** Divides a query into its fixed parameters and the values of dimensions, like `dimension.model=large`. */
+export function divideQuery(query: Request['query']) {
+  // Without a prototype, `__proto__` is a name like any other.
+  const dimensions = Object.create(null) as Record<string, string>;
+  const rest = Object.create(null) as Request['query'];
+  for (const [name, value] of Object.entries(query)) {
+    if (!name.startsWith(DIMENSION)) rest[name] = value;
+    else if (Array.isArray(value)) throw queryError(name, 'must appear only once');
+    else if (!dimensionValue.safeParse(value).success)
+      throw queryError(name, `must be 1 to ${MAX_VALUE_LENGTH} characters without control characters`);
+    else dimensions[name.slice(DIMENSION.length)] = value as string;
+  }
+  return { dimensions, rest };
+}
 
 const pointSchema = z
   .object({
@@ -41,12 +70,25 @@ export const usageSeriesSchema = z
             productSlug: z.string(),
             metric: z.string().describe('The metric of the events, even if the product no longer counts it.'),
             apiKeyId: idField('Only with `groupBy=apiKey`.').optional(),
+            subject: z.string().optional().describe('Only for sums of subjects.'),
+            dimensions: z
+              .record(z.string(), z.string().nullable())
+              .optional()
+              .describe(
+                'The value of the dimension by which the sums are grouped; `null` for events without one.',
+              ),
+            other: z
+              .boolean()
+              .optional()
+              .describe(
+                'True for the usage of all other subjects, or of combinations of dimension values beyond the first 500 of a month. The latter may have any value, so it is present with every condition on a dimension.',
+              ),
             points: z.array(pointSchema).describe('In order. Steps without events are left out.'),
             total: exactField('The sum of the points.'),
           })
           .meta({ id: 'UsageSeries' }),
       )
-      .describe('Ordered by `productSlug`, `metric` and `apiKeyId`.'),
+      .describe('Ordered by `productSlug`, `metric`, `apiKeyId` and subject or value.'),
   })
   .meta({ id: 'UsageSums' });
 
@@ -63,6 +105,8 @@ export const recordedEventSchema = z
     receivedAt: timeField('To the microsecond.'),
     livemode: z.boolean(),
     apiKeyId: idField('The API key that sent it.'),
+    subject: z.string().optional().describe('Present if the event names one, as is `dimensions`.'),
+    dimensions: namedDimensions.optional(),
     corrections: z
       .array(
         z

@@ -286,3 +286,23 @@ it('the format follows the file extension', () => {
   expect(guessFormat('a.json.gz')?.format).toBe('json');
   for (const name of ['-', 'a', 'a.gz', 'constructor', 'a.txt']) expect(guessFormat(name)).toBeUndefined();
 });
+
+it('a subject and dimensions come from the fields that the flags name, and may be missing', () => {
+  const map = createMapping({
+    productSlug: '=search',
+    metric: '=calls',
+    idempotencyKey: 'id',
+    subject: 'user.id',
+    dimension: ['model=model_name', 'region==eu'],
+  });
+  const eventOf = (value: object) =>
+    (map({ number: 1, keys: [], position: 0, value }) as { event: object }).event;
+  expect(eventOf({ id: 'a', user: { id: 7 }, model_name: 'large', subject: 'ignored' })).toMatchObject({
+    subject: '7',
+    dimensions: { model: 'large', region: 'eu' },
+  });
+  const plain = eventOf({ id: 'b', model_name: '' });
+  expect(plain).toMatchObject({ dimensions: { region: 'eu' } });
+  expect(plain).not.toHaveProperty('subject');
+  expect(() => createMapping({ dimension: ['model'] })).toThrow('--dimension needs a name and a field');
+});

@@ -1,0 +1,159 @@
+import { z } from 'zod';
+import { textArray } from '../../core/db/sql.js';
+import type { Names, Run, Template } from '../../core/db/client.js';
+import { text } from '../../core/http/validate.js';
+
+export const MAX_DIMENSIONS = 4;
+/** Combinations of values with sums of their own, per Organization, product, mode and month. */
+export const MAX_COMBINATIONS = 500;
+export const MAX_SUBJECT_LENGTH = 128;
+export const MAX_VALUE_LENGTH = 64;
+
+/** Between two values. Values have no control characters. */
+const SEPARATOR = '\u001f';
+/** In the sums: the combinations beyond the bound. */
+export const OTHER = '\u001e';
+export const SEPARATOR_SQL = `E'\\x1f'`;
+export const OTHER_SQL = `E'\\x1e'`;
+
+export type Dimensions = Readonly<Record<string, string>>;
+
+const value = text(MAX_VALUE_LENGTH);
+
+/** A record schema of zod would drop a key named `__proto__` without an error. */
+function isDimensions(input: unknown): boolean {
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) return false;
+  const entries = Object.entries(input);
+  return entries.length <= MAX_DIMENSIONS && entries.flat().every((part) => value.safeParse(part).success);
+}
+
+export const dimensionsSchema = z
+  .unknown()
+  .refine(
+    isDimensions,
+    `must be an object of at most ${MAX_DIMENSIONS} texts of 1 to ${MAX_VALUE_LENGTH} characters without control characters`,
+  )
+  .meta({
+    type: 'object',
+    maxProperties: MAX_DIMENSIONS,
+    additionalProperties: { type: 'string', minLength: 1, maxLength: MAX_VALUE_LENGTH },
+  }) as unknown as z.ZodType<Dimensions>;
+
+/** JSON of the values with sorted keys; undefined for none. */
+export function dimensionsJson(dimensions: Dimensions | undefined): string | undefined {
+  if (dimensions === undefined) return undefined;
+  const entries = Object.entries(dimensions);
+  if (entries.length === 0) return undefined;
+  if (entries.length === 1) return JSON.stringify(dimensions);
+  return JSON.stringify(Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1))));
+}
+
+/**
+ * The values in declared order. Separators at the end are left out, so a key that is declared later changes no encoding.
+ * @param keys the product's dimensions
+ */
+export function encodeDimensions(keys: readonly string[], dimensions: Dimensions): string {
+  const values = keys.map((key) => (Object.hasOwn(dimensions, key) ? dimensions[key]! : ''));
+  while (values.at(-1) === '') values.pop();
+  return values.join(SEPARATOR);
+}
+
+/** The values by key, without those that are left out; undefined if there are none. */
+export function decodeDimensions(keys: readonly string[], encoded: string): Dimensions | undefined {
+  if (encoded === '') return undefined;
+  const values = encoded.split(SEPARATOR);
+  return Object.fromEntries(
+    keys.flatMap((key, i) => (values[i] === undefined || values[i] === '' ? [] : [[key, values[i]]])),
+  );
+}
+
+/** The first key that the product does not declare. */
+export const findUnknownKey = (keys: readonly string[], dimensions: Dimensions): string | undefined =>
+  Object.keys(dimensions).find((key) => !keys.includes(key));
+
+export function unknownDimension(slug: string, keys: readonly string[], dimensions: Dimensions): string {
+  const own = keys.length === 0 ? 'It has none.' : `It has ${keys.join(', ')}.`;
+  return `The product ${slug} has no dimension ${findUnknownKey(keys, dimensions)}. ${own}`;
+}
+
+/** SQL: joins `d (dimensions)`, the encoding of the jsonb `asked` for the product `pr`. */
+export const joinEncoded = (asked: string): string => `
+  cross join lateral (
+    select coalesce(rtrim(string_agg(coalesce(${asked} ->> key, ''), ${SEPARATOR_SQL} order by place), ${SEPARATOR_SQL}), '') collate "C" as dimensions
+    from unnest(pr.dimensions) with ordinality as k (key, place)
+  ) d`;
+
+/** SQL: whether `asked` names a dimension that the product `pr` does not declare. */
+export const hasUnknownKey = (asked: string): string =>
+  `exists (select from jsonb_object_keys(${asked}) as k (key) where key <> all (pr.dimensions))`;
+
+const isListed = (t: Names, row: string, month: string, which: string): string => `exists (
+      select from ${t('usage_combinations')} c
+      where c.org_id = ${row}.org_id and c.product_id = ${row}.product_id and c.livemode = ${row}.livemode
+        and c.period = ${month} and c.${which})`;
+
+/** SQL: the combination under which a row with org_id, product_id, livemode and dimensions counts in a month. */
+export const countedDimensions = (t: Names, row: string, month: string): string =>
+  `case when ${row}.dimensions = '' or ${isListed(t, row, month, `dimensions = ${row}.dimensions`)} then ${row}.dimensions else ${OTHER_SQL} end`;
+
+/** SQL: whether the month's list has room for a combination that it does not have. */
+export const hasRoom = (t: Names, row: string, month: string): string =>
+  `not ${isListed(t, row, month, `number = ${MAX_COMBINATIONS}`)}`;
+
+/** SQL: whether a row's combination must be listed before it can count. */
+export const needsListing = (t: Names, row: string, month: string): string =>
+  `${countedDimensions(t, row, month)} = ${OTHER_SQL} and ${hasRoom(t, row, month)}`;
+
+export interface Combination {
+  orgId: string;
+  productId: string;
+  livemode: boolean;
+  /** First day of the month. */
+  period: string;
+  dimensions: string;
+}
+
+/**
+ * Lists combinations while there is room, in a commit of its own. If two statements choose the same number, the second one
+ * lists less than its caller asked for, and the caller asks again.
+ * $1 org, $2 product, $3 livemode, $4 period, $5 dimensions, per combination
+ */
+const listCombinations: Template = {
+  name: 'usage_combinations_list',
+  text: (t) => `
+${t.with} asked as materialized (
+  select a.*, row_number() over (partition by org_id, product_id, livemode, period order by dimensions) as place
+  from (
+    select distinct a.* from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::date[], $5::text[])
+      as a (org_id, product_id, livemode, period, dimensions)${t.held}
+  ) a
+  where not ${isListed(t, 'a', 'a.period', 'dimensions = a.dimensions')}
+)
+insert into ${t('usage_combinations')} (org_id, product_id, livemode, period, number, dimensions)
+select a.org_id, a.product_id, a.livemode, a.period, coalesce(l.number, 0) + a.place, a.dimensions
+from asked a
+left join lateral (
+  select number from ${t('usage_combinations')}
+  where org_id = a.org_id and product_id = a.product_id and livemode = a.livemode and period = a.period
+  order by number desc limit 1
+) l on true
+where coalesce(l.number, 0) + a.place <= ${MAX_COMBINATIONS}
+order by 1, 2, 3, 4, 5
+on conflict do nothing
+returning 1::text as listed`,
+};
+
+export async function addCombinations(run: Run, combinations: readonly Combination[]): Promise<void> {
+  if (combinations.length === 0) return;
+  await run(listCombinations, [
+    textArray(combinations.map(({ orgId }) => orgId)),
+    textArray(combinations.map(({ productId }) => productId)),
+    textArray(combinations.map(({ livemode }) => String(livemode))),
+    textArray(combinations.map(({ period }) => period)),
+    textArray(combinations.map(({ dimensions }) => dimensions)),
+  ]);
+}
+
+/** SQL: the subject under which an event counts; '' if it was received before the product counted subjects. */
+export const countedSubject = (event: string, product: string): string =>
+  `case when ${event}.received_at >= ${product}.subjects_since then ${event}.subject else '' end`;
