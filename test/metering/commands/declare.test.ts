@@ -44,11 +44,14 @@ products:
     name: API calls
     usageMetric: calls
     unitCap: ${digits}
+    dimensions: [model]
+    countsSubjects: true
   storage:
     name: Storage
     usageMetric: bytes
     maxQuantity: 1e6
     stripeMeterEvent: storage bytes
+    countsSubjects: true
 organizations:
   acme:
     name: "Acme: \\"the\\" customer"
@@ -61,7 +64,7 @@ organizations:
         unitCap: null
         limits: &limits
           - { quantity: 100.50, window: PT5H, enforcement: block }
-          - { quantity: 500, window: calendar_week }
+          - { quantity: 500, window: calendar_week, per: subject }
         thresholds: [100, 75]
       storage: { kind: read_only, limits: *limits }
     webhooks:
@@ -134,6 +137,7 @@ describe('a file', () => {
     expect(await exported()).toBe(text);
     expect(parse(text)).toMatchObject({
       products: {
+        'api-calls': { dimensions: ['model'], countsSubjects: true },
         storage: {
           name: 'Storage',
           usageMetric: 'bytes',
@@ -171,7 +175,7 @@ describe('a file', () => {
       '~ entitlement acme/api-calls',
       '    kind: read_only → live',
       '    unitCap: not set → null',
-      '    limits: none → 100.5 PT5H block, 500 calendar_week warn',
+      '    limits: none → 100.5 PT5H block, 500 calendar_week warn subject',
       '    thresholds: 50, 80, 100 → 75, 100',
       `~ webhook acme ${maskedUrl} (slack, live)`,
       '    types: api_key.revoked → api_key.created',

@@ -90,10 +90,11 @@ const entitlementFields = ({ kind, startsAt, endsAt, unitCap, limits = [], thres
   ...(startsAt === undefined ? {} : { startsAt: toTime(startsAt) }),
   endsAt: endsAt == null ? null : toTime(endsAt),
   unitCap: toCap(unitCap),
-  limits: limits.map(({ quantity, window, enforcement = 'warn' }) => ({
+  limits: limits.map(({ quantity, window, enforcement = 'warn', per }) => ({
     quantity: toNumber(quantity),
     window,
     enforcement,
+    ...(per === undefined ? {} : { per }),
   })),
   thresholds: (thresholds?.map(Number) ?? [...defaultThresholds]).toSorted((a, b) => a - b),
 });
@@ -110,13 +111,24 @@ const toWebhookFields = ({ format = 'standard', url, types, livemode, isEnabled 
 export function withoutDefaults({ products, organizations }: State) {
   return {
     products: mapValues(products, (product) => {
-      const { name, usageMetric, unitCap, maxQuantity, stripeMeterEvent, archived } = productFields(product);
+      const {
+        name,
+        usageMetric,
+        unitCap,
+        maxQuantity,
+        stripeMeterEvent,
+        dimensions,
+        countsSubjects,
+        archived,
+      } = productFields(product);
       return {
         name,
         usageMetric,
         ...(unitCap === null ? {} : { unitCap }),
         ...(textOf(maxQuantity) === DEFAULT_MAX_QUANTITY ? {} : { maxQuantity }),
         ...(stripeMeterEvent ? { stripeMeterEvent } : {}),
+        ...(dimensions?.length ? { dimensions } : {}),
+        ...(countsSubjects ? { countsSubjects } : {}),
         ...(archived ? { archived } : {}),
       };
     }),

@@ -99,7 +99,15 @@ export async function readState(
   const queue = new PQueue({ concurrency: CONCURRENT_READS });
   const rows = await queue.addAll(
     organizations.map((row) => async (): Promise<[string, Organization]> => {
-      const { slug, name, requireSecondFactor, marketAccess, stripeCustomerId, archivedAt } = row;
+      const {
+        slug,
+        name,
+        requireSecondFactor,
+        requireSingleSignOn,
+        marketAccess,
+        stripeCustomerId,
+        archivedAt,
+      } = row;
       const path = `/organizations/${slug}`;
       const isRead = reads(slug);
       return [
@@ -107,6 +115,7 @@ export async function readState(
         {
           name,
           requireSecondFactor,
+          requireSingleSignOn,
           marketAccess,
           stripeCustomerId,
           archived: archivedAt !== null,
@@ -130,10 +139,21 @@ export async function readState(
           unitCap,
           maxQuantity,
           stripeMeterEvent,
+          dimensions,
+          countsSubjects,
           archivedAt,
         }): [string, Product] => [
           slug,
-          { name, usageMetric, unitCap, maxQuantity, stripeMeterEvent, archived: archivedAt !== null },
+          {
+            name,
+            usageMetric,
+            unitCap,
+            maxQuantity,
+            stripeMeterEvent,
+            dimensions,
+            countsSubjects,
+            archived: archivedAt !== null,
+          },
         ],
       ),
     ),
