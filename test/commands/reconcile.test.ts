@@ -58,7 +58,14 @@ it('reports drift, repairs it with --fix, and then finds nothing more', async ()
   expect(fixed.stdout).toMatch(/Totals that differ.*Set 1 total and 1 hour of 1 Organization .*No drift/s);
   const left = await run(['--json']);
   expect(left).toMatchObject({ code: 0, stderr: '' });
-  expect(JSON.parse(left.stdout)).toEqual({ drift: 0, totals: [], hours: [], settlements: [], ledger: [] });
+  expect(JSON.parse(left.stdout)).toEqual({
+    drift: 0,
+    totals: [],
+    hours: [],
+    settlements: [],
+    stripe: { differences: [], unknown: [] },
+    ledger: [],
+  });
 });
 
 it('reports an unknown Organization and an invalid configuration', async () => {

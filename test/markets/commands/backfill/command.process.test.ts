@@ -37,6 +37,8 @@ it('the command fills the configured database, reports coverage, trains, and doe
     KALSHI_BASE_URL: venue.url,
     KALSHI_SERIES: 'KXHIGHNY',
     OPEN_METEO_HISTORY_BASE_URL: weather.url,
+    // Bulletins are read 4 seconds apart.
+    STATION_FORECASTS: 'off',
   };
   const flags = ['--from', range.from, '--to', range.to];
   const first = await command.run(flags, env);
