@@ -54,7 +54,7 @@ export async function addToHour(
   await db.orm
     .execute(sql`insert into usage_hours (org_id, product_id, livemode, hour, metric, api_key_id, quantity, events)
     values (${orgId}::uuid, ${productId}::uuid, ${livemode}, ${hour}::timestamptz, 'calls', ${keyId}::uuid, ${quantity}::numeric, 1)
-    on conflict (org_id, product_id, livemode, hour, metric, api_key_id)
+    on conflict (org_id, product_id, livemode, hour, metric, api_key_id, dimensions)
     do update set quantity = usage_hours.quantity + excluded.quantity, events = usage_hours.events + 1`);
 }
 
