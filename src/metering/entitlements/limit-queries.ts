@@ -127,45 +127,49 @@ export const heldFor = (t: Names, subject: string, now: string, condition = ''):
 export const heldForSubject = (t: Names, row: string, now: string): string =>
   heldFor(t, row, now, ` and subject = ${row}.subject and subject <> ''`);
 
-/** The state of the entitlements' limits. $1 org, $2 product, $3 livemode, $4 metric, per subject · $5 now */
+/** The state of the entitlements' limits. $1 org, $2 product, $3 livemode, $4 metric, per entitlement · $5 now */
 export const readLimitStates: Template = {
   name: 'limits_read',
-  text: (t) => `
-${t.with} d as materialized (
-  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[]) with ordinality
-    as d (org_id, product_id, livemode, metric, ord)${t.held}
-)
-select (s.ord - 1)::text as place, trim_scale(l.quantity)::text as quantity, l.name as "window", l.enforcement,
-  trim_scale(u.used)::text as used, trim_scale(u.ahead)::text as ahead, trim_scale(s.held)::text as held
-from (
-  select d.*, e.limits, h.held
-  from d
-  cross join lateral ${heldFor(t, 'd', '$5::timestamptz')} h
-  cross join lateral (select limits from ${t('entitlements')} where org_id = d.org_id and product_id = d.product_id limit 1) e
-  where e.limits is not null
-) s${limitUsage(t, 's', '$5::timestamptz')}
-order by s.ord, l.ord`,
+  text: (t) => selectStates(t, { held: heldFor, usage: limitUsage }),
 };
 
-/** Like `readLimitStates`, for limits per subject. $6 subject, per subject */
+/** Like `readLimitStates`, for limits per subject. $6 subject, per entitlement */
 const readSubjectStates: Template = {
   name: 'limits_read_subjects',
-  text: (t) => `
+  text: (t) =>
+    selectStates(t, {
+      held: heldForSubject,
+      usage: subjectUsage,
+      subjects: { asked: ', $6::text[]', column: ', subject', shown: ', s.subject' },
+    }),
+};
+
+const selectStates = (
+  t: Names,
+  {
+    held,
+    usage,
+    subjects = { asked: '', column: '', shown: '' },
+  }: {
+    held: typeof heldForSubject;
+    usage: typeof subjectUsage;
+    subjects?: Record<'asked' | 'column' | 'shown', string>;
+  },
+): string => `
 ${t.with} d as materialized (
-  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[], $6::text[]) with ordinality
-    as d (org_id, product_id, livemode, metric, subject, ord)${t.held}
+  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[]${subjects.asked}) with ordinality
+    as d (org_id, product_id, livemode, metric${subjects.column}, ord)${t.held}
 )
-select (s.ord - 1)::text as place, trim_scale(l.quantity)::text as quantity, l.name as "window", l.enforcement, s.subject,
+select (s.ord - 1)::text as place, trim_scale(l.quantity)::text as quantity, l.name as "window", l.enforcement${subjects.shown},
   trim_scale(u.used)::text as used, trim_scale(u.ahead)::text as ahead, trim_scale(s.held)::text as held
 from (
   select d.*, e.limits, h.held
   from d
-  cross join lateral ${heldForSubject(t, 'd', '$5::timestamptz')} h
+  cross join lateral ${held(t, 'd', '$5::timestamptz')} h
   cross join lateral (select limits from ${t('entitlements')} where org_id = d.org_id and product_id = d.product_id limit 1) e
   where e.limits is not null
-) s${subjectUsage(t, 's', '$5::timestamptz')}
-order by s.ord, l.ord`,
-};
+) s${usage(t, 's', '$5::timestamptz')}
+order by s.ord, l.ord`;
 
 /** The limits of each subject's entitlement in declared order, read in one snapshot. */
 export async function readLimits(
