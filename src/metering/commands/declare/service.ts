@@ -1,6 +1,8 @@
 import PQueue from 'p-queue';
+import { organizationSchema } from '../../../accounts/identity/operator/schema.js';
 import { CommandError } from '../../../commands/kit/command.js';
 import { parseNumbersAsText, toJson } from '../../../core/http/json.js';
+import { productSchema } from '../../entitlements/operator/schema.js';
 import type { State } from './file.js';
 import type { Organization } from './resources.js';
 
@@ -99,25 +101,13 @@ export async function readState(
   const queue = new PQueue({ concurrency: CONCURRENT_READS });
   const rows = await queue.addAll(
     organizations.map((row) => async (): Promise<[string, Organization]> => {
-      const {
-        slug,
-        name,
-        requireSecondFactor,
-        requireSingleSignOn,
-        marketAccess,
-        stripeCustomerId,
-        archivedAt,
-      } = row;
+      const { slug, archivedAt } = row;
       const path = `/organizations/${slug}`;
       const isRead = reads(slug);
       return [
         slug,
         {
-          name,
-          requireSecondFactor,
-          requireSingleSignOn,
-          marketAccess,
-          stripeCustomerId,
+          ...pickFields(organizationSchema, row),
           archived: archivedAt !== null,
           ...(isRead.entitlements
             ? { entitlements: toEntitlements(await readAll(`${path}/entitlements`, 'entitlements')) }
@@ -131,35 +121,18 @@ export async function readState(
   );
   return {
     products: Object.fromEntries(
-      products.map(
-        ({
-          slug,
-          name,
-          usageMetric,
-          unitCap,
-          maxQuantity,
-          stripeMeterEvent,
-          dimensions,
-          countsSubjects,
-          archivedAt,
-        }): [string, Product] => [
-          slug,
-          {
-            name,
-            usageMetric,
-            unitCap,
-            maxQuantity,
-            stripeMeterEvent,
-            dimensions,
-            countsSubjects,
-            archived: archivedAt !== null,
-          },
-        ],
-      ),
+      products.map((row): [string, Product] => [
+        row.slug,
+        { ...pickFields(productSchema, row), archived: row.archivedAt !== null },
+      ]),
     ),
     organizations: Object.fromEntries(rows),
   };
 }
+
+/** What a file can say about a row, so that a new field of the operator API is compared without further code. */
+const pickFields = <T extends object>({ shape }: { shape: object }, row: T): T =>
+  Object.fromEntries(Object.entries(row).filter(([name]) => Object.hasOwn(shape, name))) as T;
 
 const everything = { entitlements: true, webhooks: true };
 
