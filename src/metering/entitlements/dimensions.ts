@@ -58,7 +58,7 @@ export function encodeDimensions(keys: readonly string[], dimensions: Dimensions
   return values.join(SEPARATOR);
 }
 
-/** The values by key, without those that are left out; undefined if there are none. */
+/** The values that were sent, by key; undefined without any. */
 export function decodeDimensions(keys: readonly string[], encoded: string): Dimensions | undefined {
   if (encoded === '') return undefined;
   const values = encoded.split(SEPARATOR);

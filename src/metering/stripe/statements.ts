@@ -16,7 +16,7 @@ export const FIRST_ORGANIZATION = '00000000-0000-0000-0000-000000000000';
  * Adds a revision for each closed hour whose total differs from what its revisions carry. Hours and ledger are read in one
  * snapshot, and of two statements that add the same revision one adds nothing, so the revisions of an hour always add up
  * to a total that it really had.
- * Returns the last Organization of this page, null if there is none, and the number of revisions.
+ * Returns the last Organization of this page (null on an empty page) and the number of revisions.
  * $1 now, $2 first hour, $3 end of the last hour, $4 livemode, $5 Organization before the page, $6 Organizations
  */
 export const planEvents: Template = {

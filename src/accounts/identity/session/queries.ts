@@ -207,7 +207,7 @@ export async function updateToken(tx: Tx, hashedToken: string, newHashedToken: s
   return rows.length > 0;
 }
 
-/** Records a single sign-on in a live session of the same person, under a new token. False if there is none. */
+/** Records a single sign-on in a live session of the same person, under a new token. Returns false if the person has no live session. */
 export async function raiseSession(
   tx: Tx,
   {
