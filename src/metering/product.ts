@@ -10,6 +10,7 @@ import { meteringConfig } from './config.js';
 import { consolePages, consoleSections, customerTabs } from './console/console.js';
 import { customerSummary } from './console/customer-summary.js';
 import { correctionRoutes, operatorCorrectionRoutes } from './corrections/routes.js';
+import { creditRoutes, operatorCreditRoutes } from './credit-grants/routes.js';
 import { auditWording } from './dashboard/audit-wording.js';
 import { readOverviewPanel } from './dashboard/overview.js';
 import { createMeteringFinder, createMeteringOperatorFinder } from './dashboard/search.js';
@@ -82,7 +83,7 @@ export const metering: Product = {
         mountRoutes(router, '/api', [...usageRoutes, ...reservationRoutes, ...correctionRoutes], deps, () => [
           usageLimit,
         ]);
-        mountRoutes(router, '/api', usageReadRoutes, deps, () => [usageLimit]);
+        mountRoutes(router, '/api', [...usageReadRoutes, ...creditRoutes], deps, () => [usageLimit]);
         mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
       },
       pages: [usagePages(context), entitlementPages(context)],
@@ -107,6 +108,7 @@ const operatorMeteringRoutes = [
   ...operatorEntitlementRoutes,
   ...customerUsageRoutes,
   ...operatorCorrectionRoutes,
+  ...operatorCreditRoutes,
   ...backfillRoutes,
 ];
 

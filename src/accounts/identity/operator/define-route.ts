@@ -68,6 +68,10 @@ const parameters = {
     ),
     complaint: 'must be an e-mail address',
   },
+  grantKey: {
+    schema: z.string().meta({ description: 'The key of the credit grant, percent-encoded.' }),
+    complaint: undefined,
+  },
   // A malformed id is reported as not found, like any unknown id.
   id: { schema: z.uuid().describe('Its id.'), complaint: undefined },
 };
