@@ -66,7 +66,7 @@ export async function readCredits(orm: Orm, id: AccountId, at: Date): Promise<Cr
 
 /** @param burnt the account at the time, with entries that are not in the row's sums */
 export function toGrant(
-  { request: _, lost, hasRolled, lastExpiry, ...row }: GrantRow,
+  { request: _request, lost, hasRolled, lastExpiry, ...row }: GrantRow,
   { account, entries }: Burnt,
   at: Date,
 ): CreditGrant {

@@ -203,7 +203,8 @@ async function toProductIds(tx: Tx, slugs: string[] | null | undefined): Promise
           },
         ],
   );
-  if (errors.length > 0) throw new AppError('unknown_product', errors[0]!.detail, { errors });
+  if (errors.length > 0)
+    throw new AppError('unknown_product', `Nothing was granted. ${errors[0]!.detail}`, { errors });
   return [...known.values()].toSorted();
 }
 

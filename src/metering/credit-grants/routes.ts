@@ -152,6 +152,12 @@ export const creditRoutes = [
         request: { query: { kind: 'expire', from: '2026-01-01T00:00:00Z', to: '2026-02-01T00:00:00Z' } },
         answer: { entries: [], nextCursor: null },
       },
+      problemExample('invalid_request', {
+        summary: 'An unknown kind',
+        detail:
+          'The query parameter kind must be "burn" or "return" or "expire" or "roll" or "void" or "repay" or "forgive".',
+        request: { query: { kind: 'spend' } },
+      }),
     ],
     handler: (deps: ReadingDeps) => async (req, res) => {
       const id = await authenticateCall(deps, readHashedSecret(req), common.scope);
@@ -241,7 +247,7 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
         at: '/productSlugs/0',
         index: 0,
         detail: 'There is no product "maps".',
-        lead: '',
+        lead: 'Nothing was granted.',
         request: { params: bought, body: { ...body, productSlugs: ['maps'] } },
       }),
       problemExample('invalid_request', {
@@ -367,6 +373,11 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
         request: { params: acme, query: { livemode: 'false' } },
         answer: { balance: 0, held: 0, overdrafts: [], grants: [] },
       },
+      problemExample('invalid_request', {
+        summary: 'An unknown mode',
+        detail: 'The query parameter livemode must be true or false.',
+        request: { params: acme, query: { livemode: 'yes' } },
+      }),
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
     ],
     handler: (deps) => async (req, res) => {
@@ -391,6 +402,12 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
         request: { params: acme, query: { productSlug: 'api-calls' } },
         answer: { entries: [entry, trialEntry], nextCursor: null },
       },
+      problemExample('invalid_request', {
+        summary: 'An unknown kind',
+        detail:
+          'The query parameter kind must be "burn" or "return" or "expire" or "roll" or "void" or "repay" or "forgive".',
+        request: { params: acme, query: { kind: 'spend' } },
+      }),
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
     ],
     handler: (deps) => async (req, res) => {

@@ -46,7 +46,7 @@ export function operatorRoute<Path extends string, Deps = Context>({
         const { complaint } = parameters[name];
         return complaint === undefined ? [] : [badParameterExample(name, complaint, good)];
       }),
-      ...(own.query ? [badLimitExample(good)] : []),
+      ...(own.query && 'limit' in own.query.shape ? [badLimitExample(good)] : []),
     ],
   });
 }
