@@ -42,8 +42,7 @@ const REPEATS_EXPECTED_MS = MINUTE_MS;
  * Records the batches and returns each one's outcome after the commit. One statement decides all batches. A batch with a
  * refused pair (a lenient one: those events) leaves nothing behind and does not affect the others. If a quantity exceeded
  * its ceiling, the events that shared its pair are sent again without it. Batches that a text leaves to another one are sent
- * again through that. Batches with a combination of dimensions that is not listed yet are sent again
- * once it is.
+ * again through that. Batches with a combination of dimensions that is not listed yet are sent again once it is.
  * @param onNoted called when a threshold evaluation was noted
  */
 export async function recordBatches(

@@ -36,7 +36,7 @@ export interface PairVerdict {
   isOther: boolean;
   /** Whether its product has a price. */
   isPriced: boolean;
-  /** Of a product with a price, an exact decimal; null if the statement did not change the account. */
+  /** The product's, an exact decimal; null without a price, or if the statement did not change the account. */
   overdraft: string | null;
 }
 
