@@ -7,7 +7,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const { run, withDatabase } = maintenanceCommand('src/commands/shard');
 
-it('--help explains the flags and the exit status, and nonsensical arguments are an error', async () => {
+it.runIf(isEmbedded)('--help explains the flags and the exit status, and a nonsensical argument is an error', async () => {
   const [help, both, alone] = await Promise.all([
     run(['--help']),
     run(['--check', '--move', 'acme']),

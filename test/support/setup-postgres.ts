@@ -17,11 +17,13 @@ export default async function setup(project: TestProject) {
   // Tests that make no promise about crashes need no fsync.
   const server = await createPostgresServer({ fsync: 'off', max_connections: '200' });
   await makeTemplate(server);
-  // Tests on a server of their own use the database that every server has.
+  // On servers of their own, tests use the database that every server has; on this one it stays empty.
   const admin = openDatabaseAdmin(server.url('template1'));
   await admin('drop database postgres with (force)');
   await admin('create database postgres template template_gauge');
   const removeData = await provideData(server);
+  await admin('drop database postgres with (force)');
+  await admin('create database postgres');
   const removeBuild = await build;
   project.provide('postgresUrl', server.url('postgres'));
   return () => {
