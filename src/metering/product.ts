@@ -79,11 +79,9 @@ export const metering: Product = {
       mountApi(router, limitTo) {
         const usageLimit = limitTo('usage', usagePerMinute);
         const entitlementsLimit = limitTo('entitlements', entitlementsPerMinute);
-        mountRoutes(router, '/api', [...usageRoutes, ...reservationRoutes, ...correctionRoutes], deps, () => [
-          usageLimit,
-        ]);
-        mountRoutes(router, '/api', usageReadRoutes, deps, () => [usageLimit]);
-        mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
+        const limited = [...usageRoutes, ...reservationRoutes, ...correctionRoutes, ...usageReadRoutes];
+        mountRoutes(router, '/api', limited, deps, () => usageLimit);
+        mountRoutes(router, '/api', entitlementRoutes, deps, () => entitlementsLimit);
       },
       pages: [usagePages(context), entitlementPages(context)],
       consolePages,
