@@ -3,6 +3,7 @@ import {
   boolean,
   check,
   index,
+  integer,
   pgTable,
   primaryKey,
   text,
@@ -39,6 +40,8 @@ export const organizations = pgTable(
     stripeCustomerId: text('stripe_customer_id'),
     /** First hour whose usage is sent to Stripe. */
     stripeSince: time('stripe_since'),
+    /** Webhook thresholds, in percent of what open credit grants were made for; null for the default. */
+    creditThresholds: integer('credit_thresholds').array(),
   },
   (t) => [
     // For the job that compares usage with what was sent.

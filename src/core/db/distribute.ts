@@ -29,6 +29,16 @@ begin
   return 1;
 end $$`;
 
+/** Creates the functions of the migrations once more, because Citus copies a function to every server only when it is created. */
+async function copyFunctions(orm: Orm): Promise<void> {
+  const functions = await selectRows<{ definition: string }>(
+    orm,
+    sql`select pg_get_functiondef(oid) as definition from pg_proc
+    where pronamespace = 'public'::regnamespace and proname in ('gauge_burn', 'gauge_room') order by proname`,
+  );
+  for (const { definition } of functions) await orm.execute(sql.raw(definition));
+}
+
 export interface Step {
   table: string;
   placement: 'every node' | 'spread';
@@ -75,6 +85,7 @@ export async function distributeTables(
   onStep: (step: Step, done: number, all: number) => void = () => undefined,
 ): Promise<Step[]> {
   await orm.execute(createHold);
+  await copyFunctions(orm);
   await orm.execute(
     sql`insert into ${directory} (hashed_secret, org_id) select hashed_secret, org_id from api_keys on conflict do nothing`,
   );

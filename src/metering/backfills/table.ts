@@ -36,6 +36,8 @@ export const usageBackfills = pgTable(
     /** The last key that the current step has processed; `done` counts the events processed. */
     cursor: bytewiseText('cursor').notNull().default(''),
     done: count(),
+    /** Whether its events burn credits. */
+    burnsCredits: boolean('burns_credits').notNull().default(true),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),

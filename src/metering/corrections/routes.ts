@@ -9,7 +9,7 @@ import { exact, sendJson, toJson } from '../../core/http/json.js';
 import { parseInput, requireFew } from '../../core/http/validate.js';
 import { defineRoute, json, repeated } from '../../core/reference/define-route.js';
 import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
-import { toExactDecimals } from '../entitlements/products.js';
+import { toExactDecimals } from '../entitlements/exact-number.js';
 import { notFoundExample, operatorRoute } from '../../accounts/identity/operator/define-route.js';
 import { changeAsOperator, readSlug } from '../../accounts/identity/operator/http.js';
 import { getOrganization } from '../../accounts/identity/organizations/organizations.js';

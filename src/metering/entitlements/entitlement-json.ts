@@ -7,7 +7,7 @@ import { monthRange } from '../../core/time.js';
 import type { Balance, CurrentEntitlement } from './reader.js';
 import type { Dimensions } from './dimensions.js';
 import { declaredLimitJson, isBeyond, limitJson, type LimitState } from './limits.js';
-import { toExactDecimals } from './products.js';
+import { toExactDecimals } from './exact-number.js';
 import { entitlementCheckSchema, MAX_SLUGS } from './schema.js';
 
 const MAX_REMEMBERED = 500;

@@ -1,7 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import { recordOperatorAudit } from '../../accounts/audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { toPlainDecimal } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import { MINUTE_MS } from '../../core/time.js';
 import {
@@ -14,7 +13,7 @@ import {
 } from '../../accounts/identity/source.js';
 import { findProduct, insertProduct, lockProduct, updateProduct, type Product } from './queries.js';
 import { fieldError } from '../../core/pages/form.js';
-import { hasShortNumbers, parseNumbersAsText } from '../../core/http/json.js';
+import { describeCreditPrice, toCreditPrice, toPriceColumns, type CreditPrice } from './price.js';
 
 export interface ProductInput {
   name: string;
@@ -29,6 +28,8 @@ export interface ProductInput {
   stripeMeterEvent?: string | null | undefined;
   dimensions?: readonly string[] | undefined;
   countsSubjects?: boolean | undefined;
+  /** Unchanged if omitted; null for a product that costs no credits. */
+  credits?: CreditPrice | null | undefined;
 }
 
 /**
@@ -50,27 +51,32 @@ export async function putProduct(
     stripeMeterEvent: wanted,
     dimensions: wantedDimensions,
     countsSubjects,
+    credits: wantedCredits,
     ...fields
   } = input;
   const current = await lockProduct(tx, slug);
   const archivedAt = toArchivedAt(current?.archivedAt ?? null, archived, at);
   const stripeMeterEvent = wanted === undefined ? (current?.stripeMeterEvent ?? null) : wanted;
+  const dimensions = toDimensions(current?.dimensions ?? [], wantedDimensions);
+  const credits = wantedCredits === undefined ? current && toCreditPrice(current) : wantedCredits;
   const further = {
     stripeMeterEvent,
     stripeSince: toStripeSince(stripeMeterEvent, current?.stripeSince, at),
-    dimensions: toDimensions(current?.dimensions ?? [], wantedDimensions),
+    dimensions,
     subjectsSince: toSubjectsSince(current, countsSubjects, at),
+    ...toPriceColumns(credits ?? null, dimensions),
   };
   if (!current) {
     const product = { id: uuid(), slug, ...fields, ...further, createdAt: at, updatedAt: at, archivedAt };
     await insertProduct(tx, product);
-    const { dimensions, subjectsSince } = further;
+    const { subjectsSince } = further;
     const after = {
       ...fields,
       ...(dimensions.length > 0 ? { dimensions: dimensions.join(', ') } : {}),
       ...(subjectsSince ? { countsSubjects: 'yes' } : {}),
       ...(archivedAt ? { archived } : {}),
       ...(stripeMeterEvent ? { stripeMeterEvent } : {}),
+      ...(credits ? { credits: describeCreditPrice(credits) } : {}),
     };
     const details = { after };
     await recordOperatorAudit(tx, { ...source, action: 'product.created', target: slug, details });
@@ -114,6 +120,7 @@ const toFields = ({
   subjectsSince,
   archivedAt,
   stripeMeterEvent,
+  ...product
 }: Product) => ({
   name,
   usageMetric,
@@ -123,6 +130,7 @@ const toFields = ({
   countsSubjects: subjectsSince ? 'yes' : 'no',
   archived: archivedAt === null ? 'no' : 'yes',
   stripeMeterEvent,
+  credits: describeCreditPrice(toCreditPrice(product)),
 });
 
 /** @throws AppError not_found */
@@ -130,43 +138,4 @@ export async function getProduct(orm: Orm, slug: string): Promise<Product> {
   const product = await findProduct(orm, slug);
   if (!product) throw new AppError('not_found', `There is no product "${slug}".`);
   return product;
-}
-
-const MAX_DIGITS = 100;
-
-/** The range of a double; beyond it a number would become infinite or zero. */
-const MAX_EXPONENT = 308;
-
-/**
- * A field's number as a plain decimal with every digit that was sent; `JSON.parse` would round it to a double.
- * @param bodyText valid JSON, an object with the field
- * @param rounded the value from `JSON.parse`, if available; it usually has all digits, which saves a second parse
- * @throws AppError invalid_request for an absurd number of digits
- */
-export function toExactNumber(field: string, bodyText: string, rounded = NaN): string {
-  // Within these bounds JavaScript writes a number without an exponent.
-  if (rounded >= 1e-6 && rounded < 1e15 && hasShortNumbers(bodyText)) return String(rounded);
-  return toBoundedDecimal((parseNumbersAsText(bodyText) as Record<string, string>)[field]!, field);
-}
-
-/**
- * Like `toExactNumber`, for each item of a list; undefined for items that omit the field.
- * @param bodyText valid JSON, an object with the list
- * @throws AppError invalid_request for an absurd number of digits
- */
-export function toExactDecimals(bodyText: string, list: string, field: string): (string | undefined)[] {
-  const items = (parseNumbersAsText(bodyText) as Record<string, Record<string, string>[]>)[list]!;
-  return items.map(({ [field]: digits }, i) =>
-    digits === undefined ? undefined : toBoundedDecimal(digits, `${list}/${i}/${field}`),
-  );
-}
-
-/** A plain decimal. @throws AppError invalid_request for an absurd number of digits */
-export function toBoundedDecimal(digits: string, place: string): string {
-  const [mantissa = '', exponent = '0'] = digits.toLowerCase().replace(/^-/, '').split('e');
-  if (mantissa.length > MAX_DIGITS || Math.abs(Number(exponent)) > MAX_EXPONENT) {
-    const detail = `must have at most ${MAX_DIGITS} digits and an exponent within ±${MAX_EXPONENT}`;
-    throw fieldError(place, detail);
-  }
-  return toPlainDecimal(mantissa, Number(exponent));
 }

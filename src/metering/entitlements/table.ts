@@ -17,6 +17,8 @@ import { organizations } from '../../accounts/organizations/table.js';
 /** Far above any plausible event, and far below values that would ruin a total. */
 export const DEFAULT_MAX_QUANTITY = '1000000000000000';
 
+export const enforcements = ['warn', 'block'] as const;
+
 export const products = pgTable(
   'products',
   {
@@ -39,6 +41,13 @@ export const products = pgTable(
     stripeMeterEvent: text('stripe_meter_event'),
     /** First hour whose usage is sent to Stripe. */
     stripeSince: time('stripe_since'),
+    /** Credits per unit, an exact decimal; null: the product costs no credits. */
+    creditPrice: numeric('credit_price'),
+    /** A dimension, with the price of each value that differs from `creditPrice`. Prices are exact decimals. */
+    creditDimension: text('credit_dimension'),
+    creditPrices: jsonb('credit_prices').$type<Record<string, string>>(),
+    /** Whether reservations and checks are refused when no credits are left. */
+    creditEnforcement: text('credit_enforcement', { enum: enforcements }),
   },
   (t) => [
     index('products_stripe')
@@ -47,11 +56,15 @@ export const products = pgTable(
     check('products_stripe_since', sql`(${t.stripeMeterEvent} is null) = (${t.stripeSince} is null)`),
     check('products_unit_cap', sql`${t.unitCap} >= 0`),
     check('products_max_quantity', sql`${t.maxQuantity} > 0`),
+    check(
+      'products_credits',
+      sql`${t.creditPrice} >= 0 and (${t.creditPrice} is null) = (${t.creditEnforcement} is null)
+        and (${t.creditDimension} is null) = (${t.creditPrices} is null)
+        and (${t.creditDimension} is null or ${t.creditPrice} is not null)`,
+    ),
     check('products_dimensions', sql`cardinality(${t.dimensions}) <= 4`),
   ],
 );
-
-export const enforcements = ['warn', 'block'] as const;
 
 /** A quantity per calendar or rolling window. A blocking limit can refuse checks and reservations, but never events. */
 export interface UsageLimit {

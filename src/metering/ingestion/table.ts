@@ -33,6 +33,8 @@ export const usageEvents = pgTable(
     subject: bytewiseText('subject').notNull().default(''),
     /** Encoded by `dimensions.ts`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
+    /** Credits per unit when it was recorded; 0 for none. */
+    creditPrice: numeric('credit_price').notNull().default('0'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.idempotencyKey] }),
@@ -71,6 +73,8 @@ export const usageCorrections = pgTable(
     subject: bytewiseText('subject').notNull().default(''),
     /** The combination under which the event counts, perhaps that of all others. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
+    /** The event's. */
+    creditPrice: numeric('credit_price').notNull().default('0'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.correctionKey] }),
@@ -220,6 +224,8 @@ export const usageArchivedTotals = pgTable(
     events: bigint({ mode: 'number' }).notNull(),
     deletedQuantity: numeric('deleted_quantity').notNull(),
     deletedEvents: bigint('deleted_events', { mode: 'number' }).notNull(),
+    /** Quantity times credit price of the deleted events. Their corrections stay. */
+    deletedCredits: numeric('deleted_credits').notNull().default('0'),
   },
   (t) => [
     primaryKey({
@@ -264,6 +270,8 @@ export const usageReservations = pgTable(
     subject: bytewiseText('subject').notNull().default(''),
     /** Encoded by `dimensions.ts`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
+    /** Credits per unit when it was made, and for its settlement; 0 for none. */
+    creditPrice: numeric('credit_price').notNull().default('0'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
@@ -276,6 +284,10 @@ export const usageReservations = pgTable(
     index('usage_reservations_held_subject')
       .on(t.orgId, t.productId, t.livemode, t.metric, t.subject, t.expiresAt, t.quantity)
       .where(sql.raw(`${reservationEnds.open} and subject <> ''`)),
+    // Covers the credits that are held, per product.
+    index('usage_reservations_held_credits')
+      .on(t.orgId, t.livemode, t.productId, t.expiresAt, t.quantity, t.creditPrice)
+      .where(sql.raw(`${reservationEnds.open} and credit_price > 0`)),
     // For lists by status. Most reservations are settled, and those are found by the primary key.
     index('usage_reservations_open').on(t.orgId, t.livemode, t.id).where(sql.raw(reservationEnds.open)),
     index('usage_reservations_released')

@@ -12,7 +12,7 @@ import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
 import { dimensionsJson } from '../entitlements/dimensions.js';
 import { limitJson } from '../entitlements/limits.js';
-import { toExactNumber } from '../entitlements/products.js';
+import { toExactNumber } from '../entitlements/exact-number.js';
 import { warningJson } from '../ingestion/answer.js';
 import { isInWindow, toStorableTime } from '../ingestion/batch.js';
 import { examples } from './examples.js';

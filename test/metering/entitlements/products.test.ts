@@ -26,6 +26,7 @@ describe('PUT /operator/products/:slug', () => {
       ...input,
       maxQuantity: 1e15,
       dimensions: [],
+      credits: null,
       countsSubjects: false,
       archivedAt: null,
       stripeMeterEvent: null,

@@ -120,6 +120,15 @@ export const organizationSchema = z
       .describe(
         "Stripe's id of the customer that pays for its usage, from the beginning of the hour in which it is first set. `null`: no usage is sent to Stripe. Default: unchanged, or `null` for a new Organization.",
       ),
+    creditThresholds: z
+      .array(z.int().min(0).max(100))
+      .max(10)
+      .refine((list) => new Set(list).size === list.length, 'must not name a threshold twice')
+      .nullable()
+      .optional()
+      .describe(
+        'When webhooks report that credits run out: whole percentages of what the open grants were made for. `null`: 20, 10 and 0. Default: unchanged, or `null` for a new Organization.',
+      ),
   })
   .meta({ id: 'OrganizationInput' });
 

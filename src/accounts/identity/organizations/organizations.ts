@@ -32,6 +32,7 @@ export async function putOrganization(
     archived,
     marketAccess,
     stripeCustomerId,
+    creditThresholds,
   }: z.output<typeof organizationSchema>,
   source: Source,
 ): Promise<Put<Organization>> {
@@ -48,6 +49,7 @@ export async function putOrganization(
       archivedAt,
       marketAccess: marketAccess ?? 'trade',
       ...toStripe(undefined, stripeCustomerId, source.at),
+      creditThresholds: creditThresholds ?? null,
     };
     await insertOrganization(tx, organization);
     const after = {
@@ -57,6 +59,7 @@ export async function putOrganization(
       ...(archived ? { archived } : {}),
       ...(marketAccess ? { marketAccess } : {}),
       ...(stripeCustomerId ? { stripeCustomerId } : {}),
+      ...(creditThresholds ? { creditThresholds: creditThresholds.join(', ') } : {}),
     };
     const entry = { ...source, action: 'organization.created', target: slug, details: { after } };
     await recordAudit(tx, organization.id, entry);
@@ -69,6 +72,7 @@ export async function putOrganization(
     archivedAt,
     marketAccess: marketAccess ?? current.marketAccess,
     ...toStripe(current, stripeCustomerId, source.at),
+    creditThresholds: creditThresholds === undefined ? current.creditThresholds : creditThresholds,
   };
   return { isNew: false, resource: await update(tx, current, wanted, source) };
 }
@@ -133,6 +137,7 @@ const toFields = (organization: Organization) => ({
   name: organization.name,
   marketAccess: organization.marketAccess,
   stripeCustomerId: organization.stripeCustomerId,
+  creditThresholds: organization.creditThresholds?.join(', ') ?? null,
   requireSecondFactor: organization.requireSecondFactor ? 'yes' : 'no',
   requireSingleSignOn: organization.requireSingleSignOn ? 'yes' : 'no',
   archived: organization.archivedAt === null ? 'no' : 'yes',

@@ -43,6 +43,10 @@ export const organizationAnswerSchema = z
       .nullable()
       .describe("Stripe's id of the customer that pays for its usage; `null`: no usage is sent to Stripe."),
     stripeSince: timeField('First hour whose usage is sent to Stripe; `null` without a customer.').nullable(),
+    creditThresholds: z
+      .array(z.int())
+      .nullable()
+      .describe('When webhooks report that credits run out, in percent; `null`: 20, 10 and 0.'),
     createdAt: timeField('When it was created.'),
   })
   .meta({ id: 'Organization' });

@@ -23,7 +23,7 @@ import { AppError, type ErrorPlace } from '../../../core/errors.js';
 import { MAX_PLACES, parseInput } from '../../../core/http/validate.js';
 import { webhookTypes } from '../../../products.js';
 import { entitlementSchema, productSchema } from '../../entitlements/operator/schema.js';
-import { toBoundedDecimal } from '../../entitlements/products.js';
+import { toBoundedDecimal } from '../../entitlements/exact-number.js';
 
 /** The parser takes about a second and 200 MB for it. */
 export const MAX_FILE_BYTES = 4 * 1024 * 1024;

@@ -25,7 +25,7 @@ import { slugSchema } from '../../../accounts/identity/operator/schema.js';
 import { entitlementSchema, grantAnswerSchema } from './schema.js';
 import { getGrant, putGrant, withdrawGrant } from '../grants.js';
 import { declaredLimitJson, defaultThresholds } from '../limits.js';
-import { toExactDecimals, toExactNumber } from '../products.js';
+import { toExactDecimals, toExactNumber } from '../exact-number.js';
 import { listGrants, type Grant } from '../queries.js';
 
 const dates = {

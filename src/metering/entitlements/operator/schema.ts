@@ -10,6 +10,7 @@ import {
 } from '../limits.js';
 import { entitlementKinds } from '../table.js';
 import { MAX_DIMENSIONS } from '../dimensions.js';
+import { creditPriceAnswerSchema, creditPriceSchema } from '../price.js';
 
 /** Values of `groupBy` that name no dimension. */
 const reservedKeys = new Set(['subject', 'apiKey']);
@@ -69,6 +70,12 @@ export const productSchema = z
       .describe(
         'Event name of the Stripe meter that counts its usage, from the beginning of the hour in which it is first set. The meter must add up values (`sum`). `null`: no usage is sent to Stripe. Default: unchanged, or `null` for a new product.',
       ),
+    credits: creditPriceSchema
+      .nullable()
+      .optional()
+      .describe(
+        'What its usage costs in credits from now on. What was recorded keeps its price. `null`: no credits. Default: unchanged, or `null` for a new product.',
+      ),
   })
   .meta({ id: 'ProductInput' });
 
@@ -88,6 +95,9 @@ export const productAnswerSchema = z
       .nullable()
       .describe('Event name of its Stripe meter; `null`: no usage is sent to Stripe.'),
     stripeSince: timeField('First hour whose usage is sent to Stripe; `null` without a meter.').nullable(),
+    credits: creditPriceAnswerSchema
+      .nullable()
+      .describe('What its usage costs in credits; `null`: no credits.'),
     createdAt,
     updatedAt,
   })

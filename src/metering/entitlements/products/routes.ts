@@ -23,7 +23,9 @@ import {
 import { readRange, sendPage, toCursor } from '../../../core/http/page.js';
 import { slugSchema } from '../../../accounts/identity/operator/schema.js';
 import { productSchema, productAnswerSchema } from '../operator/schema.js';
-import { getProduct, putProduct, toExactNumber } from '../products.js';
+import { toExactNumber } from '../exact-number.js';
+import { creditPriceJson, readCreditPrice, toCreditPrice } from '../price.js';
+import { getProduct, putProduct } from '../products.js';
 import { listProducts, type Product } from '../queries.js';
 
 const product = (name: keyof typeof exampleWorld.products) => {
@@ -37,6 +39,7 @@ const product = (name: keyof typeof exampleWorld.products) => {
     archivedAt: null,
     stripeMeterEvent: null,
     stripeSince: null,
+    credits: null,
     createdAt,
     updatedAt: createdAt,
   };
@@ -127,7 +130,8 @@ A change takes effect on the next request. While the product is \`archived\`, no
       },
       {
         name: 'created',
-        summary: 'A new product with at most 500,000 units per event, a dimension and subjects',
+        summary:
+          'A new product with at most 500,000 units per event, a dimension, subjects and a price in credits',
         request: {
           params: { slug: 'maps' },
           body: {
@@ -136,6 +140,7 @@ A change takes effect on the next request. While the product is \`archived\`, no
             maxQuantity: 500_000,
             dimensions: ['zoom'],
             countsSubjects: true,
+            credits: { price: 0.02, by: { dimension: 'zoom', prices: { high: 0.05 } }, enforcement: 'block' },
           },
         },
         status: 201,
@@ -151,6 +156,7 @@ A change takes effect on the next request. While the product is \`archived\`, no
           archivedAt: null,
           stripeMeterEvent: null,
           stripeSince: null,
+          credits: { price: 0.02, by: { dimension: 'zoom', prices: { high: 0.05 } }, enforcement: 'block' },
           createdAt: now,
           updatedAt: now,
         },
@@ -163,9 +169,10 @@ A change takes effect on the next request. While the product is \`archived\`, no
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);
       const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { unitCap, maxQuantity, ...rest } = parseInput(productSchema, body.value);
+      const { unitCap, maxQuantity, credits, ...rest } = parseInput(productSchema, body.value);
       const input = {
         ...rest,
+        credits: readCreditPrice(credits, body.text),
         unitCap: unitCap == null ? null : toExactNumber('unitCap', body.text),
         maxQuantity:
           maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toExactNumber('maxQuantity', body.text),
@@ -176,11 +183,22 @@ A change takes effect on the next request. While the product is \`archived\`, no
   }),
 ];
 
-const productJson = ({ createdAt, updatedAt, archivedAt, subjectsSince, ...product }: Product) => ({
+const productJson = ({
+  createdAt,
+  updatedAt,
+  archivedAt,
+  subjectsSince,
+  creditPrice,
+  creditDimension,
+  creditPrices,
+  creditEnforcement,
+  ...product
+}: Product) => ({
   ...product,
   unitCap: exact(product.unitCap),
   maxQuantity: exact(product.maxQuantity),
   countsSubjects: subjectsSince !== null,
+  credits: creditPriceJson(toCreditPrice({ creditPrice, creditDimension, creditPrices, creditEnforcement })),
   archivedAt,
   createdAt,
   updatedAt,

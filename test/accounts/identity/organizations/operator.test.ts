@@ -20,6 +20,7 @@ describe('PUT /operator/organizations/:slug', () => {
       requireSingleSignOn: false,
       archivedAt: null,
       marketAccess: 'trade',
+      creditThresholds: null,
       stripeCustomerId: null,
       stripeSince: null,
       createdAt: new Date(service.clock.now()).toISOString(),

@@ -26,6 +26,7 @@ const acme = {
   marketAccess: 'trade',
   stripeCustomerId: null,
   stripeSince: null,
+  creditThresholds: null,
   createdAt,
 };
 
@@ -117,6 +118,7 @@ export const organizationRoutes = [
           marketAccess: 'trade',
           stripeCustomerId: null,
           stripeSince: null,
+          creditThresholds: null,
           createdAt: now,
         },
       },

@@ -1,0 +1,190 @@
+CREATE TABLE "credit_accounts" (
+	"org_id" uuid NOT NULL,
+	"livemode" boolean NOT NULL,
+	"reached" integer,
+	"reached_at" timestamp (6) with time zone,
+	"grants" uuid[] DEFAULT '{}' NOT NULL,
+	"rests" numeric[] DEFAULT '{}' NOT NULL,
+	"starts" timestamp (6) with time zone[] DEFAULT '{}' NOT NULL,
+	"ends" timestamp (6) with time zone[] DEFAULT '{}' NOT NULL,
+	"scopes" text[] DEFAULT '{}' NOT NULL,
+	"priorities" integer[] DEFAULT '{}' NOT NULL,
+	"roll_percents" integer[] DEFAULT '{}' NOT NULL,
+	"roll_days" integer[] DEFAULT '{}' NOT NULL,
+	"debtors" uuid[] DEFAULT '{}' NOT NULL,
+	"debts" numeric[] DEFAULT '{}' NOT NULL,
+	"asked" uuid[],
+	"hours" timestamp (6) with time zone[],
+	"costs" numeric[],
+	"took_kinds" text[],
+	"took_from" uuid[],
+	"took_for" uuid[],
+	"took_hours" timestamp (6) with time zone[],
+	"took" numeric[],
+	CONSTRAINT "credit_accounts_org_id_livemode_pk" PRIMARY KEY("org_id","livemode")
+);
+--> statement-breakpoint
+CREATE TABLE "credit_entries" (
+	"org_id" uuid NOT NULL,
+	"product_id" uuid NOT NULL,
+	"grant_id" uuid NOT NULL,
+	"at" timestamp (6) with time zone NOT NULL,
+	"hour" timestamp (6) with time zone NOT NULL,
+	"livemode" boolean NOT NULL,
+	"kind" text NOT NULL,
+	"amount" numeric NOT NULL,
+	CONSTRAINT "credit_entries_pk" PRIMARY KEY("org_id","livemode","product_id","at","hour","grant_id","kind")
+);
+--> statement-breakpoint
+CREATE TABLE "credit_grants" (
+	"org_id" uuid NOT NULL,
+	"id" uuid NOT NULL,
+	"starts_at" timestamp (6) with time zone NOT NULL,
+	"expires_at" timestamp (6) with time zone,
+	"created_at" timestamp (6) with time zone NOT NULL,
+	"voided_at" timestamp (6) with time zone,
+	"livemode" boolean NOT NULL,
+	"priority" integer NOT NULL,
+	"rollover_percent" integer,
+	"rollover_days" integer,
+	"grant_key" text collate "C" NOT NULL,
+	"amount" numeric NOT NULL,
+	"product_ids" uuid[],
+	"reason" text NOT NULL,
+	"actor" text NOT NULL,
+	"void_reason" text,
+	"request" jsonb NOT NULL,
+	CONSTRAINT "credit_grants_org_id_livemode_id_pk" PRIMARY KEY("org_id","livemode","id"),
+	CONSTRAINT "credit_grants_amount" CHECK ("credit_grants"."amount" > 0),
+	CONSTRAINT "credit_grants_priority" CHECK ("credit_grants"."priority" between 0 and 100),
+	CONSTRAINT "credit_grants_range" CHECK ("credit_grants"."expires_at" > "credit_grants"."starts_at"),
+	CONSTRAINT "credit_grants_rollover" CHECK (("credit_grants"."rollover_percent" is null) = ("credit_grants"."rollover_days" is null) and "credit_grants"."rollover_percent" between 1 and 100
+        and "credit_grants"."rollover_days" between 1 and 366 and ("credit_grants"."rollover_percent" is null or "credit_grants"."expires_at" is not null))
+);
+--> statement-breakpoint
+ALTER TABLE "organizations" ADD COLUMN "credit_thresholds" integer[];--> statement-breakpoint
+ALTER TABLE "usage_backfills" ADD COLUMN "burns_credits" boolean DEFAULT true NOT NULL;--> statement-breakpoint
+ALTER TABLE "products" ADD COLUMN "credit_price" numeric;--> statement-breakpoint
+ALTER TABLE "products" ADD COLUMN "credit_dimension" text;--> statement-breakpoint
+ALTER TABLE "products" ADD COLUMN "credit_prices" jsonb;--> statement-breakpoint
+ALTER TABLE "products" ADD COLUMN "credit_enforcement" text;--> statement-breakpoint
+ALTER TABLE "usage_archived_totals" ADD COLUMN "deleted_credits" numeric DEFAULT '0' NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_corrections" ADD COLUMN "credit_price" numeric DEFAULT '0' NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_events" ADD COLUMN "credit_price" numeric DEFAULT '0' NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_reservations" ADD COLUMN "credit_price" numeric DEFAULT '0' NOT NULL;--> statement-breakpoint
+CREATE INDEX "credit_entries_at" ON "credit_entries" USING btree ("org_id","livemode","at");--> statement-breakpoint
+CREATE INDEX "credit_entries_closing" ON "credit_entries" USING btree ("org_id","livemode","grant_id") WHERE "credit_entries"."kind" in ('expire', 'roll', 'void');--> statement-breakpoint
+CREATE UNIQUE INDEX "credit_grants_key" ON "credit_grants" USING btree ("org_id","livemode","grant_key");--> statement-breakpoint
+CREATE INDEX "usage_reservations_held_credits" ON "usage_reservations" USING btree ("org_id","livemode","product_id","expires_at","quantity","credit_price") WHERE settled_at is null and released_at is null and credit_price > 0;--> statement-breakpoint
+ALTER TABLE "products" ADD CONSTRAINT "products_credits" CHECK ("products"."credit_price" >= 0 and ("products"."credit_price" is null) = ("products"."credit_enforcement" is null)
+        and ("products"."credit_dimension" is null) = ("products"."credit_prices" is null)
+        and ("products"."credit_dimension" is null or "products"."credit_price" is not null));--> statement-breakpoint
+ALTER TABLE "credit_accounts" SET (fillfactor = 40);
+--> statement-breakpoint
+-- Brings an account up to `at_time` (expiry, rollover, repayment of overdrafts), then burns `costs[i]` for the product `asked[i]` and the hour `hours[i]`, in that order.
+-- An account that has no row is ten empty arrays. `took_*` are the entries of the ledger. With nothing to burn it tells what
+-- is left at a time. It reads no table, so it is the same on every server and for every shard.
+-- A spent grant leaves the arrays. An expired one stays for 8 days, because an event may come up to 7 days late.
+-- `only_open` burns only grants that are open at the time, whatever the hour of the usage.
+create or replace function gauge_burn(
+  inout grants uuid[], inout rests numeric[], inout starts timestamptz[], inout ends timestamptz[], inout scopes text[],
+  inout priorities int[], inout roll_percents int[], inout roll_days int[], inout debtors uuid[], inout debts numeric[],
+  asked uuid[], hours timestamptz[], costs numeric[], at_time timestamptz, only_open bool default false,
+  out took_kinds text[], out took_from uuid[], out took_for uuid[], out took_hours timestamptz[], out took numeric[]
+) language plpgsql immutable as $$
+declare
+  nobody constant uuid := '00000000-0000-0000-0000-000000000000';
+  is_changed bool := false;
+  cost numeric;
+  part numeric;
+  p int;
+begin
+  for g in 1..cardinality(grants) loop
+    if rests[g] > 0 and ends[g] <= at_time and roll_percents[g] > 0 then
+      part := trim_scale(rests[g] * roll_percents[g] * 0.01);
+      took_kinds := took_kinds || 'roll'::text; took_from := took_from || grants[g]; took_for := took_for || nobody;
+      took_hours := took_hours || ends[g]; took := took || part;
+      if rests[g] > part then
+        took_kinds := took_kinds || 'expire'::text; took_from := took_from || grants[g]; took_for := took_for || nobody;
+        took_hours := took_hours || ends[g]; took := took || rests[g] - part;
+      end if;
+      rests[g] := part;
+      ends[g] := ends[g] + make_interval(hours => 24 * roll_days[g]);
+      roll_percents[g] := 0;
+      is_changed := true;
+    end if;
+    if rests[g] > 0 and ends[g] <= at_time - interval '192 hours' then
+      took_kinds := took_kinds || 'expire'::text; took_from := took_from || grants[g]; took_for := took_for || nobody;
+      took_hours := took_hours || ends[g]; took := took || rests[g];
+      rests[g] := 0;
+    end if;
+    is_changed := is_changed or rests[g] = 0;
+  end loop;
+  if is_changed then
+    select coalesce(array_agg(u.a order by u.f, u.d, u.a), '{}'), coalesce(array_agg(u.b order by u.f, u.d, u.a), '{}'),
+      coalesce(array_agg(u.c order by u.f, u.d, u.a), '{}'), coalesce(array_agg(u.d order by u.f, u.d, u.a), '{}'),
+      coalesce(array_agg(u.e order by u.f, u.d, u.a), '{}'), coalesce(array_agg(u.f order by u.f, u.d, u.a), '{}'),
+      coalesce(array_agg(u.g order by u.f, u.d, u.a), '{}'), coalesce(array_agg(u.h order by u.f, u.d, u.a), '{}')
+    into grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days
+    from unnest(grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days) as u (a, b, c, d, e, f, g, h)
+    where u.b > 0;
+  end if;
+  if cardinality(debtors) > 0 then
+    for d in 1..cardinality(debtors) loop
+      for g in 1..cardinality(grants) loop
+        exit when debts[d] = 0;
+        if rests[g] > 0 and starts[g] <= at_time and ends[g] > at_time
+          and (scopes[g] = '' or position(debtors[d]::text in scopes[g]) > 0) then
+          part := least(debts[d], rests[g]);
+          rests[g] := rests[g] - part;
+          debts[d] := debts[d] - part;
+          took_kinds := took_kinds || 'repay'::text; took_from := took_from || grants[g]; took_for := took_for || debtors[d];
+          took_hours := took_hours || date_bin('1 hour', at_time, timestamptz '2000-01-01 00:00:00+00'); took := took || part;
+        end if;
+      end loop;
+    end loop;
+    if 0 = any (debts) then
+      select coalesce(array_agg(u.a), '{}'), coalesce(array_agg(u.b), '{}') into debtors, debts
+      from unnest(debtors, debts) as u (a, b) where u.b > 0;
+    end if;
+  end if;
+  for d in 1..cardinality(asked) loop
+    cost := costs[d];
+    for g in 1..cardinality(grants) loop
+      exit when cost = 0;
+      if rests[g] > 0 and ends[g] > (case when only_open then at_time else hours[d] end) and starts[g] <= at_time
+        and (scopes[g] = '' or position(asked[d]::text in scopes[g]) > 0) then
+        part := least(cost, rests[g]);
+        rests[g] := rests[g] - part;
+        cost := cost - part;
+        took_kinds := took_kinds || 'burn'::text; took_from := took_from || grants[g]; took_for := took_for || asked[d];
+        took_hours := took_hours || hours[d]; took := took || part;
+      end if;
+    end loop;
+    if cost > 0 then
+      p := array_position(debtors, asked[d]);
+      if p is null then
+        debtors := debtors || asked[d];
+        debts := debts || cost;
+      else
+        debts[p] := debts[p] + cost;
+      end if;
+      took_kinds := took_kinds || 'burn'::text; took_from := took_from || asked[d]; took_for := took_for || asked[d];
+      took_hours := took_hours || hours[d]; took := took || cost;
+    end if;
+  end loop;
+end $$;
+--> statement-breakpoint
+-- What an account has left for a product at a time, once the holds (`held[i]` is a product) have burned what they hold.
+create or replace function gauge_room(
+  grants uuid[], rests numeric[], starts timestamptz[], ends timestamptz[], scopes text[],
+  priorities int[], roll_percents int[], roll_days int[], debtors uuid[], debts numeric[],
+  held uuid[], costs numeric[], product uuid, at_time timestamptz
+) returns numeric language sql immutable as $$
+  select greatest(0, coalesce((
+      select sum(u.rest) from unnest(b.rests, b.starts, b.ends, b.scopes) as u (rest, start_at, end_at, scope)
+      where u.start_at <= at_time and u.end_at > at_time and (u.scope = '' or position(product::text in u.scope) > 0)
+    ), 0) - coalesce(b.debts[array_position(b.debtors, product)], 0))
+  from gauge_burn(grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days, debtors, debts,
+    held, array_fill(at_time, array[cardinality(held)]), costs, at_time) b
+$$;

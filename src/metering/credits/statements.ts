@@ -1,0 +1,115 @@
+import type { Names, Template } from '../../core/db/client.js';
+import { NOBODY } from './table.js';
+
+const COLUMNS = [
+  'grants',
+  'rests',
+  'starts',
+  'ends',
+  'scopes',
+  'priorities',
+  'roll_percents',
+  'roll_days',
+  'debtors',
+  'debts',
+] as const;
+const TAKEN = ['took_kinds', 'took_from', 'took_for', 'took_hours', 'took'] as const;
+
+const EMPTY = COLUMNS.map(() => `'{}'`).join(', ');
+
+/** SQL: the account's columns as the first arguments of `gauge_burn` and `gauge_room`. */
+export const accountOf = (row: string): string => COLUMNS.map((column) => `${row}.${column}`).join(', ');
+
+const list = (columns: readonly string[], row?: string): string =>
+  columns.map((column) => (row === undefined ? column : `${row}.${column}`)).join(', ');
+
+/**
+ * SQL: sets an account `a` to its state at a time, having burned what is asked. The entries are in its `took_*`.
+ * @param asked arrays of products, hours (UTC) and costs; default: nothing
+ */
+export const setBurned = (now: string, asked = `'{}', '{}', '{}'`): string =>
+  `(${list([...COLUMNS, ...TAKEN])}) = (
+    select ${list([...COLUMNS, ...TAKEN], 'f')} from gauge_burn(${accountOf('a')}, ${asked}, ${now}) f
+  )`;
+
+interface Burning {
+  from: string;
+  now: string;
+  /** A condition that holds once all sums are written. */
+  after: string;
+  /** Burns only grants that are open now, whatever the hour of the usage. */
+  onlyOpen?: boolean | undefined;
+}
+
+/**
+ * CTEs that burn the credits of a CTE with org_id, livemode, product_id, hour and credits (rows may repeat). The account is
+ * locked last, after all sums, and each statement locks accounts in primary-key order. `burnt` holds the accounts afterwards.
+ */
+export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Burning): string => `demand as (
+  select org_id, livemode, array_agg(product_id order by hour, product_id) as asked, array_agg(hour order by hour, product_id) as hours,
+    array_agg(credits order by hour, product_id) as costs
+  from (
+    select org_id, livemode, product_id, hour, sum(credits) as credits from ${from}
+    where credits > 0 and ${after}
+    group by 1, 2, 3, 4
+  ) d
+  group by 1, 2
+), burnt as (
+  insert into ${t('credit_accounts')} as a (org_id, livemode, asked, hours, costs, ${list([...COLUMNS, ...TAKEN])})
+  select d.org_id, d.livemode, d.asked, d.hours, d.costs, ${COLUMNS.map((column) => `coalesce(f.${column}, '{}')`).join(', ')}, ${list(TAKEN, 'f')}
+  from demand d
+  -- Only for an account that does not exist yet: all of it is overdraft.
+  left join lateral (
+    select f.* from gauge_burn(${EMPTY}, d.asked, d.hours, d.costs, ${now}) f
+    where not exists (select from ${t('credit_accounts')} where org_id = d.org_id and livemode = d.livemode)
+  ) f on true
+  order by 1, 2
+  on conflict (org_id, livemode) do update set ${setBurned(onlyOpen ? `${now}, true` : now, 'excluded.asked, excluded.hours, excluded.costs')}
+  returning org_id, livemode, debtors, debts, ${list(TAKEN)}
+), ${enterTaken(t, 'burnt', now)}`;
+
+/** CTE: adds what the accounts of a CTE took to the ledger. Two statements of one time may add to the same entry. */
+export const enterTaken = (t: Names, accounts: string, now: string): string => `entered as (
+  insert into ${t('credit_entries')} as e (org_id, livemode, product_id, at, hour, grant_id, kind, amount)
+  select b.org_id, b.livemode, x.product_id, ${now}, x.hour, x.grant_id, x.kind, x.amount
+  from ${accounts} b
+  cross join lateral unnest(b.took_kinds, b.took_from, b.took_for, b.took_hours, b.took) as x (kind, grant_id, product_id, hour, amount)
+  order by 1, 2, 3, 4, 5, 6, 7
+  on conflict (org_id, livemode, product_id, at, hour, grant_id, kind) do update set amount = e.amount + excluded.amount
+)`;
+
+/** SQL: what open reservations hold of an Organization's credits in a mode, as arrays `held` of products and `costs`. */
+export const heldCredits = (t: Names, row: string, now: string): string => `(
+    select coalesce(array_agg(product_id order by product_id), '{}') as held, coalesce(array_agg(cost order by product_id), '{}') as costs
+    from (
+      select product_id, sum(quantity * credit_price) as cost from ${t('usage_reservations')}
+      where org_id = ${row}.org_id and livemode = ${row}.livemode and expires_at > ${now}
+        and settled_at is null and released_at is null and credit_price > 0
+      group by product_id
+    ) h
+  )`;
+
+/** Stands for the account in `usage_gates`: raised by each flush that holds credits of a product that blocks. */
+export const accountGate = { productId: NOBODY, metric: '' };
+
+/** The given products that have an overdraft. $1 org, $2 product, $3 livemode, per product · $4 now */
+export const findOverdrawn: Template = {
+  name: 'credits_find_overdrawn',
+  text: (t) => `
+${t.with} d as materialized (
+  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[]) with ordinality as d (org_id, product_id, livemode, ord)${t.held}
+)
+select (d.ord - 1)::text as place, trim_scale(b.debts[array_position(b.debtors, d.product_id)])::text as overdraft
+from d
+cross join lateral (
+  select * from ${t('credit_accounts')} where org_id = d.org_id and livemode = d.livemode limit 1
+) a
+cross join lateral gauge_burn(${accountOf('a')}, '{}', '{}', '{}', $4::timestamptz) b
+where d.product_id = any (b.debtors)`,
+};
+
+export interface OverdrawnRow {
+  place: string;
+  /** An exact decimal. */
+  overdraft: string;
+}

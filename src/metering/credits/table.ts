@@ -1,0 +1,137 @@
+import { sql } from 'drizzle-orm';
+import {
+  boolean,
+  check,
+  index,
+  integer,
+  jsonb,
+  numeric,
+  pgTable,
+  primaryKey,
+  text,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core';
+import { bytewiseText, time } from '../../core/db/sql.js';
+
+/** What the operator granted. A row never changes, except that it can be voided once. */
+export const creditGrants = pgTable(
+  'credit_grants',
+  {
+    orgId: uuid('org_id').notNull(),
+    id: uuid().notNull(),
+    startsAt: time('starts_at').notNull(),
+    /** Exclusive, a whole hour; null for never. */
+    expiresAt: time('expires_at'),
+    createdAt: time('created_at').notNull(),
+    voidedAt: time('voided_at'),
+    livemode: boolean().notNull(),
+    /** 0 to 100; the lowest burns first. */
+    priority: integer().notNull(),
+    /** At expiry this percentage of the rest lives on for so many days; null without rollover. */
+    rolloverPercent: integer('rollover_percent'),
+    rolloverDays: integer('rollover_days'),
+    grantKey: bytewiseText('grant_key').notNull(),
+    amount: numeric().notNull(),
+    /** Null for every product. */
+    productIds: uuid('product_ids').array(),
+    reason: text().notNull(),
+    actor: text().notNull(),
+    voidReason: text('void_reason'),
+    /** The body as sent, with defaults left out. A repeat must equal it. */
+    request: jsonb().$type<Record<string, unknown>>().notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.livemode, t.id] }),
+    uniqueIndex('credit_grants_key').on(t.orgId, t.livemode, t.grantKey),
+    check('credit_grants_amount', sql`${t.amount} > 0`),
+    check('credit_grants_priority', sql`${t.priority} between 0 and 100`),
+    check('credit_grants_range', sql`${t.expiresAt} > ${t.startsAt}`),
+    check(
+      'credit_grants_rollover',
+      sql`(${t.rolloverPercent} is null) = (${t.rolloverDays} is null) and ${t.rolloverPercent} between 1 and 100
+        and ${t.rolloverDays} between 1 and 366 and (${t.rolloverPercent} is null or ${t.expiresAt} is not null)`,
+    ),
+  ],
+);
+
+/**
+ * What is left of the open grants of an Organization in a mode: arrays with one entry per grant, in the order in which they
+ * burn, and the overdrafts per product. Only `gauge_burn` and statements that hold the row's lock change it.
+ */
+export const creditAccounts = pgTable(
+  'credit_accounts',
+  {
+    orgId: uuid('org_id').notNull(),
+    livemode: boolean().notNull(),
+    /** The lowest threshold in percent that was reported since a grant last lifted the balance above it. */
+    reached: integer(),
+    reachedAt: time('reached_at'),
+    grants: uuid().array().notNull().default([]),
+    rests: numeric().array().notNull().default([]),
+    starts: time('starts').array().notNull().default([]),
+    /** `infinity` for never. */
+    ends: time('ends').array().notNull().default([]),
+    /** Product ids with a space between; '' for every product. */
+    scopes: text().array().notNull().default([]),
+    priorities: integer().array().notNull().default([]),
+    /** 0 without rollover, or once it has happened. */
+    rollPercents: integer('roll_percents').array().notNull().default([]),
+    rollDays: integer('roll_days').array().notNull().default([]),
+    /** Products with an overdraft, and how much. */
+    debtors: uuid().array().notNull().default([]),
+    debts: numeric().array().notNull().default([]),
+    // What the latest statement asked for and took, for the statement itself.
+    asked: uuid().array(),
+    hours: time('hours').array(),
+    costs: numeric().array(),
+    tookKinds: text('took_kinds').array(),
+    tookFrom: uuid('took_from').array(),
+    tookFor: uuid('took_for').array(),
+    tookHours: time('took_hours').array(),
+    took: numeric().array(),
+  },
+  (t) => [primaryKey({ columns: [t.orgId, t.livemode] })],
+);
+
+/**
+ * `burn`: an event took it from a grant, or from the overdraft of its product. `return`: a correction gave it back. `expire`
+ * and `void`: it was left when the grant ended. `roll`: it lives on (counted in nothing else). `repay`: a grant paid an
+ * overdraft. `forgive`: the operator gave up an overdraft. Amounts of `repay` and `forgive` are negative where a correction undid them.
+ */
+export const creditEntryKinds = ['burn', 'return', 'expire', 'roll', 'void', 'repay', 'forgive'] as const;
+export type CreditEntryKind = (typeof creditEntryKinds)[number];
+
+/** Stands for no product, or for no grant. */
+export const NOBODY = '00000000-0000-0000-0000-000000000000';
+
+/** The ledger. Rows are only added; those of archived months are summed up per day. */
+export const creditEntries = pgTable(
+  'credit_entries',
+  {
+    orgId: uuid('org_id').notNull(),
+    /** `NOBODY` for `expire`, `roll` and `void`. */
+    productId: uuid('product_id').notNull(),
+    /** The grant; for an overdraft the product, for `forgive` `NOBODY`. */
+    grantId: uuid('grant_id').notNull(),
+    /** When the events were received, or the change was made. */
+    at: time('at').notNull(),
+    /** Hour of the usage, or the end of the grant, or `at` without its minutes. */
+    hour: time('hour').notNull(),
+    livemode: boolean().notNull(),
+    kind: text({ enum: creditEntryKinds }).notNull(),
+    amount: numeric().notNull(),
+  },
+  (t) => [
+    primaryKey({
+      name: 'credit_entries_pk',
+      columns: [t.orgId, t.livemode, t.productId, t.at, t.hour, t.grantId, t.kind],
+    }),
+    // For the ledger in the order of time.
+    index('credit_entries_at').on(t.orgId, t.livemode, t.at),
+    // For what became of a closed grant, without reading all that it paid for.
+    index('credit_entries_closing')
+      .on(t.orgId, t.livemode, t.grantId)
+      .where(sql`${t.kind} in ('expire', 'roll', 'void')`),
+  ],
+);

@@ -1,0 +1,42 @@
+import { toPlainDecimal } from '../../core/decimal.js';
+import { hasShortNumbers, parseNumbersAsText } from '../../core/http/json.js';
+import { fieldError } from '../../core/pages/form.js';
+
+const MAX_DIGITS = 100;
+
+/** The range of a double; beyond it a number would become infinite or zero. */
+const MAX_EXPONENT = 308;
+
+/**
+ * A field's number as a plain decimal with every digit that was sent; `JSON.parse` would round it to a double.
+ * @param bodyText valid JSON, an object with the field
+ * @param rounded the value from `JSON.parse`, if available; it usually has all digits, which saves a second parse
+ * @throws AppError invalid_request for an absurd number of digits
+ */
+export function toExactNumber(field: string, bodyText: string, rounded = NaN): string {
+  // Within these bounds JavaScript writes a number without an exponent.
+  if (rounded >= 1e-6 && rounded < 1e15 && hasShortNumbers(bodyText)) return String(rounded);
+  return toBoundedDecimal((parseNumbersAsText(bodyText) as Record<string, string>)[field]!, field);
+}
+
+/**
+ * Like `toExactNumber`, for each item of a list; undefined for items that omit the field.
+ * @param bodyText valid JSON, an object with the list
+ * @throws AppError invalid_request for an absurd number of digits
+ */
+export function toExactDecimals(bodyText: string, list: string, field: string): (string | undefined)[] {
+  const items = (parseNumbersAsText(bodyText) as Record<string, Record<string, string>[]>)[list]!;
+  return items.map(({ [field]: digits }, i) =>
+    digits === undefined ? undefined : toBoundedDecimal(digits, `${list}/${i}/${field}`),
+  );
+}
+
+/** A plain decimal. @throws AppError invalid_request for an absurd number of digits */
+export function toBoundedDecimal(digits: string, place: string): string {
+  const [mantissa = '', exponent = '0'] = digits.toLowerCase().replace(/^-/, '').split('e');
+  if (mantissa.length > MAX_DIGITS || Math.abs(Number(exponent)) > MAX_EXPONENT) {
+    const detail = `must have at most ${MAX_DIGITS} digits and an exponent within ±${MAX_EXPONENT}`;
+    throw fieldError(place, detail);
+  }
+  return toPlainDecimal(mantissa, Number(exponent));
+}
