@@ -87,7 +87,11 @@ export const markets: Product = {
       readOwnPart: createOwnMarketsReader({ ...context, ...trading }),
       router: tradingRoutes(context, calls, trading),
       pages: [
-        Router().use(['/markets', '/scores', '/portfolio'], requireMarketAccess, markInvented(context, () => isFillingPast)),
+        Router().use(
+          ['/markets', '/scores', '/portfolio'],
+          requireMarketAccess,
+          markInvented(context, () => isFillingPast),
+        ),
         ...[marketsPages, scoresPages, portfolioPages, riskPages].map((pages) => pages(context, trading)),
       ],
       consolePages: (deps) => consolePages({ ...deps, live }),
