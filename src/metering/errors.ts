@@ -3,6 +3,7 @@ export const meteringStatuses = {
   event_not_found: 404,
   backfill_state: 409,
   limit_reached: 409,
+  credits_exhausted: 409,
   unknown_metric: 422,
   unknown_dimension: 422,
   timestamp_out_of_range: 422,
@@ -13,4 +14,9 @@ type MeteringStatuses = typeof meteringStatuses;
 
 declare module '../core/errors.js' {
   interface ErrorStatuses extends MeteringStatuses {}
+  interface ProblemMembers {
+    /** Credits, for `toJson`. */
+    required?: unknown;
+    available?: unknown;
+  }
 }

@@ -35,6 +35,12 @@ export const errorGuide: ErrorGuide = {
     remedy:
       'Reserve less, or wait the seconds in `Retry-After` if the response has it. Without it, waiting does not help; ask the operator of the service for a higher limit.',
   },
+  credits_exhausted: {
+    meaning:
+      'The credits that are left after all open holds do not cover the reservation. `required` has what it costs, `available` what is left for the product. Nothing is held.',
+    remedy:
+      'Reserve less, or settle and release other reservations. Otherwise ask the operator of the service for credits.',
+  },
   unknown_metric: {
     meaning: 'The product counts a different metric than the one in the event.',
     remedy: "Send the product's `usageMetric`, which `GET /api/entitlements` shows.",
