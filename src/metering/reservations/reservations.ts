@@ -275,7 +275,9 @@ async function decideOnce(
   const random = randomBytes(16 * requests.length);
   const ids = requests.map((_request, i) => uuid({ msecs: nowMs, random: random.subarray(16 * i) }));
   const isDetailed = requests.some(
-    (request) => (request.subject ?? request.dimensions) !== undefined || extendedPairs.has(request, nowMs),
+    (request) =>
+      (request.subject ?? request.dimensions) !== undefined ||
+      extendedPairs.textFor([request], nowMs) !== 'plain',
   );
   const rows = await group.run<SubjectRow | DecisionRow>(isDetailed ? reserveDetailed : reserve, [
     textArray(names.map(([hashedSecret]) => hashedSecret!)),
@@ -302,7 +304,7 @@ async function decideOnce(
   }
   for (const verdict of verdicts)
     if (verdict.outcome === NEEDS_EXTENDED) {
-      extendedPairs.add(verdict.request, nowMs);
+      extendedPairs.add(verdict.request, 'extended', nowMs);
       verdict.outcome = 'retry';
     }
   // A refusal counted earlier accepted requests. If those must be decided again, so must the refusal.

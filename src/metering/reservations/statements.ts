@@ -17,6 +17,7 @@ import {
   joinPair,
   NEEDS_COMBINATION,
   NEEDS_EXTENDED,
+  NEEDS_PRICED,
   whenPairIsBad,
 } from '../ingestion/statements.js';
 import { reservationEnds } from '../ingestion/table.js';
@@ -360,12 +361,18 @@ const monthOf = (occurredAt: string): string =>
 /**
  * Ends holds and records their usage, in one commit and with the same sums as any other event. Rows are locked in key order:
  * of two settlements, the second one sees the result of the first (`retry`). Expired and released holds are settled too,
- * because usage is a fact, even if the Organization is no longer entitled.
+ * because usage is a fact, even if the Organization is no longer entitled. A reservation with a price is left to `settlePriced`,
+ * which burns the event's credits at that price after all sums.
  * $1 hashed secret, $2 reservation, $3 quantity (null: what was held), $4 occurred at (null: now), per request · $5 now
  */
-export const settle: Template = {
-  name: 'usage_settle',
-  text: (t) => `
+export const settle: Template = { name: 'usage_settle', text: (t) => settleText(t, false) };
+
+export const settlePriced: Template = { name: 'usage_settle_priced', text: (t) => settleText(t, true) };
+
+function settleText(t: Names, isPriced: boolean): string {
+  const priced = (part: string) => (isPriced ? part : '');
+  const burns = isPriced ? ('of their hour' as const) : undefined;
+  return `
 ${t.with} target as materialized (
   select w.ord - 1 as place, k.id as key_id, r.*, pr.slug, pr.max_quantity, pr.dimensions as keys, pr.subjects_since, ${effectiveCap('e', 'pr')} as unit_cap,
     e.limits, e.thresholds, coalesce(w.quantity, r.quantity) as asked_quantity, w.occurred_at as asked_at,
@@ -375,7 +382,12 @@ ${t.with} target as materialized (
       when r.settled_at is not null then
         case when r.settled_quantity = coalesce(w.quantity, r.quantity) and r.settle_occurred_at is not distinct from w.occurred_at
           then 'repeated' else 'idempotency_conflict' end
-      when w.quantity > pr.max_quantity then 'quantity_out_of_range'
+      when w.quantity > pr.max_quantity then 'quantity_out_of_range'${
+        isPriced
+          ? ''
+          : `
+      when r.credit_price > 0 then '${NEEDS_PRICED}'`
+      }
       when ${needsListing(t, 'r', monthOf('w.occurred_at'))} then '${NEEDS_COMBINATION}'
     end as problem
   from unnest($1::text[], $2::uuid[], $3::numeric[], $4::timestamptz[]) with ordinality as w (hashed_secret, id, quantity, occurred_at, ord)${t.held}
@@ -393,14 +405,14 @@ ${t.with} target as materialized (
   for update of r
 ), inserted as (
   insert into ${t('usage_events')}
-    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at, subject, dimensions)
+    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at, subject, dimensions${priced(', credit_price')})
   select org_id, idempotency_key, product_id, metric, asked_quantity, livemode, key_id, coalesce(asked_at, $5::timestamptz), $5::timestamptz,
-    subject, dimensions
+    subject, dimensions${priced(', credit_price')}
   from ending
   order by org_id, idempotency_key
   on conflict (org_id, idempotency_key) do nothing
-  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, subject, dimensions
-), ${addToSums(t, { now: '$5::timestamptz', entitled: 'target', isDetailed: true })}, ended as (
+  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, subject, dimensions${priced(', credit_price')}
+), ${addToSums(t, { now: '$5::timestamptz', entitled: 'target', isDetailed: true, burns })}, ended as (
   update ${t('usage_reservations')} r
   set settled_at = $5::timestamptz, settled_quantity = e.asked_quantity, settle_occurred_at = e.asked_at,
     is_counted = (e.org_id, e.idempotency_key) in (select org_id, idempotency_key from inserted)
@@ -416,7 +428,9 @@ select t.place::text, case when t.problem is not null then t.problem when d.id i
   trim_scale(t.max_quantity)::text as "maxQuantity",
   (extract(epoch from coalesce(f.settle_occurred_at, f.settled_at, t.asked_at, $5::timestamptz)) * 1000)::bigint::text as "occurredAtMs", t.limits::text as declared, a.total,
   trim_scale(t.unit_cap)::text as "unitCap", trim_scale(m.quantity)::text as used, m.period::text,
-  (${countedDimensions(t, 't', monthOf('t.settle_occurred_at, t.settled_at, t.asked_at'))} = ${OTHER_SQL})::text as "isOther", (select count(*) from noted)::text as noted
+  (${countedDimensions(t, 't', monthOf('t.settle_occurred_at, t.settled_at, t.asked_at'))} = ${OTHER_SQL})::text as "isOther", (select count(*) from noted)::text as noted,
+  (t.credit_price > 0)::text as "isPriced"${priced(`, 
+  trim_scale(case when b.org_id is not null then coalesce(b.debts[array_position(b.debtors, t.product_id)], 0) end)::text as overdraft`)}
 from target t
 left join ended d on d.org_id = t.org_id and d.id = t.id and not t.is_twin
 cross join lateral (
@@ -427,8 +441,9 @@ cross join lateral (
 left join around a on a.org_id = t.org_id and a.product_id = t.product_id and a.livemode = t.livemode and a.metric = t.metric
   and t.limits is not null
 left join raised m on m.org_id = t.org_id and m.product_id = t.product_id and m.metric = t.metric and m.livemode = t.livemode
-  and m.period = date_trunc('month', coalesce(t.asked_at, $5::timestamptz) at time zone 'UTC')::date and m.quantity > t.unit_cap`,
-};
+  and m.period = date_trunc('month', coalesce(t.asked_at, $5::timestamptz) at time zone 'UTC')::date and m.quantity > t.unit_cap${priced(`
+left join burnt b on b.org_id = t.org_id and b.livemode = t.livemode`)}`;
+}
 
 /** A row of `settle`: a request, with the settled reservation if it was found. */
 export interface SettlementRow extends ReservationRow {
@@ -452,6 +467,9 @@ export interface SettlementRow extends ReservationRow {
   isOther: string | null;
   /** How much was noted for thresholds, the same in all rows. */
   noted: string;
+  /** Whether it costs credits; and the product's overdraft if the account was changed, only in the priced text. */
+  isPriced: string | null;
+  overdraft?: string | null;
 }
 
 /** Ends a hold that is not settled, unless it has already ended. $1 hashed secret, $2 id, $3 now */

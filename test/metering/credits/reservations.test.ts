@@ -3,11 +3,11 @@ import { eq } from 'drizzle-orm';
 import { products, type UsageLimit } from '../../../src/metering/entitlements/table.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { useService } from '../../support/use.js';
-import { addGrant, type NewGrant } from '../support/credits.js';
+import { addGrant, findCreditDrift, readAccount, type NewGrant } from '../support/credits.js';
 import { createProduct, grant } from '../support/products.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
 
-const { database, service } = useService();
+const { database, service, startAnother } = useService();
 
 type Values = Partial<typeof products.$inferInsert>;
 
@@ -59,6 +59,8 @@ async function tenant(grants: string[] = [], price: Values = {}, limits: UsageLi
         ...more,
       }),
     settle: (id: string, body: object = {}) => call('POST', `${PATH}/${id}/settle`, secret, body),
+    account: async (part: 'rests' | 'debts') => (await readAccount(db, orgId))[part],
+    drift: () => findCreditDrift(db, orgId),
     check: async (...items: object[]) =>
       (await call('POST', '/api/entitlements/check', secret, { items })).body.results as Record<
         string,
@@ -235,6 +237,114 @@ it('a product without a price reserves beside one that has one', async () => {
     t.reserve(1_000, { productSlug: free.slug }),
   ]);
   expect(made.map(codeOf)).toEqual([201, 201, 'credits_exhausted', 201]);
+});
+
+describe('a settlement', () => {
+  it('burns at the price of the hold, whatever the price is now, in the commit that ends the hold', async () => {
+    const t = await tenant(['10'], { creditPrice: '0.5' });
+    const { id } = (await t.reserve(8)).body.reservation;
+    await t.setPrice({ creditPrice: '100' });
+    const settled = await t.settle(id, { quantity: 6 });
+    expect(settled.body).toMatchObject({ accepted: 1, warnings: [] });
+    expect(Object.values(await t.account('rests'))).toEqual(['7']);
+    expect((await t.settle(id, { quantity: 6 })).body).toEqual(settled.body);
+    expect((await t.reserve(1)).body).toMatchObject({ required: 100, available: 7 });
+    expect(await t.drift()).toEqual([]);
+  });
+
+  it('above the hold burns all of it, and warns of the overdraft, again when repeated', async () => {
+    const t = await tenant(['10']);
+    const { id } = (await t.reserve(10)).body.reservation;
+    const settled = await t.settle(id, { quantity: 12.5 });
+    expect(settled.body.warnings).toEqual([
+      { code: 'reservation_exceeded', reserved: 10, used: 12.5 },
+      { code: 'credits_overdrawn', productSlug: t.product.slug, overdraft: 2.5 },
+    ]);
+    expect((await t.settle(id, { quantity: 12.5 })).body).toEqual(settled.body);
+    expect(await t.account('debts')).toEqual({ [t.product.id]: '2.5' });
+    // A new grant pays it first.
+    await t.give('3');
+    expect((await t.reserve(1)).body.available).toBe(0.5);
+    expect((await t.settle(id, { quantity: 12.5 })).body.warnings).toHaveLength(1);
+    expect(await t.drift()).toEqual([]);
+  });
+
+  it('of an expired or released hold burns as well', async () => {
+    const t = await tenant(['10']);
+    const [first, second] = [await t.reserve(4, { ttlSeconds: 60 }), await t.reserve(4)].map(
+      ({ body }) => body.reservation.id as string,
+    );
+    await t.release(second!);
+    service.clock.advance(60_000);
+    for (const id of [first!, second!])
+      expect((await t.settle(id)).body).toMatchObject({
+        accepted: 1,
+        warnings: [{ code: 'reservation_expired' }],
+      });
+    expect((await t.reserve(3)).body.available).toBe(2);
+    expect(await t.drift()).toEqual([]);
+  });
+
+  it('burns nothing for an event that was recorded before with its key', async () => {
+    const t = await tenant(['10']);
+    const { id } = (await t.reserve(5, { idempotencyKey: 'twice' })).body.reservation;
+    await sendUsage(service.url, t.secret, [usageEvent(t.product.slug, 'twice', { quantity: 4 })]);
+    expect((await t.settle(id)).body).toMatchObject({ accepted: 0, deduped: 1 });
+    expect(Object.values(await t.account('rests'))).toEqual(['6']);
+    expect(await t.drift()).toEqual([]);
+  });
+
+  it('after its grant expired burns the next one for usage of now, and the expired one for usage before', async () => {
+    service.clock.set('2026-03-01T10:30:00Z');
+    const t = await tenant();
+    const expiresAt = new Date('2026-03-01T11:00:00Z');
+    const short = await t.give('10', { expiresAt, priority: 1 });
+    const [a, b] = [await t.reserve(4), await t.reserve(4)].map(({ body }) => body.reservation.id as string);
+    await t.give('7');
+    service.clock.set('2026-03-01T10:59:59.999Z');
+    expect((await t.reserve(10)).body.available).toBe(9);
+    service.clock.set('2026-03-01T11:00:00Z');
+    const { id } = (await t.reserve(7)).body.reservation;
+    await t.release(id);
+    expect((await t.settle(a!)).status).toBe(200);
+    expect((await t.account('rests'))[short]).toBe('10');
+    await t.settle(b!, { occurredAt: '2026-03-01T10:59:59Z' });
+    expect((await t.account('rests'))[short]).toBe('6');
+    expect((await t.reserve(4)).body.available).toBe(3);
+    expect(await t.drift()).toEqual([]);
+  });
+
+  it('beside one without credits counts both', async () => {
+    const t = await tenant(['10']);
+    const free = await createProduct(database.db);
+    await grant(database.db, t.orgId, free.id);
+    const made = [await t.reserve(4), await t.reserve(9, { productSlug: free.slug })];
+    const settled = await Promise.all(made.map(({ body }) => t.settle(body.reservation.id)));
+    expect(settled.map(({ body }) => [body.accepted, body.warnings])).toEqual([
+      [1, []],
+      [1, []],
+    ]);
+    expect((await t.reserve(7)).body.available).toBe(6);
+    expect(await t.drift()).toEqual([]);
+  });
+});
+
+it('instances whose clocks differ by 30 seconds hold no credit twice, and one of them sees the hold longer', async () => {
+  const ahead = await startAnother();
+  const t = await tenant(['10']);
+  ahead.clock.set(new Date(service.clock.now() + 30_000).toISOString());
+  const made = await Promise.all(
+    Array.from({ length: 30 }, (_, i) =>
+      t.reserve(1, { ttlSeconds: 60 }, t.secret, i % 2 ? ahead.url : service.url),
+    ),
+  );
+  const held = made.filter(({ status }) => status === 201);
+  expect(held).toHaveLength(10);
+  service.clock.advance(60_000);
+  ahead.clock.advance(60_000);
+  const behind = held.filter(({ body }) => Date.parse(body.reservation.expiresAt) > service.clock.now());
+  expect((await t.reserve(11)).body.available).toBe(10 - behind.length);
+  expect((await t.reserve(11, {}, t.secret, ahead.url)).body.available).toBe(10);
 });
 
 describe('a check', () => {
