@@ -126,7 +126,7 @@ it.skipIf(isEmbedded)('a flush that decided before another one committed is deci
     const isBlocked = async () =>
       (await selectRow<{ waiting: string }>(
         db.orm,
-        sql`select count(*)::text as waiting from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())`,
+        sql`select count(*)::text as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
       ))!.waiting !== '0';
     const pending = await other.orm.transaction(async (tx) => {
       await tx.insert(usageGates).values({ ...gate, seq: 1 });
