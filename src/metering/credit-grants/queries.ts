@@ -330,7 +330,9 @@ export const listEntries = (
 ): Promise<EntryRow[]> => selectRows(orm, selectEntries(id, filter, range));
 
 /** What is still burned of each flush, by grant. */
-async function listBurned(orm: Orm, id: AccountId, flushes: readonly Flush[]): Promise<Past['burned']> {
+async function listBurned(orm: Orm, id: AccountId, named: readonly Flush[]): Promise<Past['burned']> {
+  // Each once, because the join repeats rows.
+  const flushes = [...new Map(named.map((flush) => [nameFlush(flush), flush])).values()];
   const rows = await selectRows<Flush & { grantId: string; amount: string }>(
     orm,
     sql`select ${timeText(sql`e.at`)} as at, e.product_id::text as "productId", ${timeText(sql`e.hour`)} as hour, e.grant_id::text as "grantId",
