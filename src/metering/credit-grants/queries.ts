@@ -330,15 +330,15 @@ export const listEntries = (
 ): Promise<EntryRow[]> => selectRows(orm, selectEntries(id, filter, range));
 
 /** What is still burned of each flush, by grant. */
-async function listBurned(orm: Orm, id: AccountId, named: readonly Flush[]): Promise<Past['burned']> {
-  // Each once, because the join repeats rows.
-  const flushes = [...new Map(named.map((flush) => [nameFlush(flush), flush])).values()];
+async function listBurned(orm: Orm, id: AccountId, flushes: readonly Flush[]): Promise<Past['burned']> {
   const rows = await selectRows<Flush & { grantId: string; amount: string }>(
     orm,
     sql`select ${timeText(sql`e.at`)} as at, e.product_id::text as "productId", ${timeText(sql`e.hour`)} as hour, e.grant_id::text as "grantId",
       trim_scale(sum(case e.kind when 'burn' then e.amount else -e.amount end))::text as amount
-    from unnest(${textArray(flushes.map(({ productId }) => productId))}::uuid[], ${textArray(flushes.map(({ at }) => at))}::timestamptz[],
-      ${textArray(flushes.map(({ hour }) => hour))}::timestamptz[]) as f (product_id, at, hour)
+    from (
+      select distinct * from unnest(${textArray(flushes.map(({ productId }) => productId))}::uuid[], ${textArray(flushes.map(({ at }) => at))}::timestamptz[],
+        ${textArray(flushes.map(({ hour }) => hour))}::timestamptz[]) as f (product_id, at, hour)
+    ) f
     join credit_entries e on ${ownRows('e', id)} and e.product_id = f.product_id and e.at = f.at and e.hour = f.hour
     where e.kind in ('burn', 'return')
     group by e.at, e.product_id, e.hour, e.grant_id`,

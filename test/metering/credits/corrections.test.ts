@@ -334,3 +334,21 @@ describe('a correction without credits', () => {
     await correct(['e', 5]);
   });
 });
+
+describe('a settled reservation', () => {
+  it('is corrected like any event', async () => {
+    const { product, give, post, correct, read } = await arrive();
+    await give('a', 10);
+    const { body } = await post('/usage/reservations', {
+      productSlug: product.slug,
+      metric: 'calls',
+      quantity: 6,
+      idempotencyKey: 'r',
+    });
+    await post(`/usage/reservations/${body.id}/settle`, { quantity: 4 });
+    const [before] = await read();
+    await correct(['r', 1]);
+    const [after] = await read();
+    expect([before, after]).toEqual([6, 9]);
+  });
+});
