@@ -345,7 +345,7 @@ describe('a settled reservation', () => {
       quantity: 6,
       idempotencyKey: 'r',
     });
-    await post(`/usage/reservations/${body.id}/settle`, { quantity: 4 });
+    await post(`/usage/reservations/${body.reservation.id}/settle`, { quantity: 4 });
     const [before] = await read();
     await correct(['r', 1]);
     const [after] = await read();
