@@ -23,14 +23,30 @@ const batch = (events: number, connections: number) => ({
   connections,
   toRequest: (tenant: Tenant) => usageRequest(tenant, events),
 });
-type Load = ReturnType<typeof batch>;
 
-const loads = new Map([
+interface Load extends ReturnType<typeof batch> {
+  /** Sent to this version instead, to the product with this slug. */
+  own?: { slug: 'priced' | 'detailed'; more?: (index: number) => object };
+  /** One Organization sends everything. */
+  isHot?: boolean;
+}
+
+const details = (more: (index: number) => object): Load => ({
+  ...batch(100, 8),
+  own: { slug: 'detailed', more },
+});
+
+const loads = new Map<string, Load>([
   ['batch-1', batch(1, 64)],
   ['batch-100', batch(100, 8)],
   ['batch-500', batch(500, 8)],
   ['check', { events: 1, connections: 64, toRequest: (tenant) => checkRequest(tenant, 50) }],
   ['memory', batch(500, 8)],
+  ['credits', { ...batch(100, 8), own: { slug: 'priced' } }],
+  ['credits-hot', { ...batch(100, 8), own: { slug: 'priced' }, isHot: true }],
+  ['dimensions', details((i) => ({ dimensions: { model: `model-${i % 10}` } }))],
+  ['subjects-10', details((i) => ({ subject: `subject-${i % 10}` }))],
+  ['subjects-100', details((i) => ({ subject: `subject-${i % 100}` }))],
 ]);
 
 interface Version {
@@ -91,10 +107,22 @@ do $$ begin
 end $$;
 analyze products, organizations, entitlements, api_keys`;
 
-async function createTenants(databaseUrl: string): Promise<Tenant[]> {
+/** For the loads of this version alone: a product with a price and a grant, and one that counts subjects and dimensions. */
+const SEED_OWN = `
+insert into products (id, slug, name, usage_metric, dimensions, subjects_since, credit_price, credit_enforcement, created_at, updated_at)
+  values (gen_random_uuid(), 'priced', 'Product', 'calls', '{}', null, 0.5, 'block', now(), now()),
+    (gen_random_uuid(), 'detailed', 'Product', 'calls', '{model}', '2020-01-01', null, null, now(), now());
+insert into entitlements (org_id, product_id, kind, starts_at, created_at, updated_at)
+  select o.id, p.id, 'live', '2020-01-01', now(), now() from organizations o, products p where p.slug in ('priced', 'detailed');
+insert into credit_accounts (org_id, livemode, grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days)
+  select id, true, array[gen_random_uuid()], '{1000000000000}', '{2020-01-01}', '{infinity}', '{""}', '{50}', '{0}', '{0}' from organizations;
+analyze products, entitlements, credit_accounts`;
+
+async function createTenants(databaseUrl: string, isOwn: boolean): Promise<Tenant[]> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   await client.query(SEED);
+  if (isOwn) await client.query(SEED_OWN);
   const slugs = Array.from({ length: 50 }, (_, i) => `product-${i}`);
   const { rows } = await client.query<{ orgId: string; secret: string }>(
     `select id as "orgId", 'org_live_' || md5(slug) as secret from organizations`,
@@ -123,10 +151,17 @@ const columns = ['requests/s', 'server, µs', 'database, µs', 'memory, MB'];
 /** One turn's figure for each column; processor times are those of an event or a check. */
 async function measureTurn(version: Version, load: Load, seconds: number, postmaster: number) {
   const { product, tenants, database } = version;
-  const { events, connections, toRequest } = load;
+  const { events, connections, isHot = false } = load;
   const serverBefore = cpuMsOf(product.pid);
   const databaseBefore = readDatabaseCpu(postmaster, database);
-  const requestTexts = tenants.map(toRequest);
+  const own = database === 'version_0' ? load.own : undefined;
+  const requestTexts = tenants
+    .slice(0, isHot ? 1 : undefined)
+    .map((tenant) =>
+      own
+        ? usageRequest({ ...tenant, slugs: [own.slug] }, events, undefined, own.more)
+        : load.toRequest(tenant),
+    );
   const { perSecond, requests } = await measureLoad(product.port, seconds, requestTexts, { connections });
   let databaseMs = 0;
   for (const [pid, ms] of readDatabaseCpu(postmaster, database))
@@ -179,7 +214,7 @@ export async function compareVersions(refs: string[], keys: string[], markets: s
         throw new Failure(`${name} did not start: ${findReason(error.message)}`);
       });
       versions.push({ name, database: `version_${i}`, product, tenants: [] });
-      versions[i]!.tenants = await createTenants(env.DATABASE_URL);
+      versions[i]!.tenants = await createTenants(env.DATABASE_URL, i === 0);
     }
     const postmaster = Number(readFileSync(join(server.dataDir, 'postmaster.pid'), 'utf8').split('\n')[0]);
     console.log(`${machine()}, Node ${process.version}, markets ${markets}, ${turns} turns of a second`);

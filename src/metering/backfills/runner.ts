@@ -4,6 +4,7 @@ import type { Names, Template } from '../../core/db/client.js';
 import { retryOnConflict } from '../../core/db/sql.js';
 import type { Context } from '../../core/http/context.js';
 import { countedDimensions, countedSubject } from '../entitlements/dimensions.js';
+import { priceOfEncoded } from '../entitlements/price.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { addToHours, addToSubjects, addToSums, addToTotals } from '../ingestion/statements.js';
 import { endStep } from './backfills.js';
@@ -21,7 +22,7 @@ ${t.with} job as materialized (
   where b.org_id = $1::uuid and b.id = $2::uuid and b.state = '${state}'
   for update of b skip locked
 ), batch as materialized (
-  select e.*, j.livemode, date_trunc('month', e.occurred_at at time zone 'UTC')::date as period
+  select e.*, j.livemode, j.burns_credits, date_trunc('month', e.occurred_at at time zone 'UTC')::date as period
   from job j
   cross join lateral (
     select * from ${t('usage_backfill_events')}
@@ -38,23 +39,29 @@ ${t.with} job as materialized (
 
 const taken = `select (select count(*) from batch)::text as taken from job`;
 
-/** Counts staged events like any others. A key recorded since staging is a repeat; an archived month is left unchanged. */
+/**
+ * Counts staged events like any others. A key recorded since staging is a repeat; an archived month is left unchanged.
+ * Events burn the grants that are open now, and the ledger names the hour of the usage, where corrections look for it.
+ */
 const applyNext: Template = {
   name: 'backfill_apply',
   text: (t) => `${job(t, 'applying')}, dated as materialized (
   select b.*, exists (
     select from ${t('usage_archives')} where org_id = b.org_id and period = b.period and livemode = b.livemode
-  ) as is_archived
+  ) as is_archived, case when burns_credits then ${priceOfEncoded('b.dimensions')} else 0 end as credit_price
   from batch b
+  cross join lateral (
+    select dimensions, credit_price, credit_dimension, credit_prices from ${t('products')} where id = b.product_id limit 1
+  ) pr
 ), inserted as (
   insert into ${t('usage_events')}
-    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at, subject, dimensions)
-  select org_id, idempotency_key, product_id, metric, quantity, livemode, backfill_id, occurred_at, $4::timestamptz, subject, dimensions
+    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at, subject, dimensions, credit_price)
+  select org_id, idempotency_key, product_id, metric, quantity, livemode, backfill_id, occurred_at, $4::timestamptz, subject, dimensions, credit_price
   from dated
   where not is_archived
   order by org_id, idempotency_key
   on conflict (org_id, idempotency_key) do nothing
-  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, subject, dimensions
+  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, subject, dimensions, credit_price
 ), entitled as materialized (
   select b.*, ${effectiveCap('e', 'p')} as unit_cap, e.limits, e.thresholds, p.subjects_since
   from (select distinct org_id, product_id from batch) b
@@ -63,7 +70,7 @@ const applyNext: Template = {
     select has_own_cap, unit_cap, limits, thresholds from ${t('entitlements')}
     where org_id = b.org_id and product_id = b.product_id limit 1
   ) e
-), ${addToSums(t, { now: '$4::timestamptz', entitled: 'entitled', isDetailed: true })}, shown as (
+), ${addToSums(t, { now: '$4::timestamptz', entitled: 'entitled', isDetailed: true, burns: 'open now' })}, shown as (
   update ${t('usage_backfill_sums')} s
   set counted_events = s.counted_events + n.events, counted_quantity = s.counted_quantity + n.quantity,
     archived_events = s.archived_events + n.archived
