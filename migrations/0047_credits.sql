@@ -2,6 +2,7 @@ CREATE TABLE "credit_accounts" (
 	"org_id" uuid NOT NULL,
 	"livemode" boolean NOT NULL,
 	"reached" integer,
+	"reached_at" timestamp (6) with time zone,
 	"grants" uuid[] DEFAULT '{}' NOT NULL,
 	"rests" numeric[] DEFAULT '{}' NOT NULL,
 	"starts" timestamp (6) with time zone[] DEFAULT '{}' NOT NULL,

@@ -10,6 +10,8 @@ import { meteringConfig } from './config.js';
 import { consolePages, consoleSections, customerTabs } from './console/console.js';
 import { customerSummary } from './console/customer-summary.js';
 import { correctionRoutes, operatorCorrectionRoutes } from './corrections/routes.js';
+import { createCreditMessages } from './credit-grants/messages.js';
+import { creditRoutes, operatorCreditRoutes } from './credit-grants/routes.js';
 import { auditWording } from './dashboard/audit-wording.js';
 import { readOverviewPanel } from './dashboard/overview.js';
 import { createMeteringFinder, createMeteringOperatorFinder } from './dashboard/search.js';
@@ -82,7 +84,7 @@ export const metering: Product = {
         mountRoutes(router, '/api', [...usageRoutes, ...reservationRoutes, ...correctionRoutes], deps, () => [
           usageLimit,
         ]);
-        mountRoutes(router, '/api', usageReadRoutes, deps, () => [usageLimit]);
+        mountRoutes(router, '/api', [...usageReadRoutes, ...creditRoutes], deps, () => [usageLimit]);
         mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
       },
       pages: [usagePages(context), entitlementPages(context)],
@@ -107,6 +109,7 @@ const operatorMeteringRoutes = [
   ...operatorEntitlementRoutes,
   ...customerUsageRoutes,
   ...operatorCorrectionRoutes,
+  ...operatorCreditRoutes,
   ...backfillRoutes,
 ];
 
@@ -127,6 +130,7 @@ const meteringJobs = (
   { thresholds }: Pick<MeteringServices, 'thresholds'>,
 ): Job[] => [
   { name: 'send-ending-notices', schedule: '20 */10 * * * *', run: createEndingMessages({ db, clock }) },
+  { name: 'send-credit-messages', schedule: '*/10 * * * * *', run: createCreditMessages({ db, clock }) },
   { name: 'evaluate-thresholds', schedule: '* * * * * *', run: () => thresholds.evaluateAll() },
   {
     name: 'count-reservations',
