@@ -49,6 +49,12 @@ async function createScene() {
       expect((await operate('POST', `${path}/${name}`)).status).toBe(202);
       return finish(path);
     },
+    correct: async (idempotencyKey: string, quantity: number) =>
+      expect(
+        await operate('POST', `/organizations/${slug}/usage/corrections`, {
+          corrections: [{ idempotencyKey, quantity, reason: 'Wrong', correctionKey: `c-${idempotencyKey}` }],
+        }),
+      ).toMatchObject({ status: 200 }),
     add: (amount: string, more: Omit<NewGrant, 'amount'> = {}) =>
       addGrant(db, orgId, { amount, ...more }, new Date(service.clock.now())),
     account: () => readAccount(db, orgId),
@@ -89,6 +95,27 @@ it('an applied backfill burns the grants that are open now, at the price of each
   expect((await ledger()).map(({ hour }) => hour)).toEqual(
     expect.arrayContaining(['2031-02-10T10:00', '2031-02-11T10:00']),
   );
+  expect(await drift()).toEqual([]);
+});
+
+it('a reverted backfill gives back what its events burned, also after a correction and a repayment', async () => {
+  const { product, event, open, stage, step, add, account, ledger, correct, drift } = await createScene();
+  const [first, second] = [await add('3', { priority: 1 }), await add('2')];
+  const { path } = await open();
+  await stage(path, [
+    event('a', { quantity: 4 }),
+    event('b', { dimensions: { model: 'large' } }),
+    event('c', { quantity: 0 }),
+  ]);
+  expect(await step(path, 'apply')).toBe('applied');
+  expect((await account()).debts).toEqual({ [product.id]: '3' });
+  await correct('a', 2);
+  const third = await add('10');
+  expect(await step(path, 'revert')).toBe('reverted');
+  expect(await account()).toEqual({ rests: { [first]: '3', [second]: '2', [third]: '10' }, debts: {} });
+  const sums = new Map<string, number>();
+  for (const { kind, amount } of await ledger()) sums.set(kind, (sums.get(kind) ?? 0) + Number(amount));
+  expect([sums.get('burn'), sums.get('return'), sums.get('repay') ?? 0]).toEqual([8, 8, 0]);
   expect(await drift()).toEqual([]);
 });
 
