@@ -58,10 +58,12 @@ export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Bu
   insert into ${t('credit_accounts')} as a (org_id, livemode, asked, hours, costs, ${list([...COLUMNS, ...TAKEN])})
   select d.org_id, d.livemode, d.asked, d.hours, d.costs, ${COLUMNS.map((column) => `coalesce(f.${column}, '{}')`).join(', ')}, ${list(TAKEN, 'f')}
   from demand d
+  left join lateral (
+    select true as is_known from ${t('credit_accounts')} where org_id = d.org_id and livemode = d.livemode limit 1
+  ) k on true
   -- Only for an account that does not exist yet: all of it is overdraft.
   left join lateral (
-    select f.* from gauge_burn(${EMPTY}, d.asked, d.hours, d.costs, ${now}) f
-    where not exists (select from ${t('credit_accounts')} where org_id = d.org_id and livemode = d.livemode)
+    select f.* from gauge_burn(${EMPTY}, d.asked, d.hours, d.costs, ${now}) f where k.is_known is null offset 0
   ) f on true
   order by 1, 2
   on conflict (org_id, livemode) do update set ${setBurned(onlyOpen ? `${now}, true` : now, 'excluded.asked, excluded.hours, excluded.costs')}
