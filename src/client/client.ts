@@ -1,7 +1,16 @@
 import createClient, { type Client, type Middleware } from 'openapi-fetch';
 import type { paths } from './api.js';
 
-export type GaugeClient = Client<paths>;
+type ReadUsage = paths['/api/usage']['get'];
+/** Names like `dimension.model` depend on the product, so the document cannot list them. */
+type UsageParameters = Omit<ReadUsage['parameters'], 'query'> & {
+  query: ReadUsage['parameters']['query'] & { [name: `dimension.${string}`]: string };
+};
+type UsagePath = Omit<paths['/api/usage'], 'get'> & {
+  get: Omit<ReadUsage, 'parameters'> & { parameters: UsageParameters };
+};
+
+export type GaugeClient = Client<Omit<paths, '/api/usage'> & { '/api/usage': UsagePath }>;
 
 type RecordUsage = paths['/api/usage/events']['post'];
 type UsageBatch = NonNullable<RecordUsage['requestBody']>['content']['application/json'];
@@ -49,7 +58,7 @@ const refuseOtherMode: Middleware = {
  * test events are mixed up.
  */
 export function createGaugeClient({ baseUrl, apiKey, fetch }: GaugeClientOptions): GaugeClient {
-  const client = createClient<paths>({
+  const client: GaugeClient = createClient({
     baseUrl,
     headers: { authorization: `Bearer ${apiKey}` },
     redirect: 'manual',
