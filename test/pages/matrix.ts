@@ -507,6 +507,8 @@ export const consoleRoutes = [
   'post /console/new-product',
   'get /console/products/{slug}',
   'post /console/products/{slug}',
+  'get /console/products/{slug}/price',
+  'post /console/products/{slug}/price',
   'get /console/products/{slug}/archive',
   'post /console/products/{slug}/archive',
   'get /console/usage',

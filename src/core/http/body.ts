@@ -3,7 +3,7 @@ import express, { type Request, type Response } from 'express';
 import { AppError, type ErrorCode } from '../errors.js';
 
 export const MAX_FORM_BYTES = 16 * 1024;
-const parseForm = express.urlencoded({ extended: false, limit: MAX_FORM_BYTES, parameterLimit: 100 });
+const parseForm = express.urlencoded({ extended: false, limit: MAX_FORM_BYTES, parameterLimit: 500 });
 
 /** True for a form, including a request without a body, which is a form without fields. */
 export const isForm = (req: Request): boolean => req.is('application/x-www-form-urlencoded') !== false;

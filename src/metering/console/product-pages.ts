@@ -25,6 +25,8 @@ import { fillInSlug, slugSchema } from '../../accounts/identity/operator/schema.
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
 import { archiveSchema } from '../../console/customer-pages.js';
 import { CONSOLE, PAGE_SIZE, readSlug, type ConsoleDeps } from '../../console/page.js';
+import { toCreditPrice } from '../entitlements/price.js';
+import { addPrice } from './price-pages.js';
 
 const PRODUCTS = `${CONSOLE}/products`;
 
@@ -44,6 +46,8 @@ const newSchema = productSchema.extend({ slug: slugSchema });
 const notices = {
   created: 'Product created. Grant entitlements to it next.',
   saved: 'Saved. It takes effect on the next request.',
+  priced: 'The price is set. Events received from now on cost it.',
+  unpriced: 'The price is removed. Events received from now on cost nothing.',
   archived: 'Archived. Its entitlements no longer apply, starting with the next request.',
   restored: 'Restored. Everything is as it was.',
 };
@@ -73,6 +77,7 @@ export function productPages(deps: ConsoleDeps): Router {
 
   addNew(router, deps);
   addEdit(router, deps);
+  addPrice(router, deps);
   addArchive(router, deps);
   return router;
 }
@@ -103,7 +108,8 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
     const page = { view: 'metering/console/product', title: product.name, section: 'products', notices };
     const values = Object.keys(form.values).length > 0 ? form.values : toFields(product);
     const stripeProblem = await findStripeProblem(deps.db.orm, 'product_id', product.id);
-    await renderPage(deps, req, res, page, { form: { ...form, values }, product, stripeProblem });
+    const price = toCreditPrice(product);
+    await renderPage(deps, req, res, page, { form: { ...form, values }, product, price, stripeProblem });
   };
 
   addForm(router, '/products/:slug', {

@@ -46,6 +46,10 @@ products:
     unitCap: ${digits}
     dimensions: [model]
     countsSubjects: true
+    credits:
+      price: 0.000000000001
+      by: { dimension: model, prices: { small: 0.50, large: 12345678901.123456789012 } }
+      enforcement: block
   storage:
     name: Storage
     usageMetric: bytes
@@ -57,6 +61,7 @@ organizations:
     name: "Acme: \\"the\\" customer"
     marketAccess: read
     stripeCustomerId: cus_acme
+    creditThresholds: [5, 50]
     entitlements:
       api-calls:
         kind: live
@@ -131,13 +136,18 @@ describe('a file', () => {
     const text = await exported();
     expect(text).toMatch(/^# yaml-language-server: \$schema=gauge.schema.json\nproducts:\n/);
     expect(text).toContain(`unitCap: ${digits}\n`);
+    expect(text).toContain('          large: 12345678901.123456789012\n          small: 0.5\n');
     expect(text).toContain(maskedUrl);
     expect(text).not.toMatch(/whsec_|T0ACME/);
     expect(await apply(text)).toEqual({ code: 0, stdout: 'Nothing to change.\n', stderr: '' });
     expect(await exported()).toBe(text);
     expect(parse(text)).toMatchObject({
       products: {
-        'api-calls': { dimensions: ['model'], countsSubjects: true },
+        'api-calls': {
+          dimensions: ['model'],
+          countsSubjects: true,
+          credits: { price: 1e-12, by: { dimension: 'model', prices: { small: 0.5 } }, enforcement: 'block' },
+        },
         storage: {
           name: 'Storage',
           usageMetric: 'bytes',
@@ -150,6 +160,7 @@ describe('a file', () => {
           name: 'Acme: "the" customer',
           marketAccess: 'read',
           stripeCustomerId: 'cus_acme',
+          creditThresholds: [50, 5],
           entitlements: { 'api-calls': { unitCap: null, startsAt: '2026-01-05T09:00:00.000Z' } },
         },
       },
@@ -161,16 +172,26 @@ describe('a file', () => {
     const { webhooks } = (await call('GET', '/organizations/acme/webhooks')).body;
     const hook = `/organizations/acme/webhooks/${webhooks[2].id}`;
     await call('PUT', '/products/storage', { name: 'Storage', usageMetric: 'bytes', unitCap: 5 });
-    await call('PUT', '/organizations/acme', { name: 'Acme', archived: true });
+    const swapped = { dimension: 'model', prices: { large: 0.5, small: 2 } };
+    const calls = { name: 'API calls', usageMetric: 'calls', unitCap: 7 };
+    await call('PUT', '/products/api-calls', {
+      ...calls,
+      credits: { price: 3, by: swapped, enforcement: 'warn' },
+    });
+    await call('PUT', '/organizations/acme', { name: 'Acme', archived: true, creditThresholds: null });
     await call('PUT', '/organizations/acme/entitlements/api-calls', { kind: 'read_only' });
     const input = { format: 'slack', url: maskedUrl, types: ['api_key.revoked'], livemode: true };
     expect((await call('PUT', hook, { ...input, isEnabled: false })).status).toBe(200);
     const drifted = [
+      '~ product api-calls',
+      '    credits: {"price":3,"by":{"dimension":"model","prices":{"large":0.5,"small":2}},"enforcement":"warn"} → {"price":0.000000000001,"by":{"dimension":"model","prices":{"large":12345678901.123456789012,"small":0.5}},"enforcement":"block"}',
+      `    unitCap: 7 → ${digits}`,
       '~ product storage',
       '    unitCap: 5 → null',
       '    maxQuantity: 1000000000000000 → 1000000',
       '~ organization acme',
       '    name: Acme → Acme: "the" customer',
+      '    creditThresholds: null → 50, 5',
       '    archived: true → false',
       '~ entitlement acme/api-calls',
       '    kind: read_only → live',
@@ -183,11 +204,11 @@ describe('a file', () => {
     ];
     const planned = await apply(text, '--dry-run');
     expect(planned.code).toBe(1);
-    expect(planned.stdout.split('\n')).toEqual([...drifted, '4 to change, 5 unchanged.', '']);
+    expect(planned.stdout.split('\n')).toEqual([...drifted, '5 to change, 4 unchanged.', '']);
     expect(await exported()).not.toBe(text);
     const repaired = await apply(text);
     expect(repaired.code).toBe(0);
-    expect(repaired.stdout.split('\n')).toEqual([...drifted, '4 changed, 5 unchanged.', '']);
+    expect(repaired.stdout.split('\n')).toEqual([...drifted, '5 changed, 4 unchanged.', '']);
     expect(await exported()).toBe(text);
   });
 

@@ -2,6 +2,7 @@ import { isChat, maskUrl } from '../../../accounts/webhooks/chat.js';
 import { toPlain } from '../../../core/decimal.js';
 import { ExactNumber, exact, toJson } from '../../../core/http/json.js';
 import { defaultThresholds } from '../../entitlements/limits.js';
+import { creditPriceJson } from '../../entitlements/price.js';
 import { DEFAULT_MAX_QUANTITY } from '../../entitlements/table.js';
 import type { Declared, State } from './file.js';
 
@@ -39,11 +40,11 @@ export function listResources({ products = {}, organizations = {} }: Declared): 
 const samePath = (path: string) => ({ pointer: path, path });
 
 function ofOrganization(slug: string, organization: Organization): Resource[] {
-  const { entitlements = {}, webhooks = [], archived = false, ...rest } = organization;
+  const { entitlements = {}, webhooks = [], ...rest } = organization;
   const path = `/organizations/${slug}`;
   const counts = new Map<string, number>();
   return [
-    { label: `organization ${slug}`, ...samePath(path), fields: { ...rest, archived } },
+    { label: `organization ${slug}`, ...samePath(path), fields: organizationFields(rest) },
     ...Object.entries(entitlements).map(([product, entitlement]) => ({
       label: `entitlement ${slug}/${product}`,
       ...samePath(`${path}/entitlements/${product}`),
@@ -71,13 +72,42 @@ const toNumber = (digits: string) => exact(toPlain(digits));
 
 const toCap = (digits: string | null | undefined) => (digits == null ? digits : toNumber(digits));
 
+const organizationFields = ({
+  archived = false,
+  creditThresholds,
+  ...rest
+}: Omit<Organization, 'entitlements' | 'webhooks'>) => ({
+  ...rest,
+  ...(creditThresholds === undefined
+    ? {}
+    : { creditThresholds: creditThresholds?.map(Number).toSorted((a, b) => b - a) ?? null }),
+  archived,
+});
+
+/** The order of the values says nothing. */
+const toCredits = ({ price, by, enforcement }: NonNullable<Product['credits']>) => {
+  const prices = Object.entries(by?.prices ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return creditPriceJson({
+    price: toPlain(price),
+    ...(by && {
+      by: {
+        dimension: by.dimension,
+        prices: Object.fromEntries(prices.map(([value, one]) => [value, toPlain(one as string)])),
+      },
+    }),
+    enforcement,
+  });
+};
+
 const productFields = ({
   unitCap,
   maxQuantity = DEFAULT_MAX_QUANTITY,
   archived = false,
+  credits,
   ...rest
 }: Product) => ({
   ...rest,
+  ...(credits === undefined ? {} : { credits: credits && toCredits(credits) }),
   unitCap: toCap(unitCap ?? null),
   maxQuantity: toNumber(maxQuantity),
   archived,
@@ -119,6 +149,7 @@ export function withoutDefaults({ products, organizations }: State) {
         stripeMeterEvent,
         dimensions,
         countsSubjects,
+        credits,
         archived,
       } = productFields(product);
       return {
@@ -129,28 +160,33 @@ export function withoutDefaults({ products, organizations }: State) {
         ...(stripeMeterEvent ? { stripeMeterEvent } : {}),
         ...(dimensions?.length ? { dimensions } : {}),
         ...(countsSubjects ? { countsSubjects } : {}),
+        ...(credits ? { credits } : {}),
         ...(archived ? { archived } : {}),
       };
     }),
     organizations: mapValues(
       organizations,
-      ({ entitlements = {}, webhooks = [], archived, stripeCustomerId, ...rest }) => ({
-        ...rest,
-        ...(stripeCustomerId ? { stripeCustomerId } : {}),
-        ...(archived ? { archived } : {}),
-        entitlements: mapValues(entitlements, (entitlement) => {
-          const { kind, startsAt, endsAt, unitCap, limits, thresholds } = entitlementFields(entitlement);
-          return {
-            kind,
-            startsAt,
-            ...(endsAt === null ? {} : { endsAt }),
-            ...(unitCap === undefined ? {} : { unitCap }),
-            ...(limits.length === 0 ? {} : { limits }),
-            ...(thresholds.join() === defaultThresholds.join() ? {} : { thresholds }),
-          };
-        }),
-        webhooks: webhooks.map(toWebhookFields),
-      }),
+      ({ entitlements = {}, webhooks = [], archived, stripeCustomerId, ...organization }) => {
+        const { archived: _archived, creditThresholds, ...rest } = organizationFields(organization);
+        return {
+          ...rest,
+          ...(stripeCustomerId ? { stripeCustomerId } : {}),
+          ...(creditThresholds ? { creditThresholds } : {}),
+          ...(archived ? { archived } : {}),
+          entitlements: mapValues(entitlements, (entitlement) => {
+            const { kind, startsAt, endsAt, unitCap, limits, thresholds } = entitlementFields(entitlement);
+            return {
+              kind,
+              startsAt,
+              ...(endsAt === null ? {} : { endsAt }),
+              ...(unitCap === undefined ? {} : { unitCap }),
+              ...(limits.length === 0 ? {} : { limits }),
+              ...(thresholds.join() === defaultThresholds.join() ? {} : { thresholds }),
+            };
+          }),
+          webhooks: webhooks.map(toWebhookFields),
+        };
+      },
     ),
   };
 }
@@ -228,7 +264,7 @@ function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
   if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map(textOf).join(', ');
   if (typeof value === 'object' && value !== null && !(value instanceof ExactNumber))
-    return Object.values(value).map(textOf).join(' ');
+    return 'price' in value ? toJson(value) : Object.values(value).map(textOf).join(' ');
   return toJson(value);
 }
 

@@ -1,0 +1,118 @@
+import { sql, type SQL } from 'drizzle-orm';
+import type { Database, GroupTables } from '../../core/db/client.js';
+import { compareDecimals, sumDecimals } from '../../core/decimal.js';
+import { monthRange } from '../../core/time.js';
+import { OTHER_SQL, SEPARATOR_SQL } from '../entitlements/dimensions.js';
+import { toCreditPrice, type CreditPrice } from '../entitlements/price.js';
+import type { Product } from '../entitlements/queries.js';
+
+/** Customers whose hours are read; they have the largest usage of the month. */
+const MAX_CUSTOMERS = 500;
+const SHOWN_CUSTOMERS = 20;
+
+/** Live usage of a month at two prices. Decimals are exact text. */
+interface Costs {
+  quantity: string;
+  before: string;
+  after: string;
+}
+
+interface PreviewRow extends Costs {
+  /** Null in the rows of a value and in the total. */
+  slug: string | null;
+  name: string | null;
+  /** A value that has a price of its own; null for all others together. */
+  value: string | null;
+  kind: 'customer' | 'value' | 'total';
+  customers: number;
+  /** Events beyond the bound of combinations, whose values the sums do not tell apart. */
+  unknown: string;
+}
+
+interface Asked {
+  product: Product;
+  /** First day of the month. */
+  period: string;
+  after: CreditPrice | null;
+}
+
+const pricesOf = (price: CreditPrice | null): string => JSON.stringify(price?.by?.prices ?? {});
+
+/**
+ * The usage of each customer, of each value with a price of its own, and of all: one row each. Reads the totals of the month
+ * by their index, and the hours of the largest customers by primary key.
+ */
+export function selectPreview({ product, period, after }: Asked, t: GroupTables): SQL {
+  const before = toCreditPrice(product);
+  const { start, end } = monthRange(period);
+  const dimensions = [before, after].map((price) => price?.by?.dimension);
+  const value = (dimension: string | undefined): SQL =>
+    dimension === undefined
+      ? sql`null::text`
+      : sql`split_part(dimensions, ${sql.raw(SEPARATOR_SQL)}, ${product.dimensions.indexOf(dimension) + 1}::int)`;
+  const costOf = (price: CreditPrice | null, column: SQL) =>
+    sql`quantity * coalesce((${pricesOf(price)}::jsonb ->> ${column})::numeric, ${price?.price ?? '0'}::numeric)`;
+  return sql`
+    with customer as materialized (
+      select org_id, count(*) over () as customers from ${t('usage_totals')}
+      where period = ${period}::date and livemode and product_id = ${product.id}::uuid and metric = ${product.usageMetric} and quantity > 0
+      order by quantity desc, org_id
+      limit ${MAX_CUSTOMERS}
+    ), sums as (
+      select c.org_id, c.customers, h.* from customer c
+      cross join lateral (
+        select ${value(dimensions[0])} as old_value, ${value(dimensions[1])} as new_value, dimensions = ${sql.raw(OTHER_SQL)} as is_unknown,
+          sum(quantity) as quantity
+        from ${t('usage_hours')}
+        where org_id = c.org_id and product_id = ${product.id}::uuid and livemode and metric = ${product.usageMetric}
+          and hour >= ${start}::timestamptz and hour < ${end}::timestamptz
+        group by 1, 2, 3
+      ) h
+    ), priced as (
+      select org_id, customers, quantity, case when ${pricesOf(after)}::jsonb ? new_value then new_value end as value,
+        ${costOf(before, sql`old_value`)} as before, ${costOf(after, sql`new_value`)} as after, case when is_unknown then quantity else 0 end as unknown
+      from sums
+    ), ranked as (
+      select org_id, value, grouping(org_id, value) as grouped, max(customers) as customers, sum(quantity) as quantity, sum(before) as before,
+        sum(after) as after, sum(unknown) as unknown,
+        row_number() over (partition by grouping(org_id, value) order by sum(after) desc, sum(quantity) desc, org_id, value) as place
+      from priced group by grouping sets ((org_id), (value), ())
+    )
+    select o.slug, o.name, r.value, case r.grouped when 1 then 'customer' when 2 then 'value' else 'total' end as kind,
+      r.customers::int, trim_scale(r.quantity)::text as quantity, trim_scale(r.before)::text as before, trim_scale(r.after)::text as after,
+      trim_scale(r.unknown)::text as unknown
+    from ranked r
+    left join lateral (select slug, name from ${t('organizations')} where id = r.org_id limit 1) o on true
+    where r.customers is not null and (r.grouped <> 1 or r.place <= ${SHOWN_CUSTOMERS})
+    order by r.grouped, r.place`;
+}
+
+/** What the live usage of a month costs at today's price and at another. */
+export async function readPreview({ shards }: Pick<Database, 'shards'>, asked: Asked) {
+  const rows = (
+    await Promise.all(shards.groups.map((group) => group.select<PreviewRow>((t) => selectPreview(asked, t))))
+  ).flat();
+  const of = (kind: PreviewRow['kind']) => rows.filter((row) => row.kind === kind);
+  const byValue = new Map<string | null, PreviewRow[]>();
+  for (const row of of('value')) byValue.set(row.value, [...(byValue.get(row.value) ?? []), row]);
+  const customers = of('total').map((row) => Math.min(row.customers, MAX_CUSTOMERS));
+  return {
+    month: new Date(monthRange(asked.period).start),
+    customers: of('customer').toSorted(byCost).slice(0, SHOWN_CUSTOMERS),
+    values: [...byValue].map(([value, own]) => ({ value, ...sumCosts(own) })).toSorted(byCost),
+    total: sumCosts(of('total')),
+    unknown: sumDecimals(of('total').map(({ unknown }) => unknown)),
+    /** Customers with usage, and those that are in the sums. */
+    customerCount: of('total').reduce((sum, row) => sum + row.customers, 0),
+    countedCustomers: customers.reduce((sum, count) => sum + count, 0),
+  };
+}
+
+const byCost = (a: Costs, b: Costs): number =>
+  compareDecimals(b.after, a.after) || compareDecimals(b.quantity, a.quantity);
+
+const sumCosts = (rows: readonly Costs[]): Costs => ({
+  quantity: sumDecimals(rows.map((row) => row.quantity)),
+  before: sumDecimals(rows.map((row) => row.before)),
+  after: sumDecimals(rows.map((row) => row.after)),
+});

@@ -1,0 +1,239 @@
+import { eq } from 'drizzle-orm';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { operatorLog } from '../../../src/accounts/audit/table.js';
+import { monthOf } from '../../../src/core/time.js';
+import { products } from '../../../src/metering/entitlements/table.js';
+import { usageHours, usageTotals } from '../../../src/metering/ingestion/table.js';
+import { createKey, createOrganization, past } from '../../support/fixtures.js';
+import { signedInOperator, type TestOperator } from '../../support/operators.js';
+import { useService } from '../../support/use.js';
+import { createProduct } from '../support/products.js';
+
+const { database, service } = useService();
+let operator: TestOperator;
+beforeAll(async () => {
+  operator = await signedInOperator(service);
+});
+
+const html = { accept: 'text/html' };
+
+/** The first day of last month. */
+function lastMonth(): string {
+  const at = new Date(`${monthOf(service.clock.now())}T00:00:00Z`);
+  at.setUTCMonth(at.getUTCMonth() - 1);
+  return monthOf(at.getTime());
+}
+
+interface Usage {
+  name: string;
+  dimensions: string;
+  quantity: string;
+  metric?: string;
+  livemode?: boolean;
+  hour?: Date;
+}
+
+/** A product with the dimensions `region` and `model`, and customers who used it last month. */
+async function scene(usages: Usage[] = []) {
+  const product = await createProduct(database.db, { dimensions: ['region', 'model'] });
+  const path = `/console/products/${product.slug}/price`;
+  const { orm } = database.db;
+  for (const { name, dimensions, quantity, metric = 'calls', livemode = true, hour } of usages) {
+    const organization = await createOrganization(database.db, { name });
+    const key = await createKey(database.db, organization.id);
+    const row = { orgId: organization.id, productId: product.id, livemode, metric, quantity, events: 1 };
+    await orm.insert(usageTotals).values({ ...row, period: lastMonth() });
+    const at = hour ?? new Date(`${lastMonth()}T07:00:00Z`);
+    await orm.insert(usageHours).values({ ...row, hour: at, apiKeyId: key.id, dimensions });
+  }
+  const post = (form: Record<string, string>) => operator.browser.send('POST', path, { form, headers: html });
+  return {
+    path,
+    product,
+    post,
+    /** Sends the preview's form, as its button does. */
+    save: async (form: Record<string, string>) => {
+      const { text } = await post(form);
+      const fields = [...text.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)];
+      const values = fields.map(([, name, value]) => [name!, unescape(value!)] as const);
+      return post({ ...Object.fromEntries(values), step: 'save' });
+    },
+    stored: async () => (await orm.select().from(products).where(eq(products.id, product.id)))[0]!,
+  };
+}
+
+const unescape = (text: string) =>
+  text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&#34;', '"').replaceAll('&amp;', '&');
+
+const price = { price: '0.5', enforcement: 'block' };
+const byModel = {
+  ...price,
+  dimension: 'model',
+  value1: 'large',
+  price1: '2',
+  value2: 'small',
+  price2: '0.25',
+};
+
+/** The text of a page without markup, one space between words. */
+const readText = (page: string) =>
+  unescape(page.split('<main')[1]!.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ');
+
+describe('a new price', () => {
+  it('is shown on the live usage of last month before anything changes', async () => {
+    const { post, stored } = await scene([
+      { name: 'Acme', dimensions: 'eu\u001flarge', quantity: '10.5' },
+      { name: 'Globex', dimensions: 'eu\u001fsmall', quantity: '100' },
+      { name: 'Initech', dimensions: 'eu', quantity: '3' },
+      { name: 'Others', dimensions: '\u001e', quantity: '7' },
+      { name: 'Test mode', dimensions: '', quantity: '1000', livemode: false },
+      { name: 'Former metric', dimensions: '', quantity: '1000', metric: 'bytes' },
+      { name: 'Before', dimensions: '', quantity: '1000', hour: new Date(Date.parse(lastMonth()) - 1) },
+    ]);
+    const { status, text } = await post(byModel);
+    const page = readText(text);
+    expect(status).toBe(200);
+    expect(page).toContain('Nothing has changed yet.');
+    expect(page).toMatch(/At the new price 51 credits for 120\.5 calls/);
+    expect(page).toMatch(/7 calls have more combinations of values than are counted apart/);
+    expect(page).toMatch(/Globex 100 0 25 – Acme 10\.5 0 21 – Others 7 0 3\.5 – Initech 3 0 1\.5/);
+    expect(page).toMatch(/small 0\.25 100 25 large 2 10\.5 21 All other values 0\.5 10 5/);
+    expect(page).not.toMatch(/Test mode|Former metric/);
+    expect(await stored()).toMatchObject({ creditPrice: null });
+  });
+
+  it('is saved with all its digits, and the audit log says so', async () => {
+    const { save, stored, product, path } = await scene();
+    const tiny = { ...byModel, price: '0.000000000001', price1: '1,000.5' };
+    const { status, headers } = await save(tiny);
+    expect([status, headers.get('location')]).toEqual([303, `/console/products/${product.slug}?done=priced`]);
+    expect(await stored()).toMatchObject({
+      name: product.name,
+      dimensions: ['region', 'model'],
+      creditPrice: '0.000000000001',
+      creditDimension: 'model',
+      creditPrices: { large: '1000.5', small: '0.25' },
+      creditEnforcement: 'block',
+    });
+    const [entry] = await database.db.orm
+      .select()
+      .from(operatorLog)
+      .where(eq(operatorLog.target, product.slug));
+    expect(entry).toMatchObject({ action: 'product.changed', details: { before: { credits: 'none' } } });
+    const form = (await operator.browser.get(path, html)).text;
+    expect(form).toContain('value="0.000000000001"');
+    expect(form).toContain('value="1000.5"');
+  });
+
+  it('is compared with the price of today', async () => {
+    const { save, post } = await scene([{ name: 'Acme', dimensions: 'eu\u001flarge', quantity: '10' }]);
+    await save(byModel);
+    const page = readText((await post({ price: '3', enforcement: 'warn' })).text);
+    expect(page).toContain('Acme 10 20 30 +50.0%');
+  });
+
+  it('can be removed, after the same look', async () => {
+    const { save, post, stored } = await scene([{ name: 'Acme', dimensions: '', quantity: '10' }]);
+    await save(price);
+    expect(readText((await post({ remove: 'yes' })).text)).toContain('Acme 10 5 0');
+    expect(await stored()).toMatchObject({ creditPrice: '0.5' });
+    expect((await save({ remove: 'yes' })).headers.get('location')).toMatch(/\?done=unpriced$/);
+    expect(await stored()).toMatchObject({ creditPrice: null, creditEnforcement: null });
+  });
+
+  it('is not saved once the product has changed since the preview', async () => {
+    const { post, save, stored } = await scene();
+    const { text } = await post(price);
+    const [, seen] = /name="seen" value="([^"]*)"/.exec(text)!;
+    await save({ ...price, price: '9' });
+    const late = await post({ ...price, seen: seen!, step: 'save' });
+    expect([late.status, readText(late.text)]).toEqual([
+      400,
+      expect.stringContaining('has changed since the preview'),
+    ]);
+    expect(await stored()).toMatchObject({ creditPrice: '9' });
+    // A repeat of the saved form finds the price that it wanted, and is told so as well.
+    expect((await post({ ...price, step: 'save' })).status).toBe(400);
+  });
+
+  it.each([
+    [{ price: '' }, 'price', 'Required.'],
+    [{ price: '0.1234567890123' }, 'price', 'Must have at most 12 decimal places.'],
+    [{ price: '-1' }, 'price', 'Must be a number, like 100000.'],
+    [{ enforcement: 'refuse' }, 'enforcement', 'Must be one of the options.'],
+    [{ dimension: 'colour' }, 'dimension', 'Must be one of the options.'],
+    [{ dimension: '' }, 'dimension', 'Must be chosen for the prices of single values.'],
+    [{ value2: 'large' }, 'value2', 'Has a price already.'],
+    [{ value1: 'x'.repeat(65) }, 'value1', 'Must be 1 to 64 characters without control characters.'],
+    [{ value1: '' }, 'value1', 'Required.'],
+    [{ price2: '' }, 'price2', 'Required.'],
+    [{ price2: '0.1234567890123' }, 'price2', 'Must have at most 12 decimal places.'],
+  ])('%o is refused beside its field, and what was typed stays', async (wrong, name, message) => {
+    const { post, stored } = await scene();
+    const { status, text } = await post({ ...byModel, ...wrong });
+    expect(status).toBe(400);
+    expect(text).toContain(
+      `id="${name === 'enforcement' ? name : `field-${name}`}-error">${message}`.replace(
+        'field-enforcement',
+        'enforcement',
+      ),
+    );
+    if (name !== 'value1') expect(text).toContain('value="large"');
+    expect(await stored()).toMatchObject({ creditPrice: null });
+  });
+
+  it.each(['__proto__', '<script>alert(1)</script>', '"quoted"', 'constructor'])(
+    'can be that of the value %s',
+    async (value) => {
+      const { post, save, stored } = await scene([
+        { name: 'Acme', dimensions: `\u001f${value}`, quantity: '10' },
+      ]);
+      const form = { ...price, dimension: 'model', value1: value, price1: '7' };
+      const { text } = await post(form);
+      expect(text).not.toContain('<script>alert');
+      expect(readText(text)).toContain('Acme 10 0 70');
+      await save(form);
+      expect(Object.entries((await stored()).creditPrices!)).toEqual([[value, '7']]);
+    },
+  );
+});
+
+describe('the rows of prices', () => {
+  it('are added and removed by buttons, and keep what was typed', async () => {
+    const { post, stored } = await scene();
+    const added = (await post({ ...byModel, edit: 'add' })).text;
+    expect(added).toMatch(/id="field-value3"[^>]*autofocus/);
+    expect(added).toContain('value="small"');
+    const removed = (await post({ ...byModel, edit: 'remove1' })).text;
+    expect(removed).toMatch(/name="value1"\s+type="text"\s+value="small"/);
+    expect(removed).not.toContain('name="value2"');
+    expect((await post({ ...byModel, edit: 'remove0' })).status).toBe(400);
+    expect(await stored()).toMatchObject({ creditPrice: null });
+  });
+
+  it('that are empty say nothing, and end at the bound', async () => {
+    const { save, post, stored } = await scene();
+    await save({ ...byModel, value2: '', price2: '' });
+    expect(await stored()).toMatchObject({ creditPrices: { large: '2' } });
+    const full = Object.fromEntries(
+      Array.from({ length: 200 }, (_, i) => [
+        [`value${i + 1}`, `v${i}`],
+        [`price${i + 1}`, '1'],
+      ]).flat(),
+    ) as Record<string, string>;
+    const { text } = await post({ ...price, dimension: 'model', ...full, edit: 'add' });
+    expect(text).not.toContain('value="add"');
+    expect((await save({ ...price, dimension: 'model', ...full })).status).toBe(303);
+    expect(Object.keys((await stored()).creditPrices!)).toHaveLength(200);
+  });
+});
+
+it('a product without dimensions has one price, and the page of the product shows it', async () => {
+  const product = await createProduct(database.db);
+  const path = `/console/products/${product.slug}`;
+  expect((await operator.browser.get(`${path}/price`, html)).text).not.toContain('name="dimension"');
+  const seen = past.toISOString();
+  const form = { price: '0.002', enforcement: 'warn', step: 'save', seen };
+  expect((await operator.browser.send('POST', `${path}/price`, { form, headers: html })).status).toBe(303);
+  expect(readText((await operator.browser.get(path, html)).text)).toContain('Price 0.002 for 1 of calls');
+});
