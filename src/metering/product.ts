@@ -10,6 +10,7 @@ import { meteringConfig } from './config.js';
 import { consolePages, consoleSections, customerTabs } from './console/console.js';
 import { customerSummary } from './console/customer-summary.js';
 import { correctionRoutes, operatorCorrectionRoutes } from './corrections/routes.js';
+import { creditRoutes, operatorCreditRoutes } from './credit-grants/routes.js';
 import { createCreditMessages, createOverdraftWatch } from './credit-grants/watch.js';
 import { auditWording } from './dashboard/audit-wording.js';
 import { readOverviewPanel } from './dashboard/overview.js';
@@ -83,7 +84,7 @@ export const metering: Product = {
         mountRoutes(router, '/api', [...usageRoutes, ...reservationRoutes, ...correctionRoutes], deps, () => [
           usageLimit,
         ]);
-        mountRoutes(router, '/api', usageReadRoutes, deps, () => [usageLimit]);
+        mountRoutes(router, '/api', [...usageReadRoutes, ...creditRoutes], deps, () => [usageLimit]);
         mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
       },
       pages: [usagePages(context), entitlementPages(context)],
@@ -108,6 +109,7 @@ const operatorMeteringRoutes = [
   ...operatorEntitlementRoutes,
   ...customerUsageRoutes,
   ...operatorCorrectionRoutes,
+  ...operatorCreditRoutes,
   ...backfillRoutes,
 ];
 
