@@ -7,9 +7,10 @@ import { setBurned } from '../../../src/metering/credits/statements.js';
 import { NOBODY } from '../../../src/metering/credits/table.js';
 import { isEmbedded } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
-import { addGrant, type NewGrant } from '../support/credits.js';
+import { addGrant, giveCredits, type NewGrant } from '../support/credits.js';
 import { createProduct, grant } from '../support/products.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
+import { operatorClient } from '../../support/operator.js';
 import { useOtherConnections, useService } from '../../support/use.js';
 import { createListener, readWebhookData, readWebhookMessages } from '../../support/webhook-messages.js';
 
@@ -18,6 +19,7 @@ const START = '2026-05-14T10:00:00.000Z';
 const { database, service } = useService();
 const others = isEmbedded ? undefined : useOtherConnections(database);
 beforeEach(() => service.clock.set(START));
+const operator = operatorClient(() => service);
 
 /** Every instance looks at the same time, and again a little later. */
 async function look() {
@@ -180,6 +182,42 @@ describe('credits.threshold_reached', () => {
     await give(orgId, { amount: '100', startsAt: new Date('2026-05-20T00:00:00.000Z') });
     await look();
     expect(await reported(orgId)).toEqual([]);
+  });
+});
+
+describe('credits.granted', () => {
+  it('is sent once for each grant, in its commit, which can make thresholds reportable again', async () => {
+    const { id: orgId, slug } = await createOrganization(database.db);
+    await createListener(database.db, orgId);
+    const rollover = { percent: 50, for: 'P30D' };
+    const path = `/organizations/${slug}/credits/grants/a`;
+    const body = { amount: 100, expiresAt: '2026-06-01T00:00:00.000Z', rollover, reason: 'Invoice 1' };
+    const statuses = [];
+    for (const each of [body, body, { ...body, amount: 2 }])
+      statuses.push((await operator('PUT', path, each)).status);
+    expect(statuses).toEqual([201, 200, 409]);
+    expect(await readWebhookData(database.db, orgId, 'credits.granted')).toEqual([
+      {
+        grantKey: 'a',
+        livemode: true,
+        amount: 100,
+        priority: 50,
+        startsAt: START,
+        expiresAt: body.expiresAt,
+        productSlugs: null,
+        rollover,
+      },
+    ]);
+    await burn(orgId, '100');
+    await look();
+    // The job never sees the balance above the threshold.
+    await giveCredits(operator, slug, 'b', 10);
+    await burn(orgId, '10');
+    await look();
+    expect(await reported(orgId)).toEqual([
+      [0, 0, 0],
+      [0, 0, 0],
+    ]);
   });
 });
 
