@@ -59,7 +59,7 @@ function toClasses(name: string, schema: Schema): string[] {
   }));
   if (Object.keys(properties).some((field) => keywords.has(field))) {
     const parts = fields.map(({ line }) => line.trim().replace(/^(\w+): /, '"$1": '));
-    return [...inner, `\n${name} = TypedDict("${name}", {${parts.join(', ')}})\n\n`];
+    return [...inner, `\n${name} = TypedDict("${name}", {${parts.join(', ')}})\n`];
   }
   const needed = fields.filter(({ isRequired }) => isRequired).map(({ line }) => line);
   const optional = fields.filter(({ isRequired }) => !isRequired).map(({ line }) => line);
