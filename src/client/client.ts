@@ -103,12 +103,13 @@ export class CreditsExhaustedError extends RefusedError {
 function toRefusal(problem: Problem): RefusedError {
   const { required, available } = problem;
   const isExhausted = required !== undefined && available !== undefined;
-  return isExhausted ? new CreditsExhaustedError(problem, { required, available }) : new RefusedError(problem);
+  return isExhausted
+    ? new CreditsExhaustedError(problem, { required, available })
+    : new RefusedError(problem);
 }
 
 type ListEntries = paths['/api/credits/entries']['get'];
-export type CreditEntry =
-  ListEntries['responses'][200]['content']['application/json']['entries'][number];
+export type CreditEntry = ListEntries['responses'][200]['content']['application/json']['entries'][number];
 export type CreditEntryQuery = Omit<NonNullable<ListEntries['parameters']['query']>, 'cursor'>;
 
 /** All entries of the ledger of credits, the newest first, page by page. Retried like a reservation. @throws RefusedError */

@@ -347,7 +347,6 @@ class CreditOverdraft(TypedDict):
 CreditGrantRollover = TypedDict("CreditGrantRollover", {"percent": int, "for": str})
 
 
-
 class CreditGrant(TypedDict):
     id: str
     grantKey: str
