@@ -78,16 +78,51 @@ export const enterTaken = (t: Names, accounts: string, now: string): string => `
   on conflict (org_id, livemode, product_id, at, hour, grant_id, kind) do update set amount = e.amount + excluded.amount
 )`;
 
-/** SQL: what open reservations hold of an Organization's credits in a mode, as arrays `held` of products and `costs`. */
+/**
+ * SQL: what open reservations hold of an Organization's credits in a mode, as arrays `held` of products and `costs`, in the order in
+ * which they were made. Holds of one product that follow each other are one.
+ */
 export const heldCredits = (t: Names, row: string, now: string): string => `(
-    select coalesce(array_agg(product_id order by product_id), '{}') as held, coalesce(array_agg(cost order by product_id), '{}') as costs
+    select coalesce(array_agg(product_id order by n), '{}') as held, coalesce(array_agg(cost order by n), '{}') as costs
     from (
-      select product_id, sum(quantity * credit_price) as cost from ${t('usage_reservations')}
-      where org_id = ${row}.org_id and livemode = ${row}.livemode and expires_at > ${now}
-        and settled_at is null and released_at is null and credit_price > 0
-      group by product_id
+      select product_id, min(n) as n, sum(cost) as cost from (
+        select product_id, quantity * credit_price as cost, row_number() over (order by id) as n,
+          row_number() over (order by id) - row_number() over (partition by product_id order by id) as run
+        from ${t('usage_reservations')}
+        where org_id = ${row}.org_id and livemode = ${row}.livemode and expires_at > ${now}
+          and settled_at is null and released_at is null and credit_price > 0
+      ) hold
+      group by product_id, run
     ) h
   )`;
+
+/**
+ * SQL: the `room` that holds leave for a row with org_id, livemode and product_id; no row without an account. Holds burn on paper in
+ * the order in which they were made: in another one, a hold could take a grant that an earlier one needs, and leave its own for one more.
+ */
+export const creditRoom = (t: Names, row: string, now: string): string => `(
+    select gauge_room(${accountOf('a')}, h.held, h.costs, ${row}.product_id, ${now}) as room
+    from (select * from ${t('credit_accounts')} where org_id = ${row}.org_id and livemode = ${row}.livemode limit 1) a
+    cross join lateral ${heldCredits(t, row, now)} h
+  )`;
+
+/** What holds leave of the credits. $1 org, $2 product, $3 livemode, per product · $4 now */
+export const findCreditRooms: Template = {
+  name: 'credits_find_rooms',
+  text: (t) => `
+${t.with} d as materialized (
+  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[]) with ordinality as d (org_id, product_id, livemode, ord)${t.held}
+)
+select (d.ord - 1)::text as place, trim_scale(c.room)::text as room
+from d
+cross join lateral ${creditRoom(t, 'd', '$4::timestamptz')} c`,
+};
+
+export interface CreditRoomRow {
+  place: string;
+  /** An exact decimal. */
+  room: string;
+}
 
 /** Stands for the account in `usage_gates`: raised by each flush that holds credits of a product that blocks. */
 export const accountGate = { productId: NOBODY, metric: '' };

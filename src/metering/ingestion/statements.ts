@@ -159,7 +159,8 @@ export const joinPair = (t: Names, now: string): string => `
     where hashed_secret = p.hashed_secret limit 1
   ) k on true
   left join lateral (
-    select id, usage_metric, max_quantity, unit_cap, archived_at, dimensions, subjects_since, credit_price, credit_dimension, credit_prices
+    select id, usage_metric, max_quantity, unit_cap, archived_at, dimensions, subjects_since, credit_price, credit_dimension, credit_prices,
+      credit_enforcement
     from ${t('products')} where slug = p.slug limit 1
   ) pr on true
   left join lateral (

@@ -63,7 +63,7 @@ export const examples = {
     problemExample('limit_reached', {
       summary: 'More than remains',
       detail: `The limit of ${blocked} bytes (PT5H) leaves ${blocked - held}, but ${blocked - held + 0.5} were requested. Nothing is held.`,
-      limit: storageLimit(held),
+      members: { limit: storageLimit(held) },
       request: withChanges({ quantity: blocked - held + 0.5 }),
     }),
     problemExample('idempotency_conflict', {
