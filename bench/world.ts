@@ -60,7 +60,7 @@ export async function startProduct(
   for (let i = 0; ; i++) {
     const ready = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
     if (ready?.ok) break;
-    if (i > 200 || child.exitCode !== null) {
+    if (i > 600 || child.exitCode !== null) {
       await stopChild(child);
       throw new Error(`The product did not start:\n${readFileSync(join(folder, 'log'), 'utf8')}`);
     }

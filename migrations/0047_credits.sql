@@ -74,6 +74,7 @@ ALTER TABLE "usage_events" ADD COLUMN "credit_price" numeric DEFAULT '0' NOT NUL
 ALTER TABLE "usage_reservations" ADD COLUMN "credit_price" numeric DEFAULT '0' NOT NULL;--> statement-breakpoint
 CREATE INDEX "credit_entries_at" ON "credit_entries" USING btree ("org_id","livemode","at");--> statement-breakpoint
 CREATE INDEX "credit_entries_closing" ON "credit_entries" USING btree ("org_id","livemode","grant_id") WHERE "credit_entries"."kind" in ('expire', 'roll', 'void');--> statement-breakpoint
+CREATE INDEX "credit_entries_repaid" ON "credit_entries" USING btree ("org_id","livemode","product_id","at") WHERE "credit_entries"."kind" = 'repay';--> statement-breakpoint
 CREATE UNIQUE INDEX "credit_grants_key" ON "credit_grants" USING btree ("org_id","livemode","grant_key");--> statement-breakpoint
 CREATE INDEX "usage_reservations_held_credits" ON "usage_reservations" USING btree ("org_id","livemode","expires_at","id","product_id","quantity","credit_price") WHERE settled_at is null and released_at is null and credit_price > 0;--> statement-breakpoint
 ALTER TABLE "products" ADD CONSTRAINT "products_credits" CHECK ("products"."credit_price" >= 0 and ("products"."credit_price" is null) = ("products"."credit_enforcement" is null)

@@ -81,11 +81,15 @@ export const metering: Product = {
       mountApi(router, limitTo) {
         const usageLimit = limitTo('usage', usagePerMinute);
         const entitlementsLimit = limitTo('entitlements', entitlementsPerMinute);
-        mountRoutes(router, '/api', [...usageRoutes, ...reservationRoutes, ...correctionRoutes], deps, () => [
-          usageLimit,
-        ]);
-        mountRoutes(router, '/api', [...usageReadRoutes, ...creditRoutes], deps, () => [usageLimit]);
-        mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
+        const counted = [
+          ...usageRoutes,
+          ...reservationRoutes,
+          ...correctionRoutes,
+          ...usageReadRoutes,
+          ...creditRoutes,
+        ];
+        mountRoutes(router, '/api', counted, deps, () => usageLimit);
+        mountRoutes(router, '/api', entitlementRoutes, deps, () => entitlementsLimit);
       },
       pages: [usagePages(context), entitlementPages(context)],
       consolePages,
