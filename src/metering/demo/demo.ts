@@ -63,7 +63,7 @@ const products: DemoProduct[] = [
     credits: { price: '0.1', by: { dimension: 'model', prices: { large: '0.4' } }, enforcement: 'warn' },
     grants: { 'northwind-labs': 'live', 'helios-weather': 'live' },
     // Northwind's `app-team` is near it.
-    limits: [{ quantity: '1750', window: 'P7D', enforcement: 'warn', per: 'subject' }],
+    limits: [{ quantity: '1800', window: 'P7D', enforcement: 'warn', per: 'subject' }],
   },
   {
     slug: 'map-tiles',
@@ -93,7 +93,7 @@ const MONTHS = 5;
  */
 async function grantCredits(tx: Tx, { id: orgId, slug }: DemoOrganization, source: Source): Promise<void> {
   const live = { orgId, livemode: true };
-  const plan = { amount: slug === 'northwind-labs' ? '2200' : '1500', reason: 'Monthly plan' };
+  const plan = { amount: slug === 'northwind-labs' ? '1500' : '800', reason: 'Monthly plan' };
   let startsAt = source.at.toISOString();
   for (let month = 0; month < MONTHS; month++) {
     const expiresAt = startOfNextMonth(startsAt);
@@ -102,7 +102,7 @@ async function grantCredits(tx: Tx, { id: orgId, slug }: DemoOrganization, sourc
     await putCreditGrant(tx, live, key, { ...plan, startsAt, expiresAt, rollover }, source);
     startsAt = expiresAt;
   }
-  const pack = { amount: '1000', priority: 60, reason: 'Invoice 1042' };
+  const pack = { amount: '1200', priority: 60, reason: 'Invoice 1042' };
   await putCreditGrant(tx, live, 'order-1042', pack, source);
   const tests = { amount: '10000', reason: 'For tests' };
   await putCreditGrant(tx, { orgId, livemode: false }, 'tests', tests, source);

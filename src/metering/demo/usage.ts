@@ -117,7 +117,7 @@ function makeEvents({ products }: Pick<DemoData, 'products'>, key: DemoKey, now:
         quantity,
         occurredAt: new Date(occurredMs).toISOString(),
         idempotencyKey: `req_${createHash('sha256').update(`${slug} ${at} ${key.share}`).digest('hex').slice(0, 20)}`,
-        ...(dimensions ? describeUse(at / HOUR_MS) : {}),
+        ...(dimensions ? describeUse(hashOf(place * 1.7)) : {}),
       });
     }
     at += stepMs;
@@ -170,10 +170,10 @@ async function recordCalls(
   await run(recordUse, toUseValues(id, now, [[hashedSecret, { atMs, minutes, scopes }]]));
 }
 
-/** One team prefers the large model. */
-const describeUse = (hour: number): Pick<UsageEvent, 'subject' | 'dimensions'> => ({
-  subject: hour % 3 === 0 ? 'planning-team' : 'app-team',
-  dimensions: { model: hour % 3 === 0 || hour % 7 === 0 ? 'large' : 'small' },
+/** One team prefers the large model. @param chance from 0 to 1 */
+const describeUse = (chance: number): Pick<UsageEvent, 'subject' | 'dimensions'> => ({
+  subject: chance < 0.35 ? 'planning-team' : 'app-team',
+  dimensions: { model: chance > 0.1 && chance < 0.5 ? 'large' : 'small' },
 });
 
 /** Around 1, highest at 15:00 UTC and lowest at 3:00. */
