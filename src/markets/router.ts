@@ -34,7 +34,7 @@ export function tradingRoutes(context: Context, calls: CallDeps, trading: Tradin
   const callLimit = keyGuards(context, calls).limitTo('trading', context.config.limits.tradingPerMinute);
   const deps = { ...context, ...calls, ...trading, paperCash: context.config.trading.paperCash };
   router.use(EXECUTION, requireReady(context.lifecycle), jsonHeaders);
-  mountRoutes(router, '', executionRoutes, deps, () => callLimit);
+  mountRoutes(router, '', executionRoutes, deps, () => [callLimit]);
   router.use(EXECUTION, countRefusedCalls(calls));
   const beforeRead = readLayer(context);
   router.use(publicReads, (req, res, next) => {
@@ -51,7 +51,7 @@ export function tradingRoutes(context: Context, calls: CallDeps, trading: Tradin
     if (!redirectToPage(req, res)) next();
   });
   router.use(['/portfolio', '/trade', '/trades'], requireReady(context.lifecycle), jsonHeaders);
-  mountRoutes(router, '', orderRoutes, deps, () => callLimit);
+  mountRoutes(router, '', orderRoutes, deps, () => [callLimit]);
   router.use(['/portfolio', '/trade', '/trades'], countRefusedCalls(calls));
   return router;
 }

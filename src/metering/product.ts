@@ -88,8 +88,8 @@ export const metering: Product = {
           ...usageReadRoutes,
           ...creditRoutes,
         ];
-        mountRoutes(router, '/api', counted, deps, () => usageLimit);
-        mountRoutes(router, '/api', entitlementRoutes, deps, () => entitlementsLimit);
+        mountRoutes(router, '/api', counted, deps, () => [usageLimit]);
+        mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
       },
       pages: [usagePages(context), entitlementPages(context)],
       consolePages,

@@ -7,7 +7,7 @@ import type { CallDeps } from './key-use.js';
 import type { CallRefusal } from './key-use-queries.js';
 
 /** @param name of the limit, as the answers state it */
-export type LimitCalls = (name: string, perMinute: number) => RequestHandler[];
+export type LimitCalls = (name: string, perMinute: number) => RequestHandler;
 
 /** Guards of routes for API keys: the look-up of keys not seen before, and with `limitTo` the calls per minute of each key. */
 export function keyGuards(context: Context, { keys, keyUse }: CallDeps) {
@@ -16,10 +16,10 @@ export function keyGuards(context: Context, { keys, keyUse }: CallDeps) {
     hasSeen: (hashedSecret) => keyUse.hasSeen(hashedSecret),
     authenticate: (hashedSecret) => keys.authenticate(hashedSecret, null),
   });
-  const limitTo: LimitCalls = (name, perMinute) => [
-    guard,
-    perKeyLimit(context, { name, perMinute, keyOf: readHashedSecret }),
-  ];
+  const limitTo: LimitCalls = (name, perMinute) => {
+    const limit = perKeyLimit(context, { name, perMinute, keyOf: readHashedSecret });
+    return (req, res, next) => guard(req, res, () => limit(req, res, next));
+  };
   return { guard, limitTo };
 }
 

@@ -94,34 +94,6 @@ export async function createTerminalStream(
   };
 }
 
-/** Bytes of lines that are written together, after half a second at the latest. */
-const BUFFERED = 16_384;
-const FLUSH_MS = 500;
-
-/**
- * Lines for a program. A write for each line would cost more than the request that it reports. Pino's own buffer measures
- * itself again for each line, which costs as much as the rest of the line.
- */
-export function createBufferedStream(fd: number): DestinationStream & { flushSync(): void } {
-  const output = pino.destination({ dest: fd, sync: false });
-  let lines = '';
-  const flush = () => {
-    if (lines !== '') output.write(lines);
-    lines = '';
-  };
-  setInterval(flush, FLUSH_MS).unref();
-  return {
-    write(line) {
-      lines += line;
-      if (lines.length >= BUFFERED) flush();
-    },
-    flushSync() {
-      flush();
-      output.flushSync();
-    },
-  };
-}
-
 const common = { base: null, timestamp: pino.stdTimeFunctions.isoTime };
 
 /**

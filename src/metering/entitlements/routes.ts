@@ -70,6 +70,7 @@ function entitlementTo(name: keyof typeof exampleWorld.products) {
     remaining,
     period,
     limits: name === 'storage' ? [storageLimit] : [],
+    ...('credits' in numbers ? { credits: { ...numbers.credits, available: 60 } } : {}),
     ...since,
   };
 }
@@ -239,6 +240,24 @@ block, with the reason \`credits_exhausted\`. A result guarantees nothing for la
             limits: [storageLimit],
             allowed: false,
             reason: 'limit_reached',
+          },
+        ],
+      },
+    },
+    {
+      name: 'creditsExhausted',
+      summary: 'It costs more credits than are left',
+      request: {
+        credential: 'readerKey',
+        body: { items: [{ productSlug: 'storage', quantity: 1_500_000 }] },
+      },
+      answer: {
+        results: [
+          {
+            ...checked(entitlementTo('storage')),
+            limits: [storageLimit],
+            allowed: false,
+            reason: 'credits_exhausted',
           },
         ],
       },

@@ -66,6 +66,13 @@ export const examples = {
       members: { limit: storageLimit(held) },
       request: withChanges({ quantity: blocked - held + 0.5 }),
     }),
+    problemExample('credits_exhausted', {
+      summary: 'It costs more credits than are left',
+      detail:
+        'The product storage has 60 credits available, but 1500000.5 bytes cost 75.000025. Nothing is held.',
+      members: { required: 75.000025, available: 60 },
+      request: withChanges({ quantity: 1_500_000.5 }),
+    }),
     problemExample('idempotency_conflict', {
       summary: 'The idempotency key of another reservation',
       detail: 'This idempotency key was used for another reservation. Use a new key for each reservation.',
