@@ -7,7 +7,7 @@ import { exampleWorld } from '../../../src/accounts/reference/example-world.js';
 import { auditLog } from '../../../src/accounts/audit/table.js';
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
 import { inChange } from '../../support/change.js';
-import { isCitus, isEmbedded } from '../../support/database.js';
+import { isEmbedded } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { createTenant, sendUsage, usageEvent } from '../../metering/support/usage.js';
 import { operatorClient, unique, uniqueEmail } from '../../support/operator.js';
@@ -180,7 +180,7 @@ describe('the hash covers exactly the stored row', () => {
         length += entries.length;
         expect(await verify(database.db, id)).toMatchObject({ seq: length, problems: [] });
       }),
-      { numRuns: isEmbedded || isCitus ? 25 : 100 },
+      { numRuns: 25 },
     );
     await expectChain(id, length);
   });

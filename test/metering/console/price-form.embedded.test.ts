@@ -152,7 +152,7 @@ describe('a new price', () => {
       expect.stringContaining('has changed since the preview'),
     ]);
     expect(await stored()).toMatchObject({ creditPrice: '9' });
-    // A repeat of the saved form finds the price that it wanted, and is told so as well.
+    // A repeat of the saved form finds the price that it wanted, and the page says so as well.
     expect((await post({ ...price, step: 'save' })).status).toBe(400);
   });
 
