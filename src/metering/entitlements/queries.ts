@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNotNull, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { containsText, selectRows, timeText } from '../../core/db/sql.js';
 import type { Range } from '../../core/http/page.js';
@@ -30,6 +30,15 @@ export async function listProducts(orm: Orm, { after, limit }: Range, search?: s
     .orderBy(asc(products.slug))
     .limit(limit + 1);
 }
+
+/** Products with a price in credits, by slug. */
+export const listPricedProducts = (orm: Orm, limit: number): Promise<Product[]> =>
+  orm
+    .select()
+    .from(products)
+    .where(and(isNotNull(products.creditPrice), isNull(products.archivedAt)))
+    .orderBy(asc(products.slug))
+    .limit(limit);
 
 export async function insertProduct(tx: Tx, product: Product): Promise<void> {
   await tx.insert(products).values(product);
