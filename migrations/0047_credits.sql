@@ -2,6 +2,7 @@ CREATE TABLE "credit_accounts" (
 	"org_id" uuid NOT NULL,
 	"livemode" boolean NOT NULL,
 	"reached" integer,
+	"reached_at" timestamp (6) with time zone,
 	"grants" uuid[] DEFAULT '{}' NOT NULL,
 	"rests" numeric[] DEFAULT '{}' NOT NULL,
 	"starts" timestamp (6) with time zone[] DEFAULT '{}' NOT NULL,
@@ -84,10 +85,11 @@ ALTER TABLE "credit_accounts" SET (fillfactor = 40);
 -- An account that has no row is ten empty arrays. `took_*` are the entries of the ledger. With nothing to burn it tells what
 -- is left at a time. It reads no table, so it is the same on every server and for every shard.
 -- A spent grant leaves the arrays. An expired one stays for 8 days, because an event may come up to 7 days late.
+-- `only_open` burns only grants that are open at the time, whatever the hour of the usage.
 create or replace function gauge_burn(
   inout grants uuid[], inout rests numeric[], inout starts timestamptz[], inout ends timestamptz[], inout scopes text[],
   inout priorities int[], inout roll_percents int[], inout roll_days int[], inout debtors uuid[], inout debts numeric[],
-  asked uuid[], hours timestamptz[], costs numeric[], at_time timestamptz,
+  asked uuid[], hours timestamptz[], costs numeric[], at_time timestamptz, only_open bool default false,
   out took_kinds text[], out took_from uuid[], out took_for uuid[], out took_hours timestamptz[], out took numeric[]
 ) language plpgsql immutable as $$
 declare
@@ -150,7 +152,7 @@ begin
     cost := costs[d];
     for g in 1..cardinality(grants) loop
       exit when cost = 0;
-      if rests[g] > 0 and ends[g] > hours[d] and starts[g] <= at_time
+      if rests[g] > 0 and ends[g] > (case when only_open then at_time else hours[d] end) and starts[g] <= at_time
         and (scopes[g] = '' or position(asked[d]::text in scopes[g]) > 0) then
         part := least(cost, rests[g]);
         rests[g] := rests[g] - part;

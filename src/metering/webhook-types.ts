@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { daysBeforeField, describeType, inDays, type TypeDescription } from '../accounts/webhooks/types.js';
-import { exactField, timeField } from '../core/http/fields.js';
+import { exactField, signedField, timeField } from '../core/http/fields.js';
 import { formatDecimal, formatTime, inSentence } from '../core/pages/format.js';
 import { nameWindow } from './window-name.js';
 
@@ -40,6 +40,26 @@ const nameUse = ({
 /** `the limit of 1,000 (this month, UTC)` */
 const describeLimit = ({ quantity, window }: { quantity: string; window: string }) =>
   `the limit of ${formatDecimal(quantity)} (${inSentence(nameWindow(window)).replace(' (UTC)', ', UTC')})`;
+
+const grantFields = {
+  grantKey: z.string().describe('The key of the grant.'),
+  livemode: z.boolean().describe('True for live credits, false for test credits.'),
+};
+
+const rolloverField = z
+  .object({
+    percent: z.int().describe('How much of the rest lives on after the expiry.'),
+    for: z.string().describe('For how long, as an ISO 8601 duration in days.'),
+  })
+  .nullable()
+  .describe('`null` if nothing lives on.');
+
+const exampleGrant = { grantKey: 'pack-2026-01', livemode: true };
+
+const creditsPage = '/dashboard/credits';
+
+/** `credits`, `test credits` */
+const nameCredits = (livemode: boolean) => (livemode ? 'credits' : 'test credits');
 
 type MeteringTypes = typeof meteringTypes;
 
@@ -162,5 +182,68 @@ export const meteringTypes = {
     sentence: ({ productSlug, daysBefore, endsAt }) =>
       `The entitlement to ${productSlug} ends in ${inDays(daysBefore)}, on ${formatTime(new Date(endsAt))}.`,
     page: '/dashboard/entitlements',
+  }),
+  'credits.threshold_reached': describeType({
+    summary: 'Credits run out.',
+    description:
+      'Sent when the balance falls to 20, 10 or 0 percent of what the open grants were made for, or to the `creditThresholds` of the Organization. If it falls past several at once, only the lowest is sent. A threshold is sent again only after a new grant has lifted the balance above it.',
+    schema: z.object({
+      livemode: grantFields.livemode,
+      threshold: z.int().describe('In percent of `granted`.'),
+      balance: signedField(
+        'What open grants have left, less the overdrafts. Negative if overdrafts exceed it.',
+      ),
+      granted: exactField('What the open grants were made for.'),
+    }),
+    example: { livemode: true, threshold: 20, balance: 187.5, granted: 1000 },
+    sentence: ({ livemode, threshold, balance, granted }) =>
+      threshold === '0'
+        ? `No ${nameCredits(livemode)} are left: the balance is ${formatDecimal(balance)}.`
+        : `At most ${threshold}% of the ${nameCredits(livemode)} are left: ${formatDecimal(balance)} of ${formatDecimal(granted)}.`,
+    page: creditsPage,
+  }),
+  'credits.granted': describeType({
+    summary: 'Credits were granted.',
+    schema: z.object({
+      ...grantFields,
+      amount: exactField('Credits.'),
+      priority: z.int().describe('0 to 100; the lowest burns first.'),
+      startsAt: timeField('From when on the grant can be burned, inclusive.'),
+      expiresAt: timeField('Exclusive; `null` if it never expires.').nullable(),
+      productSlugs: z.array(z.string()).nullable().describe('`null` for every product.'),
+      rollover: rolloverField,
+    }),
+    example: {
+      ...exampleGrant,
+      amount: 1000,
+      priority: 50,
+      startsAt: '2026-01-01T00:00:00.000Z',
+      expiresAt: '2026-02-01T00:00:00.000Z',
+      productSlugs: null,
+      rollover: { percent: 50, for: 'P30D' },
+    },
+    sentence: ({ grantKey, livemode, amount, expiresAt }) =>
+      `The grant ${grantKey} adds ${formatDecimal(amount)} ${nameCredits(livemode)}${expiresAt === null ? '' : `, which expire on ${formatTime(new Date(expiresAt))}`}.`,
+    page: creditsPage,
+  }),
+  'credits.expiring': describeType({
+    summary: 'Granted credits expire soon.',
+    schema: z.object({
+      ...grantFields,
+      remaining: exactField('What is left of the grant.'),
+      expiresAt: timeField('Exclusive.'),
+      rollover: rolloverField,
+      daysBefore: daysBeforeField,
+    }),
+    example: {
+      ...exampleGrant,
+      remaining: 312.5,
+      expiresAt: '2026-02-07T12:00:00.000Z',
+      rollover: { percent: 50, for: 'P30D' },
+      daysBefore: 7,
+    },
+    sentence: ({ grantKey, livemode, remaining, expiresAt, rollover, daysBefore }) =>
+      `The grant ${grantKey} ends in ${inDays(daysBefore)}, on ${formatTime(new Date(expiresAt))}, with ${formatDecimal(remaining)} ${nameCredits(livemode)} left${rollover === null ? '' : `. ${rollover.percent}% of the rest lives on`}.`,
+    page: creditsPage,
   }),
 } as const satisfies Record<string, TypeDescription>;

@@ -7,14 +7,18 @@ export const idField = (description: string) => z.uuid().meta({ description });
 export const timeField = (description: string) =>
   z.iso.datetime().meta({ description: `${description} RFC 3339 in UTC, ending in \`Z\`.` });
 
+const withDigits = (description: string) =>
+  `${description} An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter.`;
+
 /** A count of units. Postgres sums it as a decimal, and all digits are sent. */
 export const exactField = (description: string) =>
   z
     .number()
     .min(0)
-    .meta({
-      description: `${description} An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter.`,
-    });
+    .meta({ description: withDigits(description) });
+
+/** The same for what can be negative. */
+export const signedField = (description: string) => z.number().meta({ description: withDigits(description) });
 
 export const periodSchema = z
   .object({

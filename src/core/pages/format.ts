@@ -19,11 +19,12 @@ const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFracti
 
 export const formatCompact = (value: number): string => compact.format(value);
 
-/** `42.5%`, rounded down, so that 100% is never shown too early. */
+/** `42.5%`. 100% is never shown too early. */
 export function formatShare(part: string, whole: string): string {
   const share = (Number(part) / Number(whole)) * 100;
   if (!Number.isFinite(share)) return '–';
-  return `${formatDecimal((Math.floor(share * 10 + 1e-9) / 10).toFixed(1))}%`;
+  const tenths = Math.round(share * 10);
+  return `${formatDecimal(((share < 100 ? Math.min(tenths, 999) : tenths) / 10).toFixed(1))}%`;
 }
 
 /** `+12.5%`, `−3.0%`: growth from `before` to `now`; undefined if `before` is zero. */

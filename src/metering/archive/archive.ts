@@ -12,6 +12,7 @@ import {
   ArchiveError,
   baseNameOf,
   hourName,
+  pricedName,
   readArchive,
   toLine,
   writePieces,
@@ -24,6 +25,7 @@ import {
   findArchive,
   listArchivedSums,
   listCombinations,
+  listEntryDays,
   listEventsOf,
   listHours,
   listOpenMonths,
@@ -33,6 +35,7 @@ import {
   moveState,
   raiseDeleted,
   replaceArchive,
+  sumEntries,
   sumEvents,
   type ArchivedSum,
   type ArchiveRow,
@@ -40,6 +43,7 @@ import {
   type Month,
   type Sum,
 } from './queries.js';
+import { createSubjectCheck } from './subjects.js';
 
 export interface ArchiveDeps {
   orm: Orm;
@@ -102,6 +106,7 @@ export async function archiveMonth(deps: ArchiveDeps, month: OpenMonth): Promise
   if (archive.state === 'written') await moveState(orm, month, 'verified');
   if (archive.state !== 'deleting') await moveState(orm, month, 'deleting');
   for (const chunk of chunks) await runPaced(deps, chunk.events, () => deleteChunk(deps, month, chunk));
+  await sumLedger(deps, month);
   await change({ db: { orm }, clock }, byService, async (tx) => {
     const at = new Date(clock.now());
     await moveState(tx, month, 'archived', at);
@@ -191,13 +196,21 @@ export async function readBack(
   const deleted = recorded.reduce((sum, { deletedEvents }) => sum + deletedEvents, 0);
   const isComparable = deleted === 0 || archive.state === 'archived';
   const totals = await listTotals(orm, archive);
+  const subjects = await createSubjectCheck(orm, archive, {
+    productIds: [...new Set((isComparable ? recorded : []).map(({ productId }) => productId))],
+    remaining: archive.state === 'archived',
+    compare: (productId, actual, expected) =>
+      requireSame(`The subjects of product ${productId} are not the sums of its events`, actual, expected),
+  });
   const onProduct = async (product: ProductSums) => {
     if (!isComparable) return;
     if (archive.state === 'archived') await addRemaining(orm, archive, product);
     await compareProduct(orm, archive, product, totals);
+    await subjects.onProduct(product.productId);
   };
   const path = join(dir, archive.file);
-  const reading = await readArchive(path, { skip: deleted, chunkSize, onProduct, onEvents });
+  const { onSubject } = subjects;
+  const reading = await readArchive(path, { skip: deleted, chunkSize, onProduct, onSubject, onEvents });
   if (reading.sha256 !== archive.sha256) throw new ArchiveError(`${archive.file} was changed.`);
   requireSame(`${archive.file} does not match its recorded sums`, byMetric(reading.sums), byMetric(recorded));
   if (deleted === 0)
@@ -291,12 +304,26 @@ function deleteChunk({ orm, clock }: ArchiveDeps, month: OpenMonth, chunk: Chunk
   const { productId, first, last, sums } = chunk;
   return change({ db: { orm }, clock }, byService, async (tx) => {
     const gone = await deleteEvents(tx, month, productId, first, last);
-    if (findDifference(new Map(gone.map((sum) => [sum.metric, sum])), sums) !== undefined)
+    const found = new Map(gone.map((sum) => [pricedName(sum.metric, sum.creditPrice), sum]));
+    if (findDifference(found, sums) !== undefined)
       throw new ArchiveError(
         `The events from ${first.occurredAt} to ${last.occurredAt} differ from the file. None of them was deleted.`,
       );
     for (const sum of gone) await raiseDeleted(tx, month, { productId, ...sum });
   });
+}
+
+/** Sums up the month's entries of the ledger per day. Nothing needs their times any more, once its events are gone. */
+async function sumLedger(deps: ArchiveDeps, month: Month): Promise<void> {
+  const { orm, clock, chunkSize } = deps;
+  for (const day of await listEntryDays(orm, month)) {
+    let removed;
+    do
+      removed = await runPaced(deps, 0, () =>
+        change({ db: { orm }, clock }, byService, (tx) => sumEntries(tx, month, day, chunkSize)),
+      );
+    while (removed === chunkSize);
+  }
 }
 
 /** The run was interrupted; the next run resumes it. */

@@ -80,8 +80,8 @@ export async function writeWhole(
   await folder.close();
 }
 
-export const toLine = ({ subject, dimensions, ...event }: ArchivedEvent): string =>
-  `${JSON.stringify({ ...event, ...(subject ? { subject } : {}), ...(dimensions ? { dimensions } : {}) })}\n`;
+export const toLine = ({ subject, dimensions, creditPrice, ...event }: ArchivedEvent): string =>
+  `${JSON.stringify({ ...event, ...(subject ? { subject } : {}), ...(dimensions ? { dimensions } : {}), ...(creditPrice ? { creditPrice } : {}) })}\n`;
 
 /** The events of a file in file order, in groups. @param onBytes receives the compressed bytes */
 async function* readEvents(path: string, onBytes: (bytes: Buffer) => void): AsyncGenerator<ArchivedEvent[]> {
@@ -108,6 +108,7 @@ export interface Chunk {
   productId: string;
   first: EventPosition;
   last: EventPosition;
+  /** Keyed by `pricedName`. */
   sums: Map<string, Sum>;
   events: number;
 }
@@ -123,6 +124,8 @@ export interface ProductSums {
 export const hourName = (hour: string, apiKeyId: string, metric: string, dimensions = ''): string =>
   `${hour} ${apiKeyId} ${metric}${dimensions === '' ? '' : `\n${dimensions}`}`;
 
+export const pricedName = (metric: string, creditPrice = '0'): string => `${metric}\n${creditPrice}`;
+
 interface Reading {
   sha256: string;
   sums: MetricSum[];
@@ -137,13 +140,15 @@ interface ReadOptions {
   chunkSize: number;
   /** Called with each product's sums once they are complete. */
   onProduct: (sums: ProductSums) => Promise<void>;
+  /** Called for each event that names a subject, in file order. */
+  onSubject: (event: ArchivedEvent & { subject: string }) => Promise<void> | undefined;
   onEvents: (count: number) => void;
 }
 
 /** Reads a whole file. @throws ArchiveError */
 export async function readArchive(
   path: string,
-  { skip, chunkSize, onProduct, onEvents }: ReadOptions,
+  { skip, chunkSize, onProduct, onSubject, onEvents }: ReadOptions,
 ): Promise<Reading> {
   const hash = createHash('sha256');
   const reading: Reading = { sha256: '', sums: [], events: 0, chunks: [] };
@@ -158,7 +163,8 @@ export async function readArchive(
   try {
     for await (const events of readEvents(path, (bytes) => hash.update(bytes))) {
       for (const event of events) {
-        const { productId, metric, quantity, occurredAt, idempotencyKey, apiKeyId, dimensions } = event;
+        const { productId, metric, quantity, occurredAt, idempotencyKey, apiKeyId, subject, dimensions } =
+          event;
         if (product?.productId !== productId) {
           await endProduct();
           product = { productId, totals: new Map(), hours: new Map() };
@@ -166,6 +172,7 @@ export async function readArchive(
         }
         addTo(product.totals, metric, quantity);
         addTo(product.hours, hourName(occurredAt.slice(0, 13), apiKeyId, metric, dimensions), quantity);
+        if (subject !== undefined) await onSubject({ ...event, subject });
         if (reading.events++ < skip) continue;
         const position = { occurredAt, idempotencyKey };
         if (!chunk || chunk.events === chunkSize) {
@@ -174,7 +181,7 @@ export async function readArchive(
         }
         chunk.last = position;
         chunk.events++;
-        addTo(chunk.sums, metric, quantity);
+        addTo(chunk.sums, pricedName(metric, event.creditPrice), quantity);
       }
       onEvents(events.length);
     }

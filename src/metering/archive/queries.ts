@@ -33,6 +33,8 @@ export interface ArchivedEvent extends EventPosition {
   /** The dimensions' values are in declared order, with U+001F between. Absent if empty. */
   subject?: string | undefined;
   dimensions?: string | undefined;
+  /** Credits per unit, an exact decimal. Absent if 0, and in files of older versions. */
+  creditPrice?: string | undefined;
 }
 
 const ofMonth = ({ orgId, period, livemode }: Month): SQL =>
@@ -171,7 +173,8 @@ export const listEventsOf = (
     orm,
     sql`select idempotency_key as "idempotencyKey", metric, trim_scale(quantity)::text as quantity, api_key_id::text as "apiKeyId",
       ${timeText(sql`occurred_at`)} as "occurredAt", ${timeText(sql`received_at`)} as "receivedAt",
-      nullif(subject, '') as subject, nullif(dimensions, '') as dimensions
+      nullif(subject, '') as subject, nullif(dimensions, '') as dimensions,
+      case when credit_price <> 0 then trim_scale(credit_price)::text end as "creditPrice"
     from (
       select * from usage_events
       where ${inMonth(month, sql`${productId}::uuid`, sql`occurred_at`)} ${
@@ -185,14 +188,20 @@ export const listEventsOf = (
     order by e.occurred_at, e.idempotency_key`,
   );
 
-/** Deletes the events of a product between two positions, both inclusive, and returns their sums. */
+export interface PricedSum extends Sum {
+  metric: string;
+  /** Credits per unit; 0 for none. */
+  creditPrice: string;
+}
+
+/** Deletes the events of a product between two positions, both inclusive, and returns their sums by metric and price. */
 export const deleteEvents = (
   orm: Orm,
   { orgId, livemode }: Month,
   productId: string,
   first: EventPosition,
   last: EventPosition,
-): Promise<(Sum & { metric: string })[]> =>
+): Promise<PricedSum[]> =>
   selectRows(
     orm,
     sql`with gone as (
@@ -201,19 +210,67 @@ export const deleteEvents = (
         and occurred_at between ${first.occurredAt}::timestamptz and ${last.occurredAt}::timestamptz
         and (occurred_at, idempotency_key) >= (${first.occurredAt}::timestamptz, ${first.idempotencyKey})
         and (occurred_at, idempotency_key) <= (${last.occurredAt}::timestamptz, ${last.idempotencyKey})
-      returning metric, quantity
+      returning metric, quantity, credit_price
     )
-    select metric, trim_scale(sum(quantity))::text as quantity, count(*)::float8 as events from gone group by 1`,
+    select metric, trim_scale(credit_price)::text as "creditPrice", trim_scale(sum(quantity))::text as quantity, count(*)::float8 as events
+    from gone group by 1, 2`,
   );
 
 export async function raiseDeleted(
   orm: Orm,
   month: Month,
-  { productId, metric, quantity, events }: MetricSum,
+  { productId, metric, quantity, events, creditPrice }: MetricSum & PricedSum,
 ): Promise<void> {
   await orm.execute(sql`update usage_archived_totals
-    set deleted_quantity = deleted_quantity + ${quantity}::numeric, deleted_events = deleted_events + ${events}::bigint
+    set deleted_quantity = deleted_quantity + ${quantity}::numeric, deleted_events = deleted_events + ${events}::bigint,
+      deleted_credits = deleted_credits + ${quantity}::numeric * ${creditPrice}::numeric
     where ${ofMonth(month)} and product_id = ${productId}::uuid and metric = ${metric}`);
+}
+
+const dayOf = (time: SQL): SQL => sql`date_bin('1 day', ${time}, timestamptz '2000-01-01 00:00:00+00')`;
+
+const entriesOf = (month: Month): SQL => sql`org_id = ${month.orgId}::uuid and livemode = ${month.livemode}
+      and hour >= ${month.period}::timestamp at time zone 'UTC' and hour < (${month.period}::date + interval '1 month') at time zone 'UTC'
+      and (at <> ${dayOf(sql`at`)} or hour <> ${dayOf(sql`hour`)})`;
+
+/**
+ * The days on which entries for a month were made that are not summed up per day yet, by product. Products with events of
+ * that month are left out, because a correction of an event reads its entries.
+ */
+export const listEntryDays = (orm: Orm, month: Month): Promise<{ productId: string; day: string }[]> =>
+  selectRows(
+    orm,
+    sql`select product_id::text as "productId", (${dayOf(sql`at`)} at time zone 'UTC')::date::text as day from credit_entries e
+    where ${entriesOf(month)} and not exists (select from usage_events where ${inMonth(month, sql`e.product_id`, sql`occurred_at`)})
+    group by product_id, 2 order by 1, 2`,
+  );
+
+/** Sums up entries of a day, and returns how many it removed for that, at most `limit`. */
+export async function sumEntries(
+  orm: Orm,
+  month: Month,
+  { productId, day }: { productId: string; day: string },
+  limit: number,
+): Promise<number> {
+  const key = sql`product_id, at, hour, grant_id, kind`;
+  const row = await selectRow<{ removed: number }>(
+    orm,
+    sql`with removed as (
+      delete from credit_entries where org_id = ${month.orgId}::uuid and livemode = ${month.livemode} and (${key}) in (
+        select ${key} from credit_entries
+        where ${entriesOf(month)} and product_id = ${productId}::uuid and at >= ${day}::timestamp at time zone 'UTC'
+          and at < (${day}::timestamp + interval '1 day') at time zone 'UTC'
+        limit ${limit}
+      ) returning *
+    ), summed as (
+      insert into credit_entries as e (org_id, livemode, product_id, at, hour, grant_id, kind, amount)
+      select org_id, livemode, product_id, ${dayOf(sql`at`)}, ${dayOf(sql`hour`)}, grant_id, kind, sum(amount) from removed
+      group by 1, 2, 3, 4, 5, 6, 7
+      on conflict (org_id, livemode, product_id, at, hour, grant_id, kind) do update set amount = e.amount + excluded.amount
+    )
+    select count(*)::int as removed from removed`,
+  );
+  return row!.removed;
 }
 
 /** Replaces the record of an earlier run that deleted nothing. */

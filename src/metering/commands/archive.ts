@@ -30,7 +30,8 @@ JSON, with their sums beside them. Totals, hours and charts do not change.
 
 Each file is read back and compared with the totals and hours before anything is deleted. Each statement then deletes at most
 10,000 events, exactly those in the file. The command can run beside the service, and can be interrupted at any time: run it
-again with the same folder to continue. The embedded database allows one process, so stop the service first.
+again with the same folder to continue. The embedded database allows one process, so stop the service first. The ledger of
+credits stays here, summed up per day.
 
 After an event is deleted from the database, its idempotency key is forgotten, so a repeat counts again. Events therefore stay
 for DEDUPE_HORIZON_MONTHS whole months after their month, and are never deleted without that setting. 13 is a good value: in

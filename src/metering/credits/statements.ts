@@ -1,4 +1,4 @@
-import type { Names } from '../../core/db/client.js';
+import type { Names, Template } from '../../core/db/client.js';
 import { NOBODY } from './table.js';
 
 const COLUMNS = [
@@ -32,15 +32,20 @@ export const setBurned = (now: string, asked = `'{}', '{}', '{}'`): string =>
     select ${list([...COLUMNS, ...TAKEN], 'f')} from gauge_burn(${accountOf('a')}, ${asked}, ${now}) f
   )`;
 
+interface Burning {
+  from: string;
+  now: string;
+  /** A condition that holds once all sums are written. */
+  after: string;
+  /** Burns only grants that are open now, whatever the hour of the usage. */
+  onlyOpen?: boolean | undefined;
+}
+
 /**
  * CTEs that burn the credits of a CTE with org_id, livemode, product_id, hour and credits (rows may repeat). The account is
  * locked last, after all sums, and each statement locks accounts in primary-key order. `burnt` holds the accounts afterwards.
- * @param after a condition that holds once all sums are written
  */
-export const burnCredits = (
-  t: Names,
-  { from, now, after }: { from: string; now: string; after: string },
-): string => `demand as (
+export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Burning): string => `demand as (
   select org_id, livemode, array_agg(product_id order by hour, product_id) as asked, array_agg(hour order by hour, product_id) as hours,
     array_agg(credits order by hour, product_id) as costs
   from (
@@ -59,7 +64,7 @@ export const burnCredits = (
     where not exists (select from ${t('credit_accounts')} where org_id = d.org_id and livemode = d.livemode)
   ) f on true
   order by 1, 2
-  on conflict (org_id, livemode) do update set ${setBurned(now, 'excluded.asked, excluded.hours, excluded.costs')}
+  on conflict (org_id, livemode) do update set ${setBurned(onlyOpen ? `${now}, true` : now, 'excluded.asked, excluded.hours, excluded.costs')}
   returning org_id, livemode, debtors, debts, ${list(TAKEN)}
 ), ${enterTaken(t, 'burnt', now)}`;
 
@@ -86,3 +91,25 @@ export const heldCredits = (t: Names, row: string, now: string): string => `(
 
 /** Stands for the account in `usage_gates`: raised by each flush that holds credits of a product that blocks. */
 export const accountGate = { productId: NOBODY, metric: '' };
+
+/** The given products that have an overdraft. $1 org, $2 product, $3 livemode, per product · $4 now */
+export const findOverdrawn: Template = {
+  name: 'credits_find_overdrawn',
+  text: (t) => `
+${t.with} d as materialized (
+  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[]) with ordinality as d (org_id, product_id, livemode, ord)${t.held}
+)
+select (d.ord - 1)::text as place, trim_scale(b.debts[array_position(b.debtors, d.product_id)])::text as overdraft
+from d
+cross join lateral (
+  select * from ${t('credit_accounts')} where org_id = d.org_id and livemode = d.livemode limit 1
+) a
+cross join lateral gauge_burn(${accountOf('a')}, '{}', '{}', '{}', $4::timestamptz) b
+where d.product_id = any (b.debtors)`,
+};
+
+export interface OverdrawnRow {
+  place: string;
+  /** An exact decimal. */
+  overdraft: string;
+}

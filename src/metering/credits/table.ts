@@ -64,8 +64,9 @@ export const creditAccounts = pgTable(
   {
     orgId: uuid('org_id').notNull(),
     livemode: boolean().notNull(),
-    /** The lowest threshold in percent that was reported since the balance was last above it. */
+    /** The lowest threshold in percent that was reported since a grant last lifted the balance above it. */
     reached: integer(),
+    reachedAt: time('reached_at'),
     grants: uuid().array().notNull().default([]),
     rests: numeric().array().notNull().default([]),
     starts: time('starts').array().notNull().default([]),

@@ -30,7 +30,8 @@ export type UsageWarning =
       used: string;
     }
   | { code: 'duplicate_mismatch'; index: number; differs?: ['livemode'] }
-  | { code: 'too_many_dimension_values'; productSlug: string; limit: number };
+  | { code: 'too_many_dimension_values'; productSlug: string; limit: number }
+  | { code: 'credits_overdrawn'; productSlug: string; overdraft: string };
 
 type Answer = z.output<typeof usageAnswerSchema>;
 export type RejectedEvent = NonNullable<Answer['rejected']>[number];
@@ -86,6 +87,7 @@ export function toUsageAnswer(
           ...(isOtherMode ? { differs: ['livemode'] } : {}),
         })),
       ...[...findCrowded(batch, outcome)].map(tooManyValues),
+      ...outcome.overdrawn.map(({ slug, overdraft }) => creditsOverdrawn(slug, overdraft)),
     ],
     ...(batch.isLenient ? { rejected } : {}),
   };
@@ -95,6 +97,12 @@ export const tooManyValues = (productSlug: string): UsageWarning => ({
   code: 'too_many_dimension_values',
   productSlug,
   limit: MAX_COMBINATIONS,
+});
+
+export const creditsOverdrawn = (productSlug: string, overdraft: string): UsageWarning => ({
+  code: 'credits_overdrawn',
+  productSlug,
+  overdraft,
 });
 
 /** The products with an event whose combination of dimensions has no sums of its own. */
@@ -198,6 +206,8 @@ export const warningJson = (warning: UsageWarning) => {
       return { ...warning, unitCap: exact(warning.unitCap), used: exact(warning.used) };
     case 'limit_exceeded':
       return { ...warning, limit: declaredLimitJson(warning.limit), used: exact(warning.used) };
+    case 'credits_overdrawn':
+      return { ...warning, overdraft: exact(warning.overdraft) };
     default:
       return warning;
   }

@@ -5,7 +5,7 @@ import { MINUTE_MS } from '../../core/time.js';
 import type { LimitState } from '../entitlements/limits.js';
 import { latestBySubject, latestTimes, leaveOut, pairName, totalsOf, type Batch } from './batch.js';
 import { addCombinations, type Combination } from '../entitlements/dimensions.js';
-import { createExtendedPairs, type ExtendedPairs } from './extended-pairs.js';
+import { createExtendedPairs, furthest, type ExtendedPairs, type TextKind } from './extended-pairs.js';
 import { createHeadroom, limitKinds, type Headroom, type LimitedUse } from './headroom.js';
 import {
   addOverCap,
@@ -14,9 +14,11 @@ import {
   findRepeats,
   hasCeilingProblem,
   needsCombination,
-  needsExtendedText,
+  needsOtherText,
+  noteOverdrawn,
+  textAfter,
 } from './repeats.js';
-import { ingest, ingestDetailed, NEEDS_COMBINATION, NEEDS_EXTENDED, type IngestRow } from './statements.js';
+import { ingest, ingestDetailed, ingestPriced, NEEDS_COMBINATION, type IngestRow } from './statements.js';
 import type { FlushPlan, BatchOutcome, OverCap, PairVerdict, FlushPair } from './outcome.js';
 
 /** What a process remembers between flushes. */
@@ -39,9 +41,8 @@ const REPEATS_EXPECTED_MS = MINUTE_MS;
 /**
  * Records the batches and returns each one's outcome after the commit. One statement decides all batches. A batch with a
  * refused pair (a lenient one: those events) leaves nothing behind and does not affect the others. If a quantity exceeded
- * its ceiling, the events that shared its pair are sent again without it. Batches that the plain text leaves to the
- * extended one are sent again through that. Batches with a combination of dimensions that is not listed yet are sent again
- * once it is.
+ * its ceiling, the events that shared its pair are sent again without it. Batches that a text leaves to another one are sent
+ * again through that. Batches with a combination of dimensions that is not listed yet are sent again once it is.
  * @param onNoted called when a threshold evaluation was noted
  */
 export async function recordBatches(
@@ -50,14 +51,13 @@ export async function recordBatches(
   nowMs: number,
   memory: FlushMemory = createFlushMemory(Infinity),
   onNoted: () => void = () => undefined,
-  mustExtend = false,
+  least: TextKind = 'plain',
 ): Promise<BatchOutcome[]> {
-  const outcomes = await recordOnce(run, batches, nowMs, memory, onNoted, mustExtend);
-  const isRefusedByPlain = outcomes.some(needsExtendedText);
+  const outcomes = await recordOnce(run, batches, nowMs, memory, onNoted, least);
   const again: { at: number; batch: Batch }[] = [];
   for (const [at, batch] of batches.entries()) {
     const outcome = outcomes[at]!;
-    if (needsExtendedText(outcome) || needsCombination(outcome)) {
+    if (needsOtherText(outcome) || needsCombination(outcome)) {
       again.push({ at, batch });
       continue;
     }
@@ -66,7 +66,7 @@ export async function recordBatches(
     if (!batch.isLenient && above.size > 0) outcome.aboveCeiling = above;
     else again.push({ at, batch: leaveOut(batch, above) });
   }
-  // Each round excludes an event, decides a batch, changes to the extended text, or lists a combination, so this terminates.
+  // Each round excludes an event, decides a batch, changes to a further text, or lists a combination, so this terminates.
   if (again.length > 0) {
     await addCombinations(run, findUnlisted(again, outcomes));
     const decided = await recordBatches(
@@ -75,7 +75,10 @@ export async function recordBatches(
       nowMs,
       memory,
       onNoted,
-      mustExtend || isRefusedByPlain,
+      furthest([
+        least,
+        ...outcomes.flatMap(({ verdicts }) => verdicts.map((v) => textAfter(v?.problem) ?? least)),
+      ]),
     );
     for (const [i, { at }] of again.entries()) outcomes[at] = decided[i]!;
   }
@@ -99,11 +102,11 @@ async function recordOnce(
   nowMs: number,
   memory: FlushMemory,
   onNoted: () => void,
-  mustExtend: boolean,
+  least: TextKind,
 ): Promise<BatchOutcome[]> {
   const { headroom, extendedPairs } = memory;
   const plan = planFlush(batches);
-  const isExtended = mustExtend || plan.pairs.some((pair) => extendedPairs.has(pair, nowMs));
+  const kind = furthest([least, extendedPairs.textFor(plan.pairs, nowMs)]);
   const now = new Date(nowMs).toISOString();
   const values = [
     textArray(plan.pairs.map((pair) => pair.hashedSecret)),
@@ -117,16 +120,22 @@ async function recordOnce(
     now,
     numericArray(plan.pairs.map((pair) => pair.largest)),
   ];
-  if (plan.isDetailed)
+  if (plan.isDetailed || kind === 'priced')
     values.push(
       textArray(plan.pairs.map((pair) => pair.dimensions ?? null)),
       textArray(plan.pairs.map((pair) => pair.month ?? null)),
       textArray(plan.subjects),
     );
   const texts = plan.isDetailed ? ingestDetailed : ingest;
-  const expectsNew = !isExtended && nowMs - memory.repeatedAtMs >= REPEATS_EXPECTED_MS;
+  const expectsNew = kind === 'plain' && nowMs - memory.repeatedAtMs >= REPEATS_EXPECTED_MS;
   const [first, ...rows] = await run<IngestRow>(
-    isExtended ? texts.extended : expectsNew ? texts.allNew : texts.plain,
+    kind === 'priced'
+      ? ingestPriced
+      : kind === 'extended'
+        ? texts.extended
+        : expectsNew
+          ? texts.allNew
+          : texts.plain,
     values,
   ).catch((error: unknown) => {
     if (!expectsNew || sqlState(error) !== UNIQUE_VIOLATION) throw error;
@@ -138,7 +147,8 @@ async function recordOnce(
   const overCap = new Map<number, OverCap[]>();
   for (const row of rows) {
     readPairRow(row, plan.pairs, verdicts, overCap);
-    if (row.problem === NEEDS_EXTENDED) extendedPairs.add(plan.pairs[Number(row.place)]!, nowMs);
+    const next = textAfter(row.problem);
+    if (next !== undefined) extendedPairs.add(plan.pairs[Number(row.place)]!, next, nowMs);
   }
   const outcomes = batches.map((batch, b): BatchOutcome => {
     const numbers = plan.pairNumbers[b]!;
@@ -149,6 +159,7 @@ async function recordOnce(
       aboveCeiling: batch.aboveCeiling,
       overCap: overCap.size === 0 ? [] : findOwnOverCap(batch, numbers, overCap),
       overLimit: [],
+      overdrawn: [],
     };
   });
   const { inserted } = first!;
@@ -159,6 +170,7 @@ async function recordOnce(
       await examineRepeats(run, plan, batches, outcomes, verdicts, repeats);
     }
   }
+  if (kind === 'priced') await noteOverdrawn(run, batches, outcomes, now);
   // After the commit, so that concurrent additions count. Costs an extra statement only if an entitlement has limits.
   await headroom.reportExceeded(run, limitedUses(batches, outcomes), nowMs);
   return outcomes;
@@ -211,6 +223,8 @@ function readPairRow(
     dimensions: row.dimensions ?? '',
     keys: row.keys == null ? [] : (JSON.parse(row.keys) as string[]),
     isOther: row.isOther === 'true',
+    isPriced: row.isPriced === 'true',
+    overdraft: row.overdraft ?? null,
   };
   if (used !== null) {
     const list = overCap.get(number) ?? [];

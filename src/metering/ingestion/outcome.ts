@@ -34,6 +34,10 @@ export interface PairVerdict {
   keys: readonly string[];
   /** Whether its dimensions are beyond the bound of combinations. */
   isOther: boolean;
+  /** Whether its product has a price. */
+  isPriced: boolean;
+  /** The product's, an exact decimal; null without a price, or if the statement did not change the account. */
+  overdraft: string | null;
 }
 
 export interface OverCap {
@@ -62,6 +66,8 @@ export interface BatchOutcome {
   overCap: OverCap[];
   /** Exceeded limits whose current window contains an event of the batch. */
   overLimit: OverLimit[];
+  /** The products whose credits are overdrawn. Exact decimals. */
+  overdrawn: { slug: string; overdraft: string }[];
   aboveCeiling: ReadonlyMap<number, string>;
 }
 

@@ -2,12 +2,15 @@ import { numericArray, textArray } from '../../core/db/sql.js';
 import type { Run } from '../../core/db/client.js';
 import { isDecimalAbove } from '../../core/decimal.js';
 import { monthOf } from '../../core/time.js';
-import type { Batch } from './batch.js';
+import { findOverdrawn, type OverdrawnRow } from '../credits/statements.js';
+import { latestTimes, type Batch } from './batch.js';
+import type { TextKind } from './extended-pairs.js';
 import {
   findMismatches,
   findOverCap,
   NEEDS_COMBINATION,
   NEEDS_EXTENDED,
+  NEEDS_PRICED,
   type MismatchRow,
   type OverCapRow,
 } from './statements.js';
@@ -20,8 +23,12 @@ const isAboveCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
 export const hasCeilingProblem = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
   verdicts.some(isAboveCeiling);
 
-export const needsExtendedText = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
-  verdicts.some((verdict) => verdict?.problem === NEEDS_EXTENDED);
+/** The text to which another one left a pair with this problem. */
+export const textAfter = (problem: string | null | undefined): TextKind | undefined =>
+  problem === NEEDS_PRICED ? 'priced' : problem === NEEDS_EXTENDED ? 'extended' : undefined;
+
+export const needsOtherText = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
+  verdicts.some((verdict) => textAfter(verdict?.problem) !== undefined);
 
 export const needsCombination = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
   verdicts.some((verdict) => verdict?.problem === NEEDS_COMBINATION);
@@ -51,7 +58,7 @@ export function findRepeats(
     (batch, b) =>
       (!batch.isLenient && outcomes[b]!.verdicts.some((verdict) => verdict?.problem != null)) ||
       hasCeilingProblem(outcomes[b]!) ||
-      needsExtendedText(outcomes[b]!) ||
+      needsOtherText(outcomes[b]!) ||
       needsCombination(outcomes[b]!),
   );
   const repeats: number[] = [];
@@ -124,4 +131,36 @@ export function addOverCap(list: OverCap[], found: OverCap): void {
   );
   if (known) known.used = found.used;
   else list.push(found);
+}
+
+/** Notes the overdrafts of the recorded products, and reads those of accounts that the statement did not change. */
+export async function noteOverdrawn(
+  run: Run,
+  batches: Batch[],
+  outcomes: BatchOutcome[],
+  now: string,
+): Promise<void> {
+  const unread: { verdict: PairVerdict; note: (overdraft: string) => void }[] = [];
+  for (const [b, { verdicts, overdrawn }] of outcomes.entries()) {
+    if (!verdicts.some((verdict) => verdict?.isPriced)) continue;
+    const latest = latestTimes(batches[b]!);
+    for (const [pair, verdict] of verdicts.entries()) {
+      const { slug } = batches[b]!.pairs[pair]!;
+      if (!verdict?.isPriced || verdict.problem !== null || latest[pair] === undefined) continue;
+      const note = (overdraft: string) => {
+        if (isDecimalAbove(overdraft, '0') && !overdrawn.some((one) => one.slug === slug))
+          overdrawn.push({ slug, overdraft });
+      };
+      if (verdict.overdraft === null) unread.push({ verdict, note });
+      else note(verdict.overdraft);
+    }
+  }
+  if (unread.length === 0) return;
+  const rows = await run<OverdrawnRow>(findOverdrawn, [
+    textArray(unread.map(({ verdict }) => verdict.orgId!)),
+    textArray(unread.map(({ verdict }) => verdict.productId!)),
+    textArray(unread.map(({ verdict }) => String(verdict.isLive))),
+    now,
+  ]);
+  for (const { place, overdraft } of rows) unread[Number(place)]!.note(overdraft);
 }

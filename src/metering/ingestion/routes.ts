@@ -59,6 +59,10 @@ body that does not match the schema is 400 in both cases.
 **Caps.** A product can have a cap of units per calendar month in UTC. The month is that of \`occurredAt\`. Usage above the cap is
 still recorded, and the response has the warning \`unit_cap_exceeded\` with the month's total.
 
+**Credits.** If the product has a price, an event burns quantity times price of the Organization's grants in the same commit, and the price stays with the event.
+The grants that have begun and end after the event's hour burn by priority, expiry and age. What they do not cover is the product's overdraft: the response has the warning
+\`credits_overdrawn\` with its amount. No event is refused for lack of credits.
+
 With \`?dryRun=true\`, the response is the same and nothing is recorded.
 
 **CloudEvents 1.0** are accepted in structured mode as \`${cloudEventType}\` (one event) or \`${cloudEventBatchType}\`. The idempotency key is \`source\`, a slash and \`id\` (or its

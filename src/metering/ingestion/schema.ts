@@ -128,6 +128,18 @@ export const warningSchema = z.discriminatedUnion('code', [
       description:
         'The month has more combinations of dimension values than have sums of their own. The event was recorded with its values. It counts in every total, and by dimension under `other`.',
     }),
+  z
+    .object({
+      code: z.literal('credits_overdrawn'),
+      productSlug: z.string(),
+      overdraft: exactField(
+        'Credits that the product has used beyond all grants. A new grant pays them first.',
+      ),
+    })
+    .meta({
+      id: 'CreditsOverdrawn',
+      description: 'The usage costs more credits than the open grants have left. It was still recorded.',
+    }),
 ]);
 
 export const usageAnswerSchema = z

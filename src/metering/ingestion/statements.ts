@@ -9,6 +9,8 @@ import {
   joinEncoded,
   OTHER_SQL,
 } from '../entitlements/dimensions.js';
+import { burnCredits } from '../credits/statements.js';
+import { priceOf } from '../entitlements/price.js';
 import { totalAround } from './headroom.js';
 import { noteRaised } from '../thresholds/statements.js';
 
@@ -29,17 +31,19 @@ interface Sums {
   entitled: string;
   /** Whether `inserted` has subject and dimensions. */
   isDetailed: boolean;
+  /** What its events burn, if `inserted` has credit_price: the grants of their hour, or those that are open now. Needs `isDetailed`. */
+  burns?: 'of their hour' | 'open now' | undefined;
 }
 
 /** Like `addToSums`, for events of which no threshold can be reported. The columns are those that `noteRaised` also reads. */
 const addUnnoted = (
   t: Names,
-  { now, entitled, isDetailed }: Sums,
+  { now, entitled, isDetailed, burns }: Sums,
   { latest, bounds } = { latest: '', bounds: '' },
 ): string => `hourly as materialized (
   select org_id, product_id, livemode, metric, api_key_id,
     date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour,
-    sum(quantity) as quantity, count(*) as events${latest}${isDetailed ? ', dimensions' : ''}
+    sum(quantity) as quantity, count(*) as events${latest}${isDetailed ? ', dimensions' : ''}${burns ? ', sum(quantity * credit_price) as credits' : ''}
   from inserted
   group by 1, 2, 3, 4, 5, 6${isDetailed ? ', dimensions' : ''}
 ), raised as (
@@ -52,7 +56,16 @@ const addUnnoted = (
   on conflict (org_id, period, livemode, product_id, metric)
   do update set quantity = t.quantity + excluded.quantity, events = t.events + excluded.events
   returning org_id, period, livemode, product_id, metric, quantity${bounds}
-), ${isDetailed ? addDetails(t, now, entitled) : addHours(t)}`;
+), ${isDetailed ? addDetails(t, now, entitled) : addHours(t)}${burns ? `, ${burn(t, now, burns)}` : ''}`;
+
+/** After the subjects. */
+const burn = (t: Names, now: string, burns: NonNullable<Sums['burns']>): string =>
+  burnCredits(t, {
+    from: 'hourly',
+    now,
+    after: '(select count(*) from by_subject) >= 0',
+    onlyOpen: burns === 'open now',
+  });
 
 const addHours = (t: Names): string => `charted as (
   insert into ${t('usage_hours')} as h (org_id, product_id, livemode, hour, metric, api_key_id, quantity, events)
@@ -87,6 +100,7 @@ const addDetails = (t: Names, now: string, entitled: string): string => `charted
   order by 1, 2, 3, 4, 5, 6
   on conflict (org_id, product_id, livemode, subject, slot, metric)
   do update set quantity = s.quantity + excluded.quantity, events = s.events + excluded.events
+  returning 1
 )`;
 
 const slotOf = (time: string): string =>
@@ -145,7 +159,8 @@ export const joinPair = (t: Names, now: string): string => `
     where hashed_secret = p.hashed_secret limit 1
   ) k on true
   left join lateral (
-    select id, usage_metric, max_quantity, unit_cap, archived_at, dimensions, subjects_since from ${t('products')} where slug = p.slug limit 1
+    select id, usage_metric, max_quantity, unit_cap, archived_at, dimensions, subjects_since, credit_price, credit_dimension, credit_prices
+    from ${t('products')} where slug = p.slug limit 1
   ) pr on true
   left join lateral (
     select kind, has_own_cap, unit_cap, limits, thresholds from ${t('entitlements')}
@@ -154,8 +169,10 @@ export const joinPair = (t: Names, now: string): string => `
     limit 1
   ) e on true`;
 
-/** The problem of a pair that `ingest.plain` leaves to `ingest.extended`. No caller sees it. */
+/** The problem of a pair that a plain text leaves to an extended one. No caller sees it. */
 export const NEEDS_EXTENDED = 'needs_extended_text';
+/** The problem of a pair with a price, which every other text leaves to the priced one. No caller sees it. */
+export const NEEDS_PRICED = 'needs_priced_text';
 /** The problem of a pair whose combination of dimensions must be listed first. No caller sees it. */
 export const NEEDS_COMBINATION = 'needs_combination';
 
@@ -176,7 +193,8 @@ export const NEEDS_COMBINATION = 'needs_combination';
  * batches that use it, and the caller sends those again through the extended text. Without "on conflict", Postgres looks a
  * key up once instead of twice, which is a fifth of the database's time; a repeat fails the statement.
  * The detailed texts also record subjects and dimensions. A flush in which an event names one uses them; their pairs also
- * differ by dimensions and month.
+ * differ by dimensions and month. The priced text is extended and detailed. It finds the price once per pair and burns the
+ * credits of the inserted events after all sums. The other texts refuse every pair whose product has a price.
  * The first row lists the inserted events only if some were not inserted (repeats, or a refused pair), and counts what was
  * noted for thresholds. The other rows are the pairs that need an answer: refused, above the cap, with limits, or possibly
  * repeated.
@@ -186,17 +204,19 @@ export const NEEDS_COMBINATION = 'needs_combination';
  */
 function recordEvents(
   name: string,
-  { isExtended = false, expectsNew = false, isDetailed = false } = {},
+  { isExtended = false, expectsNew = false, isDetailed = false, isPriced = false } = {},
 ): Template {
   const extended = (part: string) => (isExtended ? part : '');
   const detailed = (part: string) => (isDetailed ? part : '');
-  const sums = { now: '$9::timestamptz', entitled: 'pair', isDetailed };
+  const priced = (part: string) => (isPriced ? part : '');
+  const burns = isPriced ? ('of their hour' as const) : undefined;
+  const sums = { now: '$9::timestamptz', entitled: 'pair', isDetailed, burns };
   const text = (t: Names) => `
 ${t.with} ${isDetailed ? 'found' : 'pair'} as materialized (
   select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric,
-    ${effectiveCap('e', 'pr')} as unit_cap${extended(', e.limits, e.thresholds')}${detailed(', pr.subjects_since, pr.dimensions as keys, p.month, d.dimensions')},
+    ${effectiveCap('e', 'pr')} as unit_cap${extended(', e.limits, e.thresholds')}${detailed(', pr.subjects_since, pr.dimensions as keys, p.month, d.dimensions')}${priced(`, pr.credit_price is not null as is_priced, ${priceOf('p.asked')} as credit_price`)},
     case${whenPairIsBad('$9::timestamptz')}${detailed(`
-      when ${hasUnknownKey('p.asked')} then 'unknown_dimension'`)}${isExtended ? '' : whenNotPlain(t)}
+      when ${hasUnknownKey('p.asked')} then 'unknown_dimension'`)}${isPriced ? '' : whenPriced}${isExtended ? '' : whenNotPlain(t)}
       when p.largest > pr.max_quantity then 'quantity_out_of_range'
     end as ${isDetailed ? 'own_problem' : 'problem'}
   from unnest($1::text[], $2::text[], $3::text[], $4::int[], $10::numeric[]${detailed(', $11::jsonb[], $12::date[]')}) with ordinality
@@ -205,33 +225,35 @@ ${t.with} ${isDetailed ? 'found' : 'pair'} as materialized (
   select * from pair
   where problem is null and (grp = 0 or grp not in (
     select grp from pair where problem is not null
-      and (grp > 0 or problem in ('quantity_out_of_range', '${NEEDS_EXTENDED}'${detailed(`, '${NEEDS_COMBINATION}'`)}))
+      and (grp > 0 or problem in ('quantity_out_of_range', '${NEEDS_EXTENDED}', '${NEEDS_PRICED}'${detailed(`, '${NEEDS_COMBINATION}'`)}))
   ))
 ), inserted as (
   insert into ${t('usage_events')}
-    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at${detailed(', subject, dimensions')})
-  select g.org_id, ev.idempotency_key, g.product_id, g.metric, ev.quantity, g.livemode, g.api_key_id, ev.occurred_at, $9::timestamptz${detailed(', ev.subject, g.dimensions')}
+    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at${detailed(', subject, dimensions')}${priced(', credit_price')})
+  select g.org_id, ev.idempotency_key, g.product_id, g.metric, ev.quantity, g.livemode, g.api_key_id, ev.occurred_at, $9::timestamptz${detailed(', ev.subject, g.dimensions')}${priced(', g.credit_price')}
   from unnest($5::int[], $6::text[], $7::numeric[], $8::timestamptz[]${detailed(', $13::text[]')}) with ordinality
     as ev (pair, idempotency_key, quantity, occurred_at${detailed(', subject')}, ord)
   join good g on g.place = ev.pair
   order by g.org_id, ev.idempotency_key collate "C", ev.ord${expectsNew ? '' : '\n  on conflict (org_id, idempotency_key) do nothing'}
-  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at${detailed(', subject, dimensions')}
+  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at${detailed(', subject, dimensions')}${priced(', credit_price')}
 ), ${isExtended ? addToSums(t, sums) : addUnnoted(t, sums)}, counted as (
   select count(*) = cardinality($5::int[]) as is_all_new from inserted
 )
 select case when not c.is_all_new then (select coalesce(json_agg(json_build_array(org_id, idempotency_key)), '[]') from inserted)::text end as inserted,
   ${isExtended ? '(select count(*) from noted)::text' : 'null'} as noted, null as place, null as problem, null as "orgId", null as "productId", null as livemode,
-  null as "usageMetric", null as "unitCap", null as period, null as used, null as "maxQuantity"${extended(', null as declared, null as total')}${detailed(', null as dimensions, null as keys, null as "isOther"')}
+  null as "usageMetric", null as "unitCap", null as period, null as used, null as "maxQuantity"${extended(', null as declared, null as total')}${detailed(', null as dimensions, null as keys, null as "isOther"')}${priced(', null as "isPriced", null as overdraft')}
 from counted c
 union all
 select null, null, p.place::text, p.problem, p.org_id::text, p.product_id::text, p.livemode::text, p.usage_metric, trim_scale(p.unit_cap)::text,
   r.period::text, trim_scale(r.quantity)::text, trim_scale(p.max_quantity)::text${extended(`,
-  p.limits::text, case when p.problem is null and p.limits is not null then ${totalAround(t, 'p', '$9::timestamptz')} end`)}${detailed(', p.dimensions, to_json(p.keys)::text, p.is_other::text')}
+  p.limits::text, case when p.problem is null and p.limits is not null then ${totalAround(t, 'p', '$9::timestamptz')} end`)}${detailed(', p.dimensions, to_json(p.keys)::text, p.is_other::text')}${priced(`, p.is_priced::text,
+  trim_scale(case when b.org_id is not null then coalesce(b.debts[array_position(b.debtors, p.product_id)], 0) end)::text`)}
 from pair p
 cross join counted c
 left join raised r on r.org_id = p.org_id and r.product_id = p.product_id and r.metric = p.metric and r.livemode = p.livemode
-  and r.quantity > p.unit_cap
-where p.problem is not null or r.quantity is not null${extended(' or p.limits is not null')}${detailed(' or p.is_other')} or not c.is_all_new`;
+  and r.quantity > p.unit_cap${priced(`
+left join burnt b on b.org_id = p.org_id and b.livemode = p.livemode`)}
+where p.problem is not null or r.quantity is not null${extended(' or p.limits is not null')}${detailed(' or p.is_other')}${priced(' or p.is_priced and (b.org_id is null or p.product_id = any (b.debtors))')} or not c.is_all_new`;
   return { name, text };
 }
 
@@ -241,6 +263,9 @@ const withListed = (t: Names): string => `pair as materialized (
     select f.*, f.own_problem is null and ${countedDimensions(t, 'f', 'f.month')} = ${OTHER_SQL} as is_other from found f offset 0
   ) f
 ), `;
+
+const whenPriced = `
+      when pr.credit_price is not null then '${NEEDS_PRICED}'`;
 
 const whenNotPlain = (t: Names): string => `
       when e.limits is not null or ${isListening(t, 'k', 'usage.threshold_reached')} then '${NEEDS_EXTENDED}'`;
@@ -258,6 +283,13 @@ export const ingestDetailed: typeof ingest = {
   plain: recordEvents('usage_ingest_detailed', { isDetailed: true }),
   extended: recordEvents('usage_ingest_detailed_extended', { isDetailed: true, isExtended: true }),
 };
+
+/** For flushes with a product that has a price. */
+export const ingestPriced = recordEvents('usage_ingest_priced', {
+  isExtended: true,
+  isDetailed: true,
+  isPriced: true,
+});
 
 /** A row of `ingest`: the first has only `inserted` and `noted` (null without notes), the others have neither. */
 export interface IngestRow {
@@ -284,6 +316,9 @@ export interface IngestRow {
   dimensions?: string | null;
   keys?: string | null;
   isOther?: string | null;
+  /** Whether the product has a price, and its overdraft if the account was changed; only in the priced text. */
+  isPriced?: string | null;
+  overdraft?: string | null;
 }
 
 /**

@@ -224,7 +224,7 @@ export const usageArchivedTotals = pgTable(
     events: bigint({ mode: 'number' }).notNull(),
     deletedQuantity: numeric('deleted_quantity').notNull(),
     deletedEvents: bigint('deleted_events', { mode: 'number' }).notNull(),
-    /** Quantity times credit price of the deleted events and their corrections. */
+    /** Quantity times credit price of the deleted events. Their corrections stay. */
     deletedCredits: numeric('deleted_credits').notNull().default('0'),
   },
   (t) => [

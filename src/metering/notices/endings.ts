@@ -6,7 +6,7 @@ import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
 import { DAY_MS } from '../../core/time.js';
 import { queueForBothModes, queueWebhook } from '../../accounts/webhooks/outbox.js';
 import type { DataOf, WebhookType } from '../../accounts/webhooks/types.js';
-import { BATCH, FIRST, walk } from './walk.js';
+import { BATCH, FIRST, walk } from '../../core/db/walk.js';
 
 type EndingDeps = ChangeDeps & { db: ReportedDatabase };
 

@@ -7,7 +7,7 @@ import { DAY_MS, monthOf } from '../../core/time.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { plainName, queueMail, type MailDeps, type NewMail } from '../../accounts/mail/outbox.js';
 import { managingRoles, memberships, users } from '../../accounts/organizations/table.js';
-import { BATCH, FIRST, walk } from './walk.js';
+import { BATCH, FIRST, walk } from '../../core/db/walk.js';
 import { capLevels, capNotices, keyNotices } from './table.js';
 
 type NoticeDeps = ChangeDeps & MailDeps & { db: ReportedDatabase };

@@ -1,6 +1,7 @@
 import type { Reconciliation } from '../../core/db/reconciliation.js';
 import { formatCount } from '../../core/pages/format.js';
 import { sumArchives } from '../archive/queries.js';
+import { compareCredits, creditDriftJson, creditDriftText } from './credits.js';
 import { driftJson, driftText, repairText } from './drift-report.js';
 import { compareStripe } from '../stripe/comparison.js';
 import { compare, hasDrift, repair, type DriftReport } from './reconcile.js';
@@ -18,24 +19,30 @@ archived months are only in the files; npm run archive -- --verify compares them
 If usage is sent to Stripe, every hour is compared with what the meter events carry. Late events can differ for an hour.
 Meter events whose outcome is unknown need a decision (npm run stripe).
 
+Credits: what each product burned must be the quantity times the price of its events and corrections, and the rest of each
+grant and each overdraft must be what the ledger says. --fix never changes credits.
+
 Each settled reservation must have its event. A missing event is reported and never repaired, because it was never counted.`;
 
-/** Totals and hours against their events. */
+/** Totals, hours and credits against their events. */
 export const reconciliation: Reconciliation = {
   subject: 'usage totals with their events',
   help,
   async compare({ db, clock, orgId }) {
     const found = await compare(db.orm, { orgId });
     const stripe = await compareStripe(db.orm, clock, orgId);
+    const credits = await compareCredits(db.orm, orgId);
+    const more = { ...creditDriftJson(credits), ...stripe.json };
+    const isRestEqual = credits.length === 0 && stripe.isEqual;
     const { files, events } = await sumArchives(db.orm, orgId);
     const archived =
       files === 0
         ? ''
         : `${formatCount(events, 'event')} in ${formatCount(files, 'file')} of archived months are included in the recorded sums.\n`;
     const comparison = {
-      text: archived + driftText(found) + stripe.text,
-      json: { ...driftJson(found), ...stripe.json },
-      isEqual: isEqual(found) && stripe.isEqual,
+      text: archived + driftText(found) + creditDriftText(credits) + stripe.text,
+      json: { ...driftJson(found), ...more },
+      isEqual: isEqual(found) && isRestEqual,
     };
     if (!hasDrift(found)) return comparison;
     return {
@@ -45,8 +52,8 @@ export const reconciliation: Reconciliation = {
         const left = await compare(db.orm, { orgId });
         return {
           text: `${repairText(repaired)}\n${driftText(left)}`,
-          json: { ...driftJson(found), ...stripe.json, repaired },
-          isEqual: isEqual(left) && stripe.isEqual,
+          json: { ...driftJson(found), ...more, repaired },
+          isEqual: isEqual(left) && isRestEqual,
         };
       },
     };

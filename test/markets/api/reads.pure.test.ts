@@ -1,4 +1,6 @@
-import { request, type IncomingHttpHeaders } from 'node:http';
+import { once } from 'node:events';
+import { createServer, request, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../../../src/config.js';
@@ -11,6 +13,8 @@ import { toForecastJson } from '../../../src/markets/api/forecast-json.js';
 import { forecastSchema, stationListSchema } from '../../../src/markets/api/forecast-schema.js';
 import { marketListSchema } from '../../../src/markets/api/schema.js';
 import { signalListSchema } from '../../../src/markets/api/signal-schema.js';
+import { createRequestPace } from '../../../src/markets/weather/place-forecasts.js';
+import { createStationBulletins } from '../../../src/markets/weather/station-bulletins.js';
 import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
 import { connectionRefused, failingDatabase } from '../../openapi/support/failing-database.js';
 import { calibrated, makeEvent, makeForecasts } from '../support/events.js';
@@ -737,6 +741,33 @@ describe('freshness', () => {
       stale: false,
       sources: [{ state: 'ok', failingSince: null }, { state: 'ok' }],
     });
+    await own.service.stop();
+  });
+
+  it('says on /forecast why a model is left out, and forecasts with the others', async () => {
+    const own = await startWorld();
+    const { clock, trading } = own.service;
+    const mesonet = createServer((_req, res) => void res.end('Service overloaded')).listen(0, '127.0.0.1');
+    await once(mesonet, 'listening');
+    const baseUrl = `http://127.0.0.1:${(mesonet.address() as AddressInfo).port}`;
+    const bulletins = createStationBulletins({ baseUrl, clock, pace: createRequestPace() });
+    own.weather.notes = (await bulletins.read(AbortSignal.timeout(10_000))).notes;
+    mesonet.close();
+    await trading.refresher.refresh();
+    const { days, sources } = await read(own, '/forecast/KNYC');
+    expect(days).toMatchObject([{ date: '2026-01-31', models: [{ model: 'main', weight: 1 }] }]);
+    expect(sources).toMatchObject([
+      {},
+      {
+        notes: [
+          {
+            kind: 'missing_model',
+            name: 'nbs',
+            example: expect.stringContaining('Service overloaded') as string,
+          },
+        ],
+      },
+    ]);
     await own.service.stop();
   });
 

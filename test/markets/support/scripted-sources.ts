@@ -1,7 +1,7 @@
 import type { WeatherData, WeatherSource } from '../../../src/markets/weather/weather.js';
 import type { OrderBook } from '../../../src/markets/market/book.js';
 import type { Market } from '../../../src/markets/market/market.js';
-import type { MarketData, MarketSource, Print } from '../../../src/markets/market/source.js';
+import type { MarketData, MarketSource, Print, VenueNote } from '../../../src/markets/market/source.js';
 import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
 import { findStation } from '../../../src/markets/market/stations.js';
 import type { Clock } from '../../../src/core/time.js';
@@ -125,6 +125,7 @@ export class ScriptedMarkets implements MarketSource {
 export class ScriptedWeather implements WeatherSource {
   readonly name = 'scripted weather';
   freshMs = 0;
+  notes: VenueNote[] = [];
   behaviour: Behaviour = 'answer';
   asked = 0;
   clock: Clock = { now: () => Date.parse('2026-01-31T12:00:00Z') };
@@ -136,6 +137,7 @@ export class ScriptedWeather implements WeatherSource {
     const modelRunAt = new Date('2026-01-31T06:00:00Z');
     return {
       fetchedAt,
+      notes: this.notes,
       ensembles: [
         {
           kind: 'daily_maximum',

@@ -16,6 +16,10 @@ export async function createProduct(
     maxQuantity?: string;
     dimensions?: string[];
     subjectsSince?: Date | null;
+    creditPrice?: string;
+    creditDimension?: string;
+    creditPrices?: Record<string, string>;
+    creditEnforcement?: 'block' | 'warn';
   } = {},
 ) {
   const slug = values.slug ?? uniqueSlug('product');

@@ -47,7 +47,7 @@ class CloudEvent(_CloudEventRequired, total=False):
 class _UsageAnswerRequired(TypedDict):
     accepted: int
     deduped: int
-    warnings: list[UnitCapExceeded | LimitExceeded | DuplicateMismatch | TooManyDimensionValues]
+    warnings: list[UnitCapExceeded | LimitExceeded | DuplicateMismatch | TooManyDimensionValues | CreditsOverdrawn]
 
 
 class UsageAnswer(_UsageAnswerRequired, total=False):
@@ -103,6 +103,12 @@ class TooManyDimensionValues(TypedDict):
     code: Literal["too_many_dimension_values"]
     productSlug: str
     limit: int
+
+
+class CreditsOverdrawn(TypedDict):
+    code: Literal["credits_overdrawn"]
+    productSlug: str
+    overdraft: float
 
 
 class RejectedEvent(TypedDict):
@@ -290,7 +296,7 @@ class SettlementAnswer(TypedDict):
     reservation: Reservation
     accepted: int
     deduped: int
-    warnings: list[UnitCapExceeded | LimitExceeded | DuplicateMismatch | TooManyDimensionValues | ReservationExpired | ReservationExceeded]
+    warnings: list[UnitCapExceeded | LimitExceeded | DuplicateMismatch | TooManyDimensionValues | CreditsOverdrawn | ReservationExpired | ReservationExceeded]
 
 
 class ReservationExpired(TypedDict):

@@ -1,4 +1,4 @@
-/** Entitlements or Organizations per statement. */
+/** Rows per statement. */
 export const BATCH = 500;
 const BATCHES_PER_RUN = 20;
 

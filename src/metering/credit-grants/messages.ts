@@ -1,0 +1,150 @@
+import { sql, type SQL } from 'drizzle-orm';
+import { byService, change, type ChangeDeps } from '../../accounts/audit/audit.js';
+import { queueWebhook } from '../../accounts/webhooks/outbox.js';
+import type { DataOf } from '../../accounts/webhooks/types.js';
+import type { GroupTables, Tx } from '../../core/db/client.js';
+import { selectFromAll, wholeTables, type ReportedDatabase } from '../../core/db/shards.js';
+import { selectRow, timeJson } from '../../core/db/sql.js';
+import { BATCH, FIRST, walk } from '../../core/db/walk.js';
+import { exact } from '../../core/http/json.js';
+import { DAY_MS } from '../../core/time.js';
+import { accountOf } from '../credits/statements.js';
+
+type MessageDeps = ChangeDeps & { db: ReportedDatabase };
+
+export interface CreditAccount {
+  orgId: string;
+  livemode: boolean;
+}
+
+interface Due extends CreditAccount, Record<string, unknown> {
+  isDue: boolean;
+  expiring: { data: DataOf<'credits.expiring'>; remaining: string; onceKey: string }[] | null;
+}
+
+/** Sends webhook messages about balances that reached a threshold, and 7 days and 1 day before a grant expires. */
+export const createCreditMessages = (deps: MessageDeps): (() => Promise<void>) =>
+  walk<Due, CreditAccount>(
+    { orgId: FIRST, livemode: false },
+    (after) => listDue(deps.db, after, new Date(deps.clock.now())),
+    ({ orgId, livemode }) => ({ orgId, livemode }),
+    (row) => (row.isDue || row.expiring !== null ? queueMessages(deps, row) : Promise.resolve()),
+  );
+
+function queueMessages(deps: MessageDeps, { isDue, expiring, ...account }: Due): Promise<void> {
+  const at = new Date(deps.clock.now());
+  return change(deps, byService, async (tx) => {
+    if (isDue) await reportBalance(tx, account, at);
+    for (const { data, remaining, onceKey } of expiring ?? [])
+      await queueWebhook(tx, {
+        ...account,
+        type: 'credits.expiring',
+        data: { ...data, remaining: exact(remaining) },
+        onceKey,
+        at,
+      });
+  });
+}
+
+/** Accounts with a listening endpoint, each with what was not reported yet. */
+function listDue(db: ReportedDatabase, { orgId, livemode }: CreditAccount, now: Date): Promise<Due[]> {
+  const [at, until] = [now, new Date(now.getTime() + 7 * DAY_MS)].map((time) => time.toISOString());
+  return selectFromAll<Due>(
+    db,
+    (t) => sql`with part as materialized (
+      select org_id, livemode, bool_or('credits.threshold_reached' = any (types)) as hears_thresholds,
+        bool_or('credits.expiring' = any (types)) as hears_expiry
+      from ${t('webhook_endpoints')}
+      where (org_id, livemode) > (${orgId}::uuid, ${livemode}::bool) and is_enabled
+        and types && '{credits.threshold_reached,credits.expiring}'
+      group by 1, 2 order by 1, 2 limit ${BATCH}
+    )
+    select p.org_id as "orgId", p.livemode, p.hears_thresholds and ${isReported} as "isDue", (
+      select json_agg(json_build_object('onceKey', x.once_key, 'remaining', trim_scale(u.rest)::text, 'data', json_build_object(
+        'grantKey', g.grant_key, 'livemode', p.livemode, 'expiresAt', ${sql.raw(timeJson('u.end_at'))}, 'daysBefore', d.days_before,
+        'rollover', case when u.percent > 0 then json_build_object('percent', u.percent, 'for', concat('P', u.days, 'D')) end)))
+      from unnest(f.grants, f.rests, f.starts, f.ends, f.roll_percents, f.roll_days) as u (id, rest, start_at, end_at, percent, days)
+      join ${t('credit_grants')} g on g.org_id = p.org_id and g.livemode = p.livemode and g.id = u.id
+      cross join lateral (select case when u.end_at <= ${at}::timestamptz + interval '1 day' then 1 else 7 end as days_before) d
+      cross join lateral (select concat_ws(' ', 'credits.expiring', u.id, u.end_at, d.days_before) as once_key) x
+      where p.hears_expiry and u.start_at <= ${at}::timestamptz and u.end_at > ${at}::timestamptz and u.end_at <= ${until}::timestamptz
+        and not exists (select from ${t('webhook_messages')} m where m.org_id = p.org_id and m.once_key = x.once_key)
+    ) as expiring
+    from part p
+    left join (${t('credit_accounts')} a join ${t('organizations')} o on o.id = a.org_id) on a.org_id = p.org_id and a.livemode = p.livemode
+    ${stateOf(t, at!)}
+    order by 1, 2`,
+    (row) => [row.orgId, String(row.livemode)],
+    BATCH,
+  );
+}
+
+/**
+ * A grant that began less than a minute before the report counts as newer than it, because the clocks of instances differ:
+ * then a threshold may be reported again, but is never missed.
+ */
+const isLifted = sql`coalesce(b.latest_start > a.reached_at - interval '1 minute', false)`;
+
+/** Whether a threshold was reached that was not reported, or can be reported again. */
+const isReported = sql`coalesce(l.level < a.reached or a.reached is null and l.level is not null
+  or (l.level > a.reached or l.level is null and a.reached is not null) and ${isLifted}, false)`;
+
+/**
+ * Lateral joins for an account `a` of an Organization `o`: its state `f` at a time, the balance `b`, and the lowest threshold
+ * `l` that it has reached. An account whose first grant has not begun has reached none, unless it is overdrawn.
+ */
+const stateOf = (t: GroupTables, at: string): SQL => sql`
+  left join lateral gauge_burn(${sql.raw(accountOf('a'))}, '{}', '{}', '{}', ${at}::timestamptz) f on true
+  left join lateral (
+    select coalesce(sum(u.rest), 0) - coalesce((select sum(debt) from unnest(f.debts) as d (debt)), 0) as balance,
+      coalesce(sum(g.amount), 0) as granted, max(u.start_at) as latest_start
+    from unnest(f.grants, f.rests, f.starts, f.ends) as u (id, rest, start_at, end_at)
+    join ${t('credit_grants')} g on g.org_id = a.org_id and g.livemode = a.livemode and g.id = u.id
+    where u.start_at <= ${at}::timestamptz and u.end_at > ${at}::timestamptz
+  ) b on true
+  left join lateral (
+    select min(level) as level from unnest(coalesce(o.credit_thresholds, '{20,10,0}')) as h (level)
+    where b.balance * 100 <= b.granted * level and (b.granted > 0 or cardinality(f.debts) > 0 or exists (
+      select from ${t('credit_grants')} g
+      where g.org_id = a.org_id and g.livemode = a.livemode and g.starts_at <= ${at}::timestamptz
+    ))
+  ) l on true`;
+
+interface BalanceRow {
+  balance: string;
+  granted: string;
+  level: number | null;
+  reached: number | null;
+}
+
+/**
+ * Reports the lowest threshold that a balance has reached, or makes a threshold reportable again once a grant has lifted the
+ * balance above it. Changes nothing if no endpoint listens.
+ */
+export async function reportBalance(tx: Tx, account: CreditAccount, at: Date): Promise<void> {
+  const { orgId, livemode } = account;
+  const isAccount = sql`a.org_id = ${orgId}::uuid and a.livemode = ${livemode}::bool`;
+  // Locked before it is read, so that instances take turns and each sees what the other reported.
+  const locked = await selectRow(
+    tx,
+    sql`select 1 from credit_accounts a where ${isAccount} and exists (
+      select from webhook_endpoints w where w.org_id = a.org_id and w.livemode = a.livemode and w.is_enabled
+        and 'credits.threshold_reached' = any (w.types)
+    ) for update of a`,
+  );
+  if (!locked) return;
+  const row = await selectRow<BalanceRow>(
+    tx,
+    sql`select trim_scale(b.balance)::text as balance, trim_scale(b.granted)::text as granted, l.level, a.reached
+    from credit_accounts a join organizations o on o.id = a.org_id ${stateOf(wholeTables, at.toISOString())}
+    where ${isAccount} and ${isReported}`,
+  );
+  if (!row) return;
+  const { level, reached, balance, granted } = row;
+  await tx.execute(
+    sql`update credit_accounts a set reached = ${level}, reached_at = ${at.toISOString()}::timestamptz where ${isAccount}`,
+  );
+  if (level === null || (reached !== null && level > reached)) return;
+  const data = { livemode, threshold: level, balance: exact(balance), granted: exact(granted) };
+  await queueWebhook(tx, { ...account, type: 'credits.threshold_reached', data, at });
+}

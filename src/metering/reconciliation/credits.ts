@@ -1,0 +1,135 @@
+import { sql, type SQL } from 'drizzle-orm';
+import type { Orm } from '../../core/db/client.js';
+import { selectRow, selectRows } from '../../core/db/sql.js';
+import { exact } from '../../core/http/json.js';
+import { toSection } from '../../core/text-table.js';
+
+const MAX_ROWS = 1000;
+const SHOWN_ROWS = 100;
+
+/** `burned`: what a product burned; `rest`: what is left of a grant; `overdraft`: what a product owes. */
+const titles = {
+  burned: 'Credits burned that differ from quantity × price of the events',
+  rest: 'Grants whose rest differs from their entries',
+  overdraft: 'Overdrafts that differ from their entries',
+} as const;
+
+/** Amounts are exact decimals. */
+export interface CreditDrift {
+  check: keyof typeof titles;
+  organization: string;
+  livemode: boolean;
+  /** Slug of the product or key of the grant, or an id if its row is missing. */
+  of: string;
+  recorded: string;
+  expected: string;
+  difference: string;
+  /** The total number of drifting rows. */
+  count: number;
+}
+
+/** Whether credits are used at all; otherwise nobody has to read all events for them. */
+const usesCredits = (tx: Orm): Promise<object | undefined> =>
+  selectRow(
+    tx,
+    sql`select 1 as one from products where credit_price is not null union all select 1 from credit_grants
+      union all select 1 from credit_accounts union all select 1 from credit_entries limit 1`,
+  );
+
+/** A union, because a shard coordinator runs it on each shard, and one row per grant and product is all that it keeps. */
+const linesOf = (isOwn: SQL): SQL => sql`
+    select 'burned' as "check", org_id, livemode, product_id as id, case kind when 'burn' then amount else -amount end as recorded, 0 as expected
+    from credit_entries where kind in ('burn', 'return') and ${isOwn}
+    union all
+    select 'burned', org_id, livemode, product_id, 0, quantity * credit_price from usage_events where credit_price > 0 and ${isOwn}
+    union all
+    select 'burned', org_id, livemode, product_id, 0, (quantity - previous_quantity) * credit_price
+    from usage_corrections where credit_price > 0 and ${isOwn}
+    union all
+    select 'burned', org_id, livemode, product_id, 0, deleted_credits from usage_archived_totals where deleted_credits <> 0 and ${isOwn}
+    union all
+    select 'rest', org_id, livemode, u.id, u.rest, 0 from credit_accounts cross join lateral unnest(grants, rests) as u (id, rest) where ${isOwn}
+    union all
+    select 'rest', org_id, livemode, id, 0, amount from credit_grants where ${isOwn}
+    union all
+    select 'rest', org_id, livemode, grant_id, 0, case kind when 'return' then amount else -amount end
+    from credit_entries where kind in ('burn', 'return', 'repay', 'expire', 'void') and grant_id <> product_id and ${isOwn}
+    union all
+    select 'overdraft', org_id, livemode, u.id, u.debt, 0 from credit_accounts cross join lateral unnest(debtors, debts) as u (id, debt) where ${isOwn}
+    union all
+    select 'overdraft', org_id, livemode, product_id, 0, case kind when 'burn' then amount else -amount end
+    from credit_entries where (kind in ('repay', 'forgive') or kind in ('burn', 'return') and grant_id = product_id) and ${isOwn}`;
+
+/** Compares credits with the ledger, and the ledger with the events, in one snapshot. No rest and no overdraft may be below 0. */
+export const compareCredits = (orm: Orm, orgId: string | undefined): Promise<CreditDrift[]> =>
+  orm.transaction(
+    async (tx) => {
+      if (!(await usesCredits(tx))) return [];
+      return selectRows<CreditDrift>(
+        tx,
+        sql`select d."check", coalesce(o.slug, d.org_id::text) as organization, d.livemode, coalesce(g.grant_key, p.slug, d.id::text) as of,
+          trim_scale(d.recorded)::text as recorded, trim_scale(d.expected)::text as expected,
+          trim_scale(d.recorded - d.expected)::text as difference, (count(*) over ())::int as count
+        from (
+          select "check", org_id, livemode, id, sum(recorded) as recorded, sum(expected) as expected
+          from (${linesOf(orgId === undefined ? sql`true` : sql`org_id = ${orgId}::uuid`)}) l
+          group by 1, 2, 3, 4
+          having sum(recorded) <> sum(expected) or "check" <> 'burned' and min(recorded) < 0
+        ) d
+        left join organizations o on o.id = d.org_id
+        left join products p on p.id = d.id
+        left join credit_grants g on g.org_id = d.org_id and g.livemode = d.livemode and g.id = d.id
+        order by 1, 2, 3, 4
+        limit ${MAX_ROWS}`,
+      );
+    },
+    { isolationLevel: 'repeatable read', accessMode: 'read only' },
+  );
+
+export function creditDriftText(rows: CreditDrift[]): string {
+  if (rows.length === 0) return '';
+  const shown = rows.slice(0, SHOWN_ROWS);
+  const sections = Object.entries(titles).flatMap(([check, title]) => {
+    const own = shown.filter((row) => row.check === check);
+    if (own.length === 0) return [];
+    const head = [
+      'organization',
+      'mode',
+      check === 'rest' ? 'grant' : 'product',
+      'recorded',
+      'expected',
+      'difference',
+    ];
+    const lines = own.map((row) => [
+      row.organization,
+      row.livemode ? 'live' : 'test',
+      row.of,
+      row.recorded,
+      row.expected,
+      row.difference,
+    ]);
+    return toSection(title, own.length, [head, ...lines], 3);
+  });
+  const { count } = rows[0]!;
+  return [
+    '',
+    ...sections,
+    ...(count > shown.length ? [`… and ${count - shown.length} more differences of credits`, ''] : []),
+    'Credits are never repaired, because a lost entry and a wrong balance look the same: compare the entries of the ledger with the events, and correct with a grant, a void or a correction.',
+  ].join('\n');
+}
+
+/** The rows for `toJson`, which writes amounts as numbers with all digits. */
+export const creditDriftJson = (rows: CreditDrift[]): object =>
+  rows.length === 0
+    ? {}
+    : {
+        credits: rows.map(({ count: _count, of, check, recorded, expected, difference, ...row }) => ({
+          check,
+          ...row,
+          [check === 'rest' ? 'grantKey' : 'productSlug']: of,
+          recorded: exact(recorded),
+          expected: exact(expected),
+          difference: exact(difference),
+        })),
+      };

@@ -1,0 +1,127 @@
+import { sql } from 'drizzle-orm';
+import { v7 as uuid } from 'uuid';
+import type { Database } from '../../../src/core/db/client.js';
+import { selectRow, selectRows } from '../../../src/core/db/sql.js';
+import { enterTaken, setBurned } from '../../../src/metering/credits/statements.js';
+
+export interface NewGrant {
+  amount: string;
+  priority?: number;
+  startsAt?: Date;
+  expiresAt?: Date;
+  productIds?: string[];
+  livemode?: boolean;
+  rollover?: { percent: number; days: number };
+}
+
+const names = Object.assign((name: string) => name, {
+  with: 'with',
+  withRecursive: 'with recursive',
+  held: '',
+});
+
+const textOf = (date: Date | undefined): string | null => date?.toISOString() ?? null;
+
+/** Adds a grant, and settles the account. Returns the grant's id. */
+export async function addGrant(db: Database, orgId: string, grant: NewGrant, now: Date): Promise<string> {
+  const id = uuid();
+  const { amount, priority = 50, startsAt = now, expiresAt, productIds, livemode = true, rollover } = grant;
+  const at = sql`${now.toISOString()}::timestamptz`;
+  const isAccount = sql`org_id = ${orgId}::uuid and livemode = ${livemode}`;
+  const ends = sql`${textOf(expiresAt)}::timestamptz`;
+  const of = (column: string) => sql.raw(`array_agg(${column} order by priority, ends, id)`);
+  await db.orm.transaction(async (tx) => {
+    await tx.execute(sql`insert into credit_grants
+        (org_id, id, starts_at, expires_at, created_at, livemode, priority, rollover_percent, rollover_days, grant_key, amount, product_ids, reason, actor, request)
+      values (${orgId}::uuid, ${id}::uuid, ${textOf(startsAt)}::timestamptz, ${ends}, ${at}, ${livemode}, ${priority}, ${rollover?.percent ?? null}::int,
+        ${rollover?.days ?? null}::int, ${id}, ${amount}::numeric, ${productIds ? `{${productIds.join(',')}}` : null}::uuid[], 'test', 'system', '{}')`);
+    await tx.execute(
+      sql`insert into credit_accounts (org_id, livemode) values (${orgId}::uuid, ${livemode}) on conflict do nothing`,
+    );
+    await tx.execute(sql`update credit_accounts a
+      set (grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days) = (
+        select ${of('id')}, ${of('rest')}, ${of('starts')}, ${of('ends')}, ${of('scope')}, ${of('priority')}, ${of('roll_percent')}, ${of('roll_days')}
+        from (
+          select * from unnest(a.grants, a.rests, a.starts, a.ends, a.scopes, a.priorities, a.roll_percents, a.roll_days)
+          union all
+          select ${id}::uuid, ${amount}::numeric, ${textOf(startsAt)}::timestamptz, coalesce(${ends}, 'infinity'), ${(productIds ?? []).join(' ')}::text,
+            ${priority}::int, ${rollover?.percent ?? 0}::int, ${rollover?.days ?? 0}::int
+        ) g (id, rest, starts, ends, scope, priority, roll_percent, roll_days)
+      )
+      where ${isAccount}`);
+    const settled = enterTaken(names, 'settled', `'${now.toISOString()}'::timestamptz`);
+    await tx.execute(sql`with settled as (
+      update credit_accounts a set ${sql.raw(setBurned(`'${now.toISOString()}'::timestamptz`))} where ${isAccount} returning *
+    ), ${sql.raw(settled)} select 1`);
+  });
+  return id;
+}
+
+/** What stands in an account, without settling it: rests by grant and debts by product. */
+export async function readAccount(db: Database, orgId: string, livemode = true) {
+  const row = await selectRow<{ rests: Record<string, string> | null; debts: Record<string, string> | null }>(
+    db.orm,
+    sql`select (select json_object_agg(id, trim_scale(rest)::text) from unnest(a.grants, a.rests) as u (id, rest)) as rests,
+      (select json_object_agg(id, trim_scale(debt)::text) from unnest(a.debtors, a.debts) as u (id, debt)) as debts
+    from credit_accounts a where org_id = ${orgId}::uuid and livemode = ${livemode}`,
+  );
+  return { rests: row?.rests ?? {}, debts: row?.debts ?? {} };
+}
+
+export interface LedgerRow {
+  kind: string;
+  productId: string;
+  grantId: string;
+  amount: string;
+  hour: string;
+}
+
+/** The ledger of an Organization and mode in the order of time. */
+export const readLedger = (db: Database, orgId: string, livemode = true): Promise<LedgerRow[]> =>
+  selectRows<LedgerRow>(
+    db.orm,
+    sql`select kind, product_id::text as "productId", grant_id::text as "grantId", trim_scale(amount)::text as amount,
+      to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI') as hour
+    from credit_entries where org_id = ${orgId}::uuid and livemode = ${livemode} order by at, hour, kind desc, product_id, grant_id`,
+  );
+
+/**
+ * Where ledger, account and usage of an Organization disagree: what usage cost and what was burned by mode, product and hour;
+ * each grant's amount and what became of it; each overdraft.
+ */
+export const findCreditDrift = (db: Database, orgId: string): Promise<{ what: string }[]> =>
+  selectRows(
+    db.orm,
+    sql`with entry as (select * from credit_entries where org_id = ${orgId}::uuid),
+    cost as (
+      select livemode, product_id, date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour, quantity * credit_price as credits
+      from usage_events where org_id = ${orgId}::uuid
+      union all
+      select livemode, product_id, date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00'), (quantity - previous_quantity) * credit_price
+      from usage_corrections where org_id = ${orgId}::uuid
+      union all
+      select livemode, product_id, hour, case kind when 'burn' then -amount else amount end from entry where kind in ('burn', 'return')
+    ),
+    held as (
+      select a.livemode, u.id, u.rest from credit_accounts a cross join lateral unnest(a.grants, a.rests) as u (id, rest)
+      where a.org_id = ${orgId}::uuid
+    ),
+    debt as (
+      select a.livemode, u.id, u.debt from credit_accounts a cross join lateral unnest(a.debtors, a.debts) as u (id, debt)
+      where a.org_id = ${orgId}::uuid
+    )
+    select concat('cost ', livemode, ' ', product_id, ' ', hour, ' ', sum(credits)) as what from cost group by livemode, product_id, hour having sum(credits) <> 0
+    union all
+    select concat('grant ', g.id, ' ', g.amount) from credit_grants g where org_id = ${orgId}::uuid and amount <>
+      coalesce((select sum(rest) from held where id = g.id and livemode = g.livemode), 0)
+      + coalesce((select sum(case when kind = 'return' then -amount when kind = 'roll' then 0 else amount end) from entry where grant_id = g.id and livemode = g.livemode), 0)
+    union all
+    select concat('overdraft ', livemode, ' ', product_id) from (
+      select livemode, product_id, case when kind = 'burn' then amount else -amount end as amount from entry
+      where kind in ('burn', 'return') and grant_id = product_id or kind in ('repay', 'forgive')
+      union all
+      select livemode, id, -debt from debt
+    ) o group by livemode, product_id having sum(amount) <> 0
+    union all
+    select concat('below zero ', id) from (select id, rest from held union all select id, debt from debt) o where rest < 0`,
+  );
