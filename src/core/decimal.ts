@@ -18,6 +18,10 @@ export function addDecimals(a: string, b: string): string {
   return toDecimal(x + y, scale);
 }
 
+/** a − b, which may be negative. */
+export const differenceOf = (a: string, b: string): string =>
+  compareDecimals(a, b) < 0 ? `-${subtractDecimals(b, a)}` : subtractDecimals(a, b);
+
 export const sumDecimals = (decimals: readonly string[]): string => decimals.reduce(addDecimals, '0');
 
 function toDecimal(units: bigint, scale: number): string {

@@ -3,8 +3,11 @@ export const meteringStatuses = {
   event_not_found: 404,
   backfill_state: 409,
   limit_reached: 409,
+  too_many_grants: 409,
+  grant_closed: 409,
   unknown_metric: 422,
   unknown_dimension: 422,
+  unknown_product: 422,
   timestamp_out_of_range: 422,
   quantity_out_of_range: 422,
 } as const;

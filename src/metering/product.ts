@@ -11,6 +11,7 @@ import { consolePages, consoleSections, customerTabs } from './console/console.j
 import { customerSummary } from './console/customer-summary.js';
 import { correctionRoutes, operatorCorrectionRoutes } from './corrections/routes.js';
 import { createCreditMessages } from './credit-grants/messages.js';
+import { creditRoutes, operatorCreditRoutes } from './credit-grants/routes.js';
 import { auditWording } from './dashboard/audit-wording.js';
 import { readOverviewPanel } from './dashboard/overview.js';
 import { createMeteringFinder, createMeteringOperatorFinder } from './dashboard/search.js';
@@ -85,7 +86,7 @@ export const metering: Product = {
         mountRoutes(router, '/api', [...usageRoutes, ...reservationRoutes, ...correctionRoutes], deps, () => [
           usageLimit,
         ]);
-        mountRoutes(router, '/api', usageReadRoutes, deps, () => [usageLimit]);
+        mountRoutes(router, '/api', [...usageReadRoutes, ...creditRoutes], deps, () => [usageLimit]);
         mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
       },
       pages: [usagePages(context), entitlementPages(context)],
@@ -110,6 +111,7 @@ const operatorMeteringRoutes = [
   ...operatorEntitlementRoutes,
   ...customerUsageRoutes,
   ...operatorCorrectionRoutes,
+  ...operatorCreditRoutes,
   ...backfillRoutes,
 ];
 

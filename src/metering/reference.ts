@@ -2,6 +2,7 @@ import type { ReferencePart } from '../core/reference/described.js';
 import { callsPerKey } from '../core/reference/part.js';
 import { backfillRoutes } from './backfills/routes.js';
 import { correctionRoutes, operatorCorrectionRoutes } from './corrections/routes.js';
+import { creditRoutes, operatorCreditRoutes } from './credit-grants/routes.js';
 import { entitlementRoutes as operatorEntitlementRoutes } from './entitlements/operator/routes.js';
 import { productRoutes } from './entitlements/products/routes.js';
 import { entitlementRoutes } from './entitlements/routes.js';
@@ -53,11 +54,13 @@ export const meteringReference: ReferencePart = {
     ...usageReadRoutes,
     ...reservationRoutes,
     ...correctionRoutes,
+    ...creditRoutes,
     ...entitlementRoutes,
     ...productRoutes,
     ...operatorEntitlementRoutes,
     ...customerUsageRoutes,
     ...operatorCorrectionRoutes,
+    ...operatorCreditRoutes,
     ...backfillRoutes,
   ],
 };

@@ -133,7 +133,7 @@ describe('/docs', () => {
         if (anchor) expect(target, `${page} leads to ${link}`).toContain(`id="${anchor}"`);
       }
     }
-    expect(seen.size).toBe(27);
+    expect(seen.size).toBe(28);
   });
 
   it('has no page of another name', async () => {

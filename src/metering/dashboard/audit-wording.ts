@@ -8,7 +8,7 @@ import {
   type LoggedAction,
   type Wording,
 } from '../../accounts/audit/wording.js';
-import { formatCount } from '../../core/pages/format.js';
+import { formatCount, formatDecimal } from '../../core/pages/format.js';
 
 const pages: Wording['pages'] = {
   entitlement: () => '/dashboard/entitlements',
@@ -16,6 +16,9 @@ const pages: Wording['pages'] = {
 };
 
 const titles: Wording['titles'] = {
+  'credits.granted': 'Credits granted',
+  'credits.voided': 'Credit grant voided',
+  'credits.forgiven': 'Overdraft forgiven',
   'usage.archived': 'Events archived',
   'usage.backfill_opened': 'Backfill opened',
   'usage.backfill_applying': 'Backfill started',
@@ -29,6 +32,12 @@ const titles: Wording['titles'] = {
 };
 
 const sentences: Wording['sentences'] = {
+  'credits.granted': (entry) =>
+    say`Granted ${credits(textOf(entry.details.after, 'amount'), entry)}: ${target(entry)}`,
+  'credits.voided': (entry) =>
+    say`Voided the ${mode(entry)}credit grant ${target(entry)}, which had ${credits(textOf(entry.details, 'forfeited'))} left`,
+  'credits.forgiven': (entry) =>
+    say`Forgave an overdraft of ${target(entry)} of ${credits(textOf(entry.details, 'forgiven'), entry)}`,
   'entitlement.granted': (entry) => say`Granted ${kind(entry)}access to ${target(entry)}`,
   'entitlement.changed': (entry) => say`Changed the entitlement to ${target(entry)}`,
   'entitlement.withdrawn': (entry) => say`Withdrew the entitlement to ${target(entry)}`,
@@ -66,6 +75,9 @@ function eventsOf({ details }: LoggedAction, field: string): string {
   const events = fieldOf(details, field);
   return typeof events === 'number' ? formatCount(events, 'event') : 'events';
 }
+
+const credits = (amount: string, entry?: LoggedAction): string =>
+  `${amount === '' ? '' : `${formatDecimal(amount)} `}${entry ? mode(entry) : ''}credit${amount === '1' ? '' : 's'}`;
 
 const kind = ({ details }: LoggedAction): string => {
   const kind = textOf(details.after, 'kind');

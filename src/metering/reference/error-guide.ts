@@ -22,7 +22,7 @@ export const errorGuide: ErrorGuide = {
   },
   idempotency_conflict: {
     meaning:
-      'The key of a correction is its `correctionKey`. A reservation that was settled before cannot be settled with another body.',
+      'The key of a correction is its `correctionKey`. A reservation that was settled before cannot be settled with another body. The key of a credit grant is in its address; a grant is never edited.',
   },
   backfill_state: {
     meaning:
@@ -34,6 +34,19 @@ export const errorGuide: ErrorGuide = {
       'A blocking limit of the entitlement leaves no room for the reservation. `limit` has the limit and what remains of it. Nothing is held.',
     remedy:
       'Reserve less, or wait the seconds in `Retry-After` if the response has it. Without it, waiting does not help; ask the operator of the service for a higher limit.',
+  },
+  too_many_grants: {
+    meaning:
+      'The Organization has 64 credit grants in this mode that are open or scheduled, or 256 with those that expired in the last 8 days.',
+    remedy: 'Void a grant, or wait until one is spent or expires. One grant can also be larger.',
+  },
+  grant_closed: {
+    meaning: 'The credit grant is spent or has expired, so nothing is left to void.',
+    remedy: 'Nothing needs to be done: a closed grant pays for nothing.',
+  },
+  unknown_product: {
+    meaning: 'A slug in `productSlugs` names no product.',
+    remedy: 'Check the slug, or declare the product first.',
   },
   unknown_metric: {
     meaning: 'The product counts a different metric than the one in the event.',

@@ -64,6 +64,13 @@ export const exampleWorld = {
   },
   /** Acme's live reservation of storage, made a minute before `now`, and the entitlement's limit over a rolling five hours. */
   reservation: { id: '019c0f3b-2da0-7000-8000-000000000071', blocked: 2_000_000, held: 4_000 },
+  /** Acme's live credits: an open grant of 100, of which API calls have burned 40, and a spent one of 10. */
+  creditGrant: {
+    id: '019b8d9a-6400-7000-8000-000000000092',
+    grantKey: 'order-1042',
+    spentId: '019b8d9a-6400-7000-8000-000000000091',
+    spentKey: 'trial',
+  },
   /** Acme's backfills of the first weeks of January: one open, one applied, one reverted. All are empty. */
   backfill: {
     id: '019c13c7-9a00-7000-8000-000000000081',

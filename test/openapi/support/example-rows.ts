@@ -1,3 +1,4 @@
+import { creditAccounts, creditEntries, creditGrants } from '../../../src/metering/credits/table.js';
 import { sql } from 'drizzle-orm';
 import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import { hashCheaply } from '../../support/accounts.js';
@@ -58,6 +59,9 @@ const emptied = [
   usageCorrections,
   usageTotals,
   usageHours,
+  creditAccounts,
+  creditEntries,
+  creditGrants,
   usageReservations,
   usageGates,
   riskLimits,
@@ -166,6 +170,7 @@ export async function resetExampleWorld(db: Database): Promise<void> {
     await insertReservation(tx);
     await insertWebhooks(tx);
     await insertBackfills(tx);
+    await insertCredits(tx);
     await insertTrade(tx);
     const { audit, users: people } = exampleWorld;
     const source = { ...audit.source, at: new Date(audit.source.at) };
@@ -253,6 +258,42 @@ async function insertBackfills(tx: Orm): Promise<void> {
       actor: 'operator',
     })),
   );
+}
+
+async function insertCredits(tx: Orm): Promise<void> {
+  const { id, grantKey, spentId, spentKey } = exampleWorld.creditGrant;
+  const grants = [
+    { id, grantKey, amount: '100', reason: 'Invoice 1042' },
+    { id: spentId, grantKey: spentKey, amount: '10', reason: 'Welcome' },
+  ];
+  await tx.insert(creditGrants).values(
+    grants.map((grant) => ({
+      ...grant,
+      orgId,
+      livemode: true,
+      startsAt: createdAt,
+      createdAt,
+      priority: 50,
+      actor: 'operator',
+      request: {},
+    })),
+  );
+  await tx.insert(creditEntries).values(
+    [
+      { grantId: id, amount: '40' },
+      { grantId: spentId, amount: '10' },
+    ].map((burnt) => ({
+      ...burnt,
+      orgId,
+      livemode: true,
+      productId: exampleWorld.products.apiCalls.id,
+      at: createdAt,
+      hour: createdAt,
+      kind: 'burn' as const,
+    })),
+  );
+  await tx.execute(sql`insert into credit_accounts (org_id, livemode, grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days)
+    values (${orgId}::uuid, true, array[${id}::uuid], '{60}', array[${createdAt.toISOString()}::timestamptz], '{infinity}', '{""}', '{50}', '{0}', '{0}')`);
 }
 
 /** What is held since a minute ago. */

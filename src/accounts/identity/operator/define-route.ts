@@ -46,7 +46,7 @@ export function operatorRoute<Path extends string, Deps = Context>({
         const { complaint } = parameters[name];
         return complaint === undefined ? [] : [badParameterExample(name, complaint, good)];
       }),
-      ...(own.query ? [badLimitExample(good)] : []),
+      ...(own.query && 'limit' in own.query.shape ? [badLimitExample(good)] : []),
     ],
   });
 }
@@ -67,6 +67,10 @@ const parameters = {
       "The User's e-mail address, percent-encoded. Case and surrounding spaces are ignored.",
     ),
     complaint: 'must be an e-mail address',
+  },
+  grantKey: {
+    schema: z.string().meta({ description: 'The key of the credit grant, percent-encoded.' }),
+    complaint: undefined,
   },
   // A malformed id is reported as not found, like any unknown id.
   id: { schema: z.uuid().describe('Its id.'), complaint: undefined },

@@ -1,0 +1,246 @@
+import { v7 as uuid } from 'uuid';
+import { isDeepStrictEqual } from 'node:util';
+import { recordAudit } from '../../accounts/audit/audit.js';
+import type { Put, Source } from '../../accounts/identity/source.js';
+import type { Tx } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { fieldError } from '../../core/pages/form.js';
+import { HOUR_MS } from '../../core/time.js';
+import { getProduct } from '../entitlements/products.js';
+import {
+  clearOverdraft,
+  forgiveEntry,
+  overdraftOf,
+  putIn,
+  takeOut,
+  voidEntry,
+  type Account,
+  type HeldGrant,
+} from './account.js';
+import { toGrant, type CreditGrant } from './credits.js';
+import {
+  burn,
+  findGrant,
+  insertGrant,
+  listProductIds,
+  lockAccount,
+  setVoided,
+  writeAccount,
+  type AccountId,
+} from './queries.js';
+
+/** Grants that are open or scheduled, per Organization and mode. */
+export const MAX_OPEN = 64;
+/** With grants that expired in the last 8 days, which late events may still burn. */
+export const MAX_KEPT = 256;
+/** What the caller sent; absent fields have their defaults. */
+export interface GrantInput {
+  amount: string;
+  priority?: number | undefined;
+  startsAt?: string | undefined;
+  expiresAt?: string | null | undefined;
+  productSlugs?: string[] | null | undefined;
+  rollover?: { percent: number; for: string } | null | undefined;
+  reason: string;
+}
+
+/**
+ * Grants credits, which first pay overdrafts. The same request again changes nothing.
+ * @throws AppError idempotency_conflict, too_many_grants, unknown_product, invalid_request
+ */
+export async function putGrant(
+  tx: Tx,
+  id: AccountId,
+  grantKey: string,
+  input: GrantInput,
+  source: Source,
+): Promise<Put<CreditGrant>> {
+  const { at } = source;
+  const locked = await lockAccount(tx, id);
+  const request = toRequest(input);
+  const known = await findGrant(tx, id, grantKey);
+  if (known) {
+    if (!isDeepStrictEqual(known.request, request))
+      throw new AppError(
+        'idempotency_conflict',
+        `The credit grant ${grantKey} was made with another body. A grant is never edited.`,
+      );
+    return { isNew: false, resource: toGrant(known, await burn(tx, locked, at), at) };
+  }
+  const { startsAt, expiresAt } = toTimes(input, at);
+  const productIds = await toProductIds(tx, input.productSlugs);
+  const settled = await burn(tx, locked, at);
+  requireRoom(settled.account, at);
+  const grant = {
+    ...id,
+    id: uuid(),
+    startsAt,
+    expiresAt,
+    createdAt: at,
+    priority: input.priority ?? 50,
+    rolloverPercent: input.rollover?.percent ?? null,
+    rolloverDays: input.rollover ? daysOf(input.rollover.for) : null,
+    grantKey,
+    amount: input.amount,
+    productIds,
+    reason: input.reason,
+    actor: source.actor,
+    request,
+  };
+  await insertGrant(tx, grant);
+  const paid = await burn(tx, putIn(settled.account, toHeldGrant(grant)), at);
+  await writeAccount(tx, id, paid.account, [...settled.entries, ...paid.entries]);
+  const resource = toGrant((await findGrant(tx, id, grantKey))!, { ...paid, entries: [] }, at);
+  const { livemode } = id;
+  await recordAudit(tx, id.orgId, {
+    ...source,
+    action: 'credits.granted',
+    target: grantKey,
+    details: { livemode, after: request },
+  });
+  return { isNew: true, resource };
+}
+
+/**
+ * Forfeits what is left of a grant. Voiding it again changes nothing.
+ * @throws AppError not_found, grant_closed
+ */
+export async function voidGrant(
+  tx: Tx,
+  id: AccountId,
+  grantKey: string,
+  reason: string,
+  source: Source,
+): Promise<CreditGrant> {
+  const { at } = source;
+  const { account, entries } = await burn(tx, await lockAccount(tx, id), at);
+  const row = await findGrant(tx, id, grantKey);
+  if (!row) throw new AppError('not_found', `There is no credit grant ${grantKey}.`);
+  const grant = toGrant(row, { account, entries }, at);
+  if (grant.status === 'voided') return grant;
+  if (grant.status === 'spent' || grant.status === 'expired')
+    throw new AppError(
+      'grant_closed',
+      `The credit grant ${grantKey} ${grant.status === 'spent' ? 'is spent' : 'has expired'}.`,
+    );
+  await setVoided(tx, id, grant.id, reason, at);
+  const forfeited = voidEntry(grant.id, grant.remaining, at);
+  await writeAccount(tx, id, takeOut(account, grant.id), [...entries, forfeited]);
+  await recordAudit(tx, id.orgId, {
+    ...source,
+    action: 'credits.voided',
+    target: grantKey,
+    details: { livemode: id.livemode, forfeited: grant.remaining, reason },
+  });
+  return {
+    ...grant,
+    remaining: '0',
+    status: 'voided',
+    voidedAt: at.toISOString(),
+    voidReason: reason,
+  };
+}
+
+/** Gives up the overdraft of a product, and returns how much it was. @throws AppError not_found */
+export async function forgiveOverdraft(
+  tx: Tx,
+  id: AccountId,
+  productSlug: string,
+  reason: string,
+  source: Source,
+): Promise<string> {
+  const { at } = source;
+  const { id: productId } = await getProduct(tx, productSlug);
+  const { account, entries } = await burn(tx, await lockAccount(tx, id), at);
+  const overdraft = overdraftOf(account, productId);
+  if (overdraft === '0') return overdraft;
+  const forgiven = forgiveEntry(productId, overdraft, at);
+  await writeAccount(tx, id, clearOverdraft(account, productId), [...entries, forgiven]);
+  await recordAudit(tx, id.orgId, {
+    ...source,
+    action: 'credits.forgiven',
+    target: productSlug,
+    details: { livemode: id.livemode, forgiven: overdraft, reason },
+  });
+  return overdraft;
+}
+
+/** The body without defaults, in one form, so that equal requests are equal. */
+function toRequest({ startsAt, expiresAt, productSlugs, ...sent }: GrantInput): Record<string, unknown> {
+  const fields = {
+    ...sent,
+    startsAt: startsAt && new Date(startsAt).toISOString(),
+    expiresAt: expiresAt && new Date(expiresAt).toISOString(),
+    productSlugs: productSlugs?.toSorted(),
+    priority: sent.priority === 50 ? undefined : sent.priority,
+  };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null));
+}
+
+/** @throws AppError invalid_request for a grant in the past */
+function toTimes({ startsAt, expiresAt }: GrantInput, at: Date) {
+  const start = startsAt === undefined ? at : new Date(startsAt);
+  if (start < at) throw fieldError('startsAt', `must not be before now, ${at.toISOString()}`);
+  const end = expiresAt == null ? null : new Date(Math.ceil(Date.parse(expiresAt) / HOUR_MS) * HOUR_MS);
+  if (end && end <= start)
+    throw fieldError('expiresAt', `must be later than the start, ${start.toISOString()}`);
+  return { startsAt: start, expiresAt: end };
+}
+
+/** @throws AppError unknown_product */
+async function toProductIds(tx: Tx, slugs: string[] | null | undefined): Promise<string[] | null> {
+  if (slugs == null) return null;
+  const known = await listProductIds(tx, slugs);
+  const errors = slugs.flatMap((slug, index) =>
+    known.has(slug)
+      ? []
+      : [
+          {
+            index,
+            pointer: `/productSlugs/${index}`,
+            code: 'unknown_product' as const,
+            detail: `There is no product "${slug}".`,
+          },
+        ],
+  );
+  if (errors.length > 0)
+    throw new AppError('unknown_product', `Nothing was granted. ${errors[0]!.detail}`, { errors });
+  return [...known.values()].toSorted();
+}
+
+/** @throws AppError too_many_grants */
+function requireRoom({ grants }: Account, at: Date): void {
+  const open = grants.filter(({ rest, endsMs }) => rest !== '0' && endsMs > at.getTime()).length;
+  if (open >= MAX_OPEN)
+    throw new AppError(
+      'too_many_grants',
+      `The Organization has ${MAX_OPEN} grants that are open or scheduled.`,
+    );
+  if (grants.length >= MAX_KEPT)
+    throw new AppError(
+      'too_many_grants',
+      `The Organization has ${MAX_KEPT} grants with those that expired in the last 8 days.`,
+    );
+}
+
+const daysOf = (duration: string): number => Number(duration.slice(1, -1));
+
+const toHeldGrant = (grant: {
+  id: string;
+  amount: string;
+  startsAt: Date;
+  expiresAt: Date | null;
+  productIds: string[] | null;
+  priority: number;
+  rolloverPercent: number | null;
+  rolloverDays: number | null;
+}): HeldGrant => ({
+  id: grant.id,
+  rest: grant.amount,
+  startsMs: grant.startsAt.getTime(),
+  endsMs: grant.expiresAt?.getTime() ?? Infinity,
+  scope: grant.productIds?.join(' ') ?? '',
+  priority: grant.priority,
+  rollPercent: grant.rolloverPercent ?? 0,
+  rollDays: grant.rolloverDays ?? 0,
+});

@@ -1,0 +1,321 @@
+import { sql, type SQL } from 'drizzle-orm';
+import { selectRow, selectRows, textArray, timeJson, timeText } from '../../core/db/sql.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { toPlain } from '../../core/decimal.js';
+import { accountOf } from '../credits/statements.js';
+import { creditAccounts, creditGrants, type CreditEntryKind } from '../credits/table.js';
+import { emptyAccount, type Account, type Entry } from './account.js';
+
+/** Names the account in every statement, so that each runs on one shard. */
+export interface AccountId {
+  orgId: string;
+  livemode: boolean;
+}
+
+const ownRows = (row: string, { orgId, livemode }: AccountId): SQL =>
+  sql`${sql.raw(row)}.org_id = ${orgId}::uuid and ${sql.raw(row)}.livemode = ${livemode}`;
+
+/** Arrays with one item per grant, overdraft or entry; null for none. */
+type Arrays<Name extends string> = Record<Name, string[] | null>;
+type AccountArrays = Arrays<'grants' | 'rests' | 'starts' | 'ends' | 'scopes' | 'debtors' | 'debts'> &
+  Record<'priorities' | 'percents' | 'days', number[]>;
+type BurnArrays = AccountArrays & Arrays<'kinds' | 'from' | 'for' | 'hours' | 'took'>;
+
+const accountJson = (row: string): string =>
+  `'grants', ${row}.grants, 'rests', ${row}.rests::text[], 'starts', ${row}.starts, 'ends', ${row}.ends, 'scopes', ${row}.scopes,
+    'priorities', ${row}.priorities, 'percents', ${row}.roll_percents, 'days', ${row}.roll_days, 'debtors', ${row}.debtors, 'debts', ${row}.debts::text[]`;
+const burnJson = (row: string): SQL =>
+  sql.raw(`json_build_object(${accountJson(row)}, 'kinds', ${row}.took_kinds, 'from', ${row}.took_from, 'for', ${row}.took_for,
+    'hours', ${row}.took_hours, 'took', ${row}.took::text[])`);
+
+const toMs = (time: string): number => (time === 'infinity' ? Infinity : Date.parse(time));
+const toTime = (ms: number): string => (ms === Infinity ? 'infinity' : new Date(ms).toISOString());
+
+const toAccount = (one: AccountArrays): Account => ({
+  grants: (one.grants ?? []).map((id, i) => ({
+    id,
+    rest: toPlain(one.rests![i]!),
+    startsMs: toMs(one.starts![i]!),
+    endsMs: toMs(one.ends![i]!),
+    scope: one.scopes![i]!,
+    priority: one.priorities[i]!,
+    rollPercent: one.percents[i]!,
+    rollDays: one.days[i]!,
+  })),
+  overdrafts: (one.debtors ?? []).map((productId, i) => ({ productId, amount: toPlain(one.debts![i]!) })),
+});
+
+/** What `gauge_burn` made of an account, and the entries that it took. */
+export interface Burnt {
+  account: Account;
+  entries: Entry[];
+}
+
+const toBurnt = (one: BurnArrays, at: Date): Burnt => ({
+  account: toAccount(one),
+  entries: (one.kinds ?? []).map((kind, i) => ({
+    kind: kind as CreditEntryKind,
+    grantId: one.from![i]!,
+    productId: one.for![i]!,
+    at: at.toISOString(),
+    hour: new Date(one.hours![i]!).toISOString(),
+    amount: toPlain(one.took![i]!),
+  })),
+});
+
+const columnsOf = ({ grants, overdrafts }: Account) => {
+  const of = (read: (grant: Account['grants'][number]) => string | number) =>
+    textArray(grants.map((grant) => String(read(grant))));
+  return {
+    grants: sql`${of(({ id }) => id)}::uuid[]`,
+    rests: sql`${of(({ rest }) => rest)}::numeric[]`,
+    starts: sql`${of(({ startsMs }) => toTime(startsMs))}::timestamptz[]`,
+    ends: sql`${of(({ endsMs }) => toTime(endsMs))}::timestamptz[]`,
+    scopes: sql`${of(({ scope }) => scope)}::text[]`,
+    priorities: sql`${of(({ priority }) => priority)}::int[]`,
+    rollPercents: sql`${of(({ rollPercent }) => rollPercent)}::int[]`,
+    rollDays: sql`${of(({ rollDays }) => rollDays)}::int[]`,
+    debtors: sql`${textArray(overdrafts.map(({ productId }) => productId))}::uuid[]`,
+    debts: sql`${textArray(overdrafts.map(({ amount }) => amount))}::numeric[]`,
+  };
+};
+
+/** Locks the account until the transaction ends. Take every lock of sums before. */
+export async function lockAccount(tx: Tx, id: AccountId): Promise<Account> {
+  await tx.insert(creditAccounts).values(id).onConflictDoNothing();
+  const row = await selectRow<{ account: AccountArrays }>(
+    tx,
+    // No function here: after waiting for the lock, Postgres would keep what it computed from the old row.
+    sql`select ${sql.raw(`json_build_object(${accountJson('a')})`)} as account from credit_accounts a
+    where ${ownRows('a', id)} for update`,
+  );
+  return toAccount(row!.account);
+}
+
+export interface Demand {
+  productId: string;
+  /** Hour of the usage, RFC 3339. */
+  hour: string;
+  credits: string;
+}
+
+/** Brings an account up to a time and burns what is demanded, in this order. It writes nothing. */
+export async function burn(
+  tx: Orm,
+  account: Account,
+  at: Date,
+  demands: readonly Demand[] = [],
+): Promise<Burnt> {
+  const row = await selectRow<{ burnt: BurnArrays }>(
+    tx,
+    sql`select ${burnJson('f')} as burnt from gauge_burn(${sql.join(Object.values(columnsOf(account)), sql`, `)},
+      ${textArray(demands.map(({ productId }) => productId))}::uuid[], ${textArray(demands.map(({ hour }) => hour))}::timestamptz[],
+      ${textArray(demands.map(({ credits }) => credits))}::numeric[], ${at.toISOString()}::timestamptz) f`,
+  );
+  return toBurnt(row!.burnt, at);
+}
+
+/** Writes a locked account and adds to the ledger. Entries of one key add up. */
+export async function writeAccount(
+  tx: Tx,
+  id: AccountId,
+  account: Account,
+  entries: readonly Entry[],
+): Promise<void> {
+  const columns = Object.entries(columnsOf(account)).map(
+    ([name, value]) =>
+      sql`${sql.raw(name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))} = ${value}`,
+  );
+  await tx.execute(sql`update credit_accounts a set ${sql.join(columns, sql`, `)} where ${ownRows('a', id)}`);
+  if (entries.length === 0) return;
+  await tx.execute(sql`insert into credit_entries as e (org_id, livemode, product_id, at, hour, grant_id, kind, amount)
+    select ${id.orgId}::uuid, ${id.livemode}, "productId", at, hour, "grantId", kind, sum(amount)
+    from json_to_recordset(${JSON.stringify(entries)}::json)
+      as x ("productId" uuid, at timestamptz, hour timestamptz, "grantId" uuid, kind text, amount numeric)
+    group by 3, 4, 5, 6, 7
+    order by 3, 4, 5, 6, 7
+    on conflict (org_id, livemode, product_id, at, hour, grant_id, kind) do update set amount = e.amount + excluded.amount`);
+}
+
+/** A grant as it was made, and what became of its credits in the ledger. */
+export interface GrantRow {
+  id: string;
+  grantKey: string;
+  amount: string;
+  priority: number;
+  /** Times are RFC 3339 in UTC. */
+  startsAt: string;
+  expiresAt: string | null;
+  /** Null for every product. */
+  productSlugs: string[] | null;
+  rolloverPercent: number | null;
+  rolloverDays: number | null;
+  livemode: boolean;
+  reason: string;
+  createdAt: string;
+  voidedAt: string | null;
+  voidReason: string | null;
+  request: Record<string, unknown>;
+  /** Credits that expired or were forfeited. */
+  lost: string;
+  hasRolled: boolean;
+  /** The latest end at which credits expired. */
+  lastExpiry: string | null;
+}
+
+const selectGrants = (
+  id: AccountId,
+  where: SQL,
+): SQL => sql`select json_build_object('id', g.id, 'grantKey', g.grant_key,
+      'amount', trim_scale(g.amount)::text, 'priority', g.priority, 'startsAt', ${sql.raw(timeJson('g.starts_at'))},
+      'expiresAt', ${sql.raw(timeJson('g.expires_at'))}, 'productSlugs', (select json_agg(slug order by slug) from products where id = any (g.product_ids)),
+      'rolloverPercent', g.rollover_percent, 'rolloverDays', g.rollover_days, 'livemode', g.livemode, 'reason', g.reason,
+      'createdAt', ${sql.raw(timeJson('g.created_at'))}, 'voidedAt', ${sql.raw(timeJson('g.voided_at'))}, 'voidReason', g.void_reason,
+      'request', g.request, 'lost', c.lost, 'hasRolled', c.has_rolled, 'lastExpiry', c.last_expiry) as row
+    from credit_grants g
+    cross join lateral (
+      select trim_scale(coalesce(sum(amount) filter (where kind <> 'roll'), 0))::text as lost,
+        coalesce(bool_or(kind = 'roll'), false) as has_rolled,
+        ${sql.raw(timeJson(`max(hour) filter (where kind = 'expire')`))} as last_expiry
+      from credit_entries e
+      where ${ownRows('e', id)} and e.grant_id = g.id and kind in ('expire', 'roll', 'void')
+    ) c
+    where ${ownRows('g', id)} and ${where}`;
+
+export const findGrant = async (orm: Orm, id: AccountId, grantKey: string): Promise<GrantRow | undefined> =>
+  (await selectRow<{ row: GrantRow }>(orm, selectGrants(id, sql`g.grant_key = ${grantKey}`)))?.row;
+
+export const insertGrant = (tx: Tx, grant: typeof creditGrants.$inferInsert): Promise<unknown> =>
+  tx.insert(creditGrants).values(grant);
+
+export const setVoided = (
+  tx: Tx,
+  id: AccountId,
+  grantId: string,
+  reason: string,
+  at: Date,
+): Promise<unknown> =>
+  tx.execute(sql`update credit_grants g set voided_at = ${at.toISOString()}::timestamptz, void_reason = ${reason}
+    where ${ownRows('g', id)} and g.id = ${grantId}::uuid`);
+
+export const listProductIds = async (orm: Orm, slugs: readonly string[]): Promise<Map<string, string>> => {
+  const rows = await selectRows<{ slug: string; id: string }>(
+    orm,
+    sql`select slug, id::text from products where slug = any (${textArray(slugs)}::text[])`,
+  );
+  return new Map(rows.map(({ slug, id }) => [slug, id]));
+};
+
+/** The account at a time, with the grants that it holds and the newest others. */
+export const selectAccount = (id: AccountId, at: Date, others: number): SQL =>
+  sql`select ${burnJson('f')} as burnt,
+    (select json_object_agg(id, slug) from products where id = any (f.debtors)) as slugs,
+    (select json_agg(k.row) from (${selectGrants(id, sql`g.id = any (f.grants)`)}) k) as kept,
+    (select json_agg(k.row) from (${selectGrants(id, sql`g.id <> all (f.grants) order by g.id desc limit ${others}`)}) k) as others
+  from credit_accounts a
+  cross join lateral gauge_burn(${sql.raw(accountOf('a'))}, '{}', '{}', '{}', ${at.toISOString()}::timestamptz) f
+  where ${ownRows('a', id)}`;
+
+export interface AccountRead extends Burnt {
+  slugs: Record<string, string>;
+  grants: GrantRow[];
+}
+
+export async function readAccount(orm: Orm, id: AccountId, at: Date, others: number): Promise<AccountRead> {
+  const row = await selectRow<{
+    burnt: BurnArrays;
+    slugs: Record<string, string> | null;
+    kept: GrantRow[] | null;
+    others: GrantRow[] | null;
+  }>(orm, selectAccount(id, at, others));
+  if (!row) return { account: emptyAccount, entries: [], slugs: {}, grants: [] };
+  return {
+    ...toBurnt(row.burnt, at),
+    slugs: row.slugs ?? {},
+    grants: [...(row.kept ?? []), ...(row.others ?? [])],
+  };
+}
+
+/** What open reservations hold. */
+export const selectHeld = (id: AccountId, at: Date): SQL =>
+  sql`select trim_scale(coalesce(sum(quantity * credit_price), 0))::text as held from usage_reservations r
+  where ${ownRows('r', id)} and expires_at > ${at.toISOString()}::timestamptz and settled_at is null and released_at is null and credit_price > 0`;
+
+export const readHeld = async (orm: Orm, id: AccountId, at: Date): Promise<string> =>
+  (await selectRow<{ held: string }>(orm, selectHeld(id, at)))!.held;
+
+/** The key of an entry within an account; times have microseconds. */
+export interface EntryPosition {
+  at: string;
+  productId: string;
+  hour: string;
+  grantId: string;
+  kind: CreditEntryKind;
+}
+
+export interface EntryRow extends EntryPosition {
+  productSlug: string | null;
+  grantKey: string | null;
+  amount: string;
+  isMatch: boolean;
+  /** The last entry that the search examined; older ones were not. */
+  isLastScanned: boolean;
+}
+
+export interface EntryFilter {
+  productSlug?: string | undefined;
+  grantKey?: string | undefined;
+  kind?: CreditEntryKind | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
+/** Entries examined per page if a filter has no index. */
+const SCAN = 5_000;
+
+const newestFirst = sql`at desc, product_id desc, hour desc, grant_id desc, kind desc`;
+
+export function selectEntries(
+  id: AccountId,
+  { productSlug, grantKey, kind, from, to }: EntryFilter,
+  { after, limit }: { after: EntryPosition | undefined; limit: number },
+): SQL {
+  const isSearch = grantKey !== undefined || kind !== undefined;
+  const scan = isSearch ? SCAN : limit + 1;
+  const conditions = [
+    ownRows('e', id),
+    productSlug === undefined
+      ? undefined
+      : sql`e.product_id = (select id from products where slug = ${productSlug})`,
+    from === undefined ? undefined : sql`e.at >= ${from}::timestamptz`,
+    to === undefined ? undefined : sql`e.at < ${to}::timestamptz`,
+    // The first condition is for the index.
+    after &&
+      sql`e.at <= ${after.at}::timestamptz and (e.at, e.product_id, e.hour, e.grant_id, e.kind)
+        < (${after.at}::timestamptz, ${after.productId}::uuid, ${after.hour}::timestamptz, ${after.grantId}::uuid, ${after.kind})`,
+  ].filter((condition) => condition !== undefined);
+  const matches = [
+    grantKey === undefined
+      ? undefined
+      : sql`s.grant_id = (select id from credit_grants g where ${ownRows('g', id)} and grant_key = ${grantKey})`,
+    kind === undefined ? undefined : sql`s.kind = ${kind}`,
+    sql`true`,
+  ].filter((condition) => condition !== undefined);
+  return sql`select ${timeText(sql`m.at`)} as at, m.product_id::text as "productId", ${timeText(sql`m.hour`)} as hour, m.grant_id::text as "grantId", m.kind,
+    p.slug as "productSlug", g.grant_key as "grantKey", trim_scale(m.amount)::text as amount, m.is_match as "isMatch", m.place = ${scan} as "isLastScanned"
+  from (
+    select s.*, ${sql.join(matches, sql` and `)} as is_match, row_number() over (order by ${newestFirst}) as place
+    from (select * from credit_entries e where ${sql.join(conditions, sql` and `)} order by ${newestFirst} limit ${scan}) s
+  ) m
+  left join products p on p.id = m.product_id
+  left join credit_grants g on ${ownRows('g', id)} and g.id = m.grant_id
+  where m.is_match or m.place = ${scan}
+  order by m.place limit ${limit + 1}`;
+}
+
+export const listEntries = (
+  orm: Orm,
+  id: AccountId,
+  filter: EntryFilter,
+  range: { after: EntryPosition | undefined; limit: number },
+): Promise<EntryRow[]> => selectRows(orm, selectEntries(id, filter, range));
