@@ -29,7 +29,7 @@ export interface UsageProduct {
 }
 
 const productColumns = sql`p.id::text, p.slug, p.name, p.usage_metric as "usageMetric", p.dimensions, p.subjects_since is not null as "countsSubjects",
-    trim_scale(${sql.raw(effectiveCap('e', 'p'))})::text as "unitCap", p.credit_price::text as "creditPrice", p.credit_prices is not null as "hasPrices", e.kind`;
+    trim_scale(${sql.raw(effectiveCap('e', 'p'))})::text as "unitCap", trim_scale(p.credit_price)::text as "creditPrice", p.credit_prices is not null as "hasPrices", e.kind`;
 
 /** `period` is the first day of a month. */
 interface MonthScope {
