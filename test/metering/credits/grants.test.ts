@@ -4,8 +4,9 @@ import { auditLog } from '../../../src/accounts/audit/table.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
 import { useService } from '../../support/use.js';
-import { expectLedgerToBalance, giveCredits, recordBurn, type BurntEvent } from '../support/credits.js';
-import { createProduct } from '../support/products.js';
+import { expectLedgerToBalance, giveCredits } from '../support/credits.js';
+import { createProduct, grant } from '../support/products.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
 
 const { database, service } = useService();
 const operate = operatorClient(() => service);
@@ -21,7 +22,14 @@ async function arrive() {
   const { db } = database;
   const { id: orgId, slug } = await createOrganization(db);
   organizations.push(orgId);
-  const product = await createProduct(db);
+  const addProduct = async () => {
+    const product = await createProduct(db, { creditPrice: '1', creditEnforcement: 'warn' });
+    await grant(db, orgId, product.id);
+    return product;
+  };
+  const product = await addProduct();
+  const live = await createKey(db, orgId);
+  const test = await createKey(db, orgId, { livemode: false });
   const { secret } = await createKey(db, orgId, { scopes: ['usage:read'] });
   const path = (key: string) => `/organizations/${slug}/credits/grants/${encodeURIComponent(key)}`;
   let events = 0;
@@ -39,15 +47,12 @@ async function arrive() {
     read: async (query = '') => (await operate('GET', `/organizations/${slug}/credits${query}`)).body,
     entries: async (query = '') =>
       (await operate('GET', `/organizations/${slug}/credits/entries${query}`)).body.entries,
-    burn: (quantity: string, more: Partial<BurntEvent> = {}) =>
-      recordBurn(db, orgId, {
-        productId: product.id,
-        key: `event ${++events}`,
-        quantity,
-        price: '1',
-        at: new Date(service.clock.now()).toISOString(),
-        ...more,
-      }),
+    addProduct,
+    burn: async (quantity: number, { slug: productSlug = product.slug, livemode = true } = {}) => {
+      const { secret: key } = livemode ? live : test;
+      const event = usageEvent(productSlug, `event ${++events}`, { quantity });
+      expect((await sendUsage(service.url, key, [event])).status).toBe(202);
+    },
     audit: async () =>
       (await db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId)).orderBy(auditLog.seq)).map(
         ({ action, target, details }) => ({ action, target, details }),
@@ -145,7 +150,7 @@ describe('a grant', () => {
     const { orgId, give, read, burn } = await arrive();
     await give('k', 5);
     await give('k', 7, { livemode: false });
-    await burn('2', { livemode: false });
+    await burn(2, { livemode: false });
     expect(summary(await read())).toEqual([5, ['k', 0, 5, 'open']]);
     expect(summary(await read('?livemode=false'))).toEqual([5, ['k', 2, 5, 'open']]);
     for (const [livemode, balance] of [
@@ -181,7 +186,7 @@ describe('a grant', () => {
     await give('last', 10, { priority: 51, expiresAt: '2031-03-21T00:00:00Z' });
     await give('first', 10, { priority: 0 });
     await give('younger', 10);
-    await burn('12');
+    await burn(12);
     expect(summary(await read())).toEqual([
       48,
       ['second', 2, 8, 'open'],
@@ -198,7 +203,7 @@ describe('a grant', () => {
     await give('rolls', 10, { expiresAt: '2031-03-20T14:00:00Z', rollover: { percent: 25, for: 'P1D' } });
     await give('expires', 10, { expiresAt: '2031-03-20T14:00:00Z', priority: 60 });
     await give('starts', 10, { startsAt: '2031-03-20T15:00:00Z', priority: 0 });
-    await burn('2');
+    await burn(2);
     expect(summary(await read())).toEqual([
       18,
       ['starts', 0, 10, 'scheduled'],
@@ -212,7 +217,7 @@ describe('a grant', () => {
     expect(summary(await read())).toEqual(rolled);
     expect(await entries('?kind=roll')).toEqual([]);
     // Any write makes it entries.
-    await burn('0.5');
+    await burn(0.5);
     rolled[0] = 1.5;
     rolled[2] = ['rolls', 2.5, 1.5, 'open'];
     expect(summary(await read())).toEqual(rolled);
@@ -226,7 +231,7 @@ describe('a grant', () => {
       ['rolls', 2.5, 0, 'expired'],
     ]);
     service.clock.set('2031-04-20T14:00:00Z');
-    await burn('1');
+    await burn(1);
     expect(summary(await read())).toEqual([
       9,
       ['starts', 1, 9, 'open'],
@@ -237,7 +242,7 @@ describe('a grant', () => {
 
   it('pays overdrafts first, a scheduled one once it begins', async () => {
     const { product, give, read, burn } = await arrive();
-    await burn('7');
+    await burn(7);
     expect(await read()).toMatchObject({
       balance: -7,
       overdrafts: [{ productSlug: product.slug, quantity: 7 }],
@@ -255,7 +260,7 @@ describe('voiding', () => {
   it('forfeits what is left, once, with an audit row', async () => {
     const { give, burn, read, audit, void: voidGrant } = await arrive();
     await give('a', 10);
-    await burn('3');
+    await burn(3);
     const { status, body } = await voidGrant('a');
     expect([status, body.grant]).toMatchObject([
       200,
@@ -282,14 +287,14 @@ describe('voiding', () => {
     const { give, burn, void: voidGrant } = await arrive();
     await give('spent', 3, { priority: 0 });
     await give('expired', 3, { expiresAt: '2031-03-20T13:00:00Z' });
-    await burn('4');
+    await burn(4);
     service.clock.set('2031-03-20T13:00:00Z');
     for (const key of ['spent', 'expired']) {
       const { status, body } = await voidGrant(key);
       expect([status, body.code]).toEqual([409, 'grant_closed']);
     }
     service.clock.set('2031-04-20T13:00:00Z');
-    await burn('1');
+    await burn(1);
     expect((await voidGrant('expired')).body.code).toBe('grant_closed');
   });
 
@@ -304,10 +309,10 @@ describe('voiding', () => {
 
 describe('forgiving', () => {
   it('gives up the overdraft of one product, once, with an audit row', async () => {
-    const { product, burn, forgive, read, entries, audit } = await arrive();
-    const other = await createProduct(database.db);
-    await burn('7.000000000001');
-    await burn('2', { productId: other.id });
+    const { product, addProduct, burn, forgive, read, entries, audit } = await arrive();
+    const other = await addProduct();
+    await burn(7.000000000001);
+    await burn(2, other);
     const { status, text } = await forgive(product.slug);
     expect([status, text]).toEqual([200, `{"productSlug":"${product.slug}","forgiven":7.000000000001}`]);
     expect((await forgive(product.slug)).body).toEqual({ productSlug: product.slug, forgiven: 0 });
@@ -437,14 +442,14 @@ describe('bad input', () => {
 
 describe('the ledger', () => {
   it('is read in pages, newest first, and narrowed by product, grant, kind and time', async () => {
-    const { slug, product, secret, give, burn, entries } = await arrive();
-    const other = await createProduct(database.db);
+    const { slug, product, addProduct, secret, give, burn, entries } = await arrive();
+    const other = await addProduct();
     await give('a', 3);
     await give('b', 2, { productSlugs: [product.slug] });
     for (let minute = 0; minute < 4; minute++) {
       service.clock.set(`2031-03-20T13:0${minute}:00Z`);
-      await burn('1');
-      await burn('1', { productId: other.id });
+      await burn(1);
+      await burn(1, other);
     }
     const all = await entries();
     expect(all.map(({ at }: { at: string }) => at)).toEqual(

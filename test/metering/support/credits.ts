@@ -1,8 +1,10 @@
 import { sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
+import { expect } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
 import { selectRow, selectRows } from '../../../src/core/db/sql.js';
 import { enterTaken, setBurned } from '../../../src/metering/credits/statements.js';
+import type { operatorClient } from '../../support/operator.js';
 
 export interface NewGrant {
   amount: string;
@@ -123,5 +125,31 @@ export const findCreditDrift = (db: Database, orgId: string): Promise<{ what: st
       select livemode, id, -debt from debt
     ) o group by livemode, product_id having sum(amount) <> 0
     union all
-    select concat('below zero ', id) from (select id, rest from held union all select id, debt from debt) o where rest < 0`,
+    select concat('below zero ', id) from (select id, rest from held union all select id, debt from debt) o where rest < 0
+    union all
+    select concat('order ', a.livemode, ' ', a.grants) from credit_accounts a
+    cross join lateral (
+      select array_agg(u.id order by u.priority, u.ends, u.id) as ids from unnest(a.grants, a.priorities, a.ends) as u (id, priority, ends)
+    ) sorted
+    where a.org_id = ${orgId}::uuid and cardinality(a.grants) > 0 and a.grants <> sorted.ids`,
   );
+
+export const expectLedgerToBalance = async (db: Database, orgId: string): Promise<void> =>
+  expect(await findCreditDrift(db, orgId)).toEqual([]);
+
+/** Grants credits through the API; throws unless the grant is created. */
+export async function giveCredits(
+  operate: ReturnType<typeof operatorClient>,
+  slug: string,
+  grantKey: string,
+  amount: number | string,
+  more: object = {},
+) {
+  const { status, body, text } = await operate(
+    'PUT',
+    `/organizations/${slug}/credits/grants/${encodeURIComponent(grantKey)}`,
+    `{"amount":${amount},${JSON.stringify({ reason: 'Test', ...more }).slice(1)}`,
+  );
+  if (status !== 201) throw new Error(`The grant was answered ${status}: ${text}`);
+  return body.grant;
+}
