@@ -22,6 +22,15 @@ export function addDecimals(a: string, b: string): string {
 export const differenceOf = (a: string, b: string): string =>
   compareDecimals(a, b) < 0 ? `-${subtractDecimals(b, a)}` : subtractDecimals(a, b);
 
+export function multiplyDecimals(a: string, b: string): string {
+  const [wholeA = '0', fractionA = ''] = a.split('.');
+  const [wholeB = '0', fractionB = ''] = b.split('.');
+  return toDecimal(
+    BigInt(wholeA + fractionA) * BigInt(wholeB + fractionB),
+    fractionA.length + fractionB.length,
+  );
+}
+
 export const sumDecimals = (decimals: readonly string[]): string => decimals.reduce(addDecimals, '0');
 
 function toDecimal(units: bigint, scale: number): string {

@@ -147,7 +147,9 @@ describe('GET /operator/usage', () => {
     expect(csv.headers.get('content-type')).toContain('text/csv');
     expect(csv.headers.get('vary')).toContain('Accept');
     expect(csv.headers.get('content-disposition')).toContain('usage-month-20200101T00Z-to-20200201T00Z.csv');
-    expect(await csv.text()).toBe('organization,product,metric,livemode,start,end,quantity,events\r\n');
+    expect(await csv.text()).toBe(
+      'organization,product,metric,livemode,start,end,quantity,events,credits\r\n',
+    );
   });
 
   it(
