@@ -15,6 +15,7 @@ import {
   addForm,
   fieldError,
   listField,
+  newForm,
   textField,
   type FormFields,
   type FormState,
@@ -136,6 +137,7 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
   addForm(router, '/customers/:slug/credits/grant', {
     before: [requireConfirmation(deps.clock)],
     async act(req, res, { step, ...fields }) {
+      if (step === 'edit') return show(req, res, newForm(fields));
       const { customer, mode, id, now } = await readAccount(deps, req, fields);
       const { grantKey, ...input } = readGrant(fields);
       if (step === 'save') {

@@ -86,6 +86,7 @@ describe('a grant', () => {
     expect(page).toContain('50% of the rest lives on for 30 days');
     expect(page).toContain('First, with priority 50');
     expect(page).toContain(`It pays 25 of ${product.slug} at once.`);
+    expect((await post('/grant', { ...typed, step: 'edit' })).text).toMatch(/value="1,000\.5"[\s\S]*checked/);
     expect(await grants()).toEqual([]);
     const { status, headers } = await give(typed);
     expect([status, headers.get('location')]).toEqual([
