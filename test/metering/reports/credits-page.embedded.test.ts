@@ -194,7 +194,7 @@ describe('the page of credits', () => {
     ['range=custom&from=2026-02-28&to=2026-02-01', 400, 'Must not be before the first day.'],
     ['range=never', 400, 'Must be day, last7, last30, month or custom.'],
     ['mode=both', 400, 'Must be live or test.'],
-    ['product=nothing-here', 400, 'Not a product of your Organization.'],
+    ['product=nothing-here', 404, 'Not a product of your Organization.'],
   ])('answers ?%s with %i', async (query, status, message) => {
     const { browser } = await scene();
     const answer = await browser.get(`/dashboard/credits?${query}`, html);

@@ -17,9 +17,16 @@ import { sessionOf } from '../../../accounts/identity/session/session.js';
 import { readCredits, readEntries, type Credits } from '../../credit-grants/credits.js';
 import type { AccountId } from '../../credit-grants/queries.js';
 import { creditEntryKinds } from '../../credits/table.js';
-import { findProduct, type UsageProduct } from '../../events/page-queries.js';
+import type { UsageProduct } from '../../events/page-queries.js';
 import { mode, modes, productsQuerySchema, type Mode } from '../../events/page-schema.js';
-import { readProducts, scopeOf, toModeTabs, toPeriodChoices, type PageDeps } from '../choices.js';
+import {
+  chooseProduct,
+  readProducts,
+  scopeOf,
+  toModeTabs,
+  toPeriodChoices,
+  type PageDeps,
+} from '../choices.js';
 import {
   formatPeriod,
   monthPeriod,
@@ -137,8 +144,7 @@ async function readBurned(
 ): Promise<Burned> {
   const sums = await readBurns(orm, id, period);
   const chosen = slug ?? largestOf(sums);
-  const product = chosen === undefined ? undefined : await findProduct(orm, id.orgId, chosen);
-  if (slug !== undefined && !product) throw fieldError('product', 'is not a product of your Organization');
+  const product = chosen === undefined ? undefined : await chooseProduct(orm, id.orgId, [], chosen);
   const places = product
     ? [...product.dimensions.map((_, i) => i + 1), ...(product.countsSubjects ? [0] : [])]
     : [];
