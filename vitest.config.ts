@@ -78,9 +78,13 @@ const expectOptions = { poll: { timeout: 50_000 } };
 const limits = { testTimeout: 60_000, hookTimeout: 120_000 };
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ moduleId }: TestSpecification) => long.test(moduleId);
+    const isShort = ({ moduleId }: TestSpecification) => Number(!long.test(moduleId));
     const sorted = await super.sort(files);
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+    // Projects stay together: a worker that changes its project starts again.
+    const projects = [...new Set(sorted.map(({ project }) => project))];
+    return projects.flatMap((project) =>
+      sorted.filter((file) => file.project === project).toSorted((a, b) => isShort(a) - isShort(b)),
+    );
   }
 }
 const browserTests = 'test/browser/**/*.test.ts';

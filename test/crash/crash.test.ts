@@ -60,8 +60,8 @@ it(
     if (late) expect(late).toMatchObject({ status: 503, retryAfter: '1', body: { code: 'unavailable' } });
     const answeredAt = Date.now();
     expect(await ended, server.output()).toBe(0);
-    // Connections that clients keep open do not delay the shutdown.
-    expect(Date.now() - answeredAt).toBeLessThan(10_000);
+    // The server waits 25 seconds for open connections, but not for those that clients only keep.
+    expect(Date.now() - answeredAt).toBeLessThan(20_000);
     const { violations, acknowledged } = await place.verify();
     expect(violations).toEqual([]);
     expect(acknowledged).toBeGreaterThan(0);

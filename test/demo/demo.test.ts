@@ -24,6 +24,7 @@ import { DAY_MS } from '../../src/core/time.js';
 import { usageEvents } from '../../src/metering/ingestion/table.js';
 import { Browser } from '../support/accounts.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
+import { verify } from '../accounts/audit/support.js';
 import { createOrganization } from '../support/fixtures.js';
 import { operatorClient } from '../support/operator.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -101,6 +102,14 @@ describe('the demo data', () => {
     expect(demo.products.some((p) => p.kind === 'live' && p.unitCap === null)).toBe(true);
     expect(demo.products.some((p) => p.kind === 'read_only')).toBe(true);
     expect(demo.database).toBe(isEmbedded ? 'embedded' : 'postgres');
+  });
+
+  it('are in an audit chain without a gap for each Organization', async () => {
+    const ids = (await database.db.orm.select().from(organizations)).map(({ id }) => id);
+    for (const id of ids) {
+      const { seq, problemCount } = await verify(database.db, id);
+      expect([seq >= 4, problemCount]).toEqual([true, 0]);
+    }
   });
 
   it('match the operator API, and the passwords open the accounts', async () => {

@@ -22,8 +22,9 @@ const settings = {
 };
 
 export async function createCitusCluster({ workers: count = 2, fsync = 'off' } = {}): Promise<CitusCluster> {
-  const servers: PostgresServer[] = [];
-  for (let i = 0; i <= count; i++) servers.push(await createPostgresServer({ ...settings, fsync }));
+  const servers = await Promise.all(
+    Array.from({ length: count + 1 }, () => createPostgresServer({ ...settings, fsync })),
+  );
   const [coordinator, ...workers] = servers as [PostgresServer, ...PostgresServer[]];
   return {
     coordinator,

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
 import { openDatabase } from '../../src/core/db/open.js';
 import { provideOwnBuild } from './own-build.js';
-import { createPostgresServer, type PostgresServer } from './postgres-server.js';
+import { createPostgresServer, provideData, type PostgresServer } from './postgres-server.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -13,13 +13,22 @@ declare module 'vitest' {
 }
 
 export default async function setup(project: TestProject) {
-  const removeBuild = await provideOwnBuild();
+  const build = provideOwnBuild();
   // Tests that make no promise about crashes need no fsync.
   const server = await createPostgresServer({ fsync: 'off', max_connections: '200' });
   await makeTemplate(server);
+  // On servers of their own, tests use the database that every server has; on this one it stays empty.
+  const admin = openDatabaseAdmin(server.url('template1'));
+  await admin('drop database postgres with (force)');
+  await admin('create database postgres template template_gauge');
+  const removeData = await provideData(server);
+  await admin('drop database postgres with (force)');
+  await admin('create database postgres');
+  const removeBuild = await build;
   project.provide('postgresUrl', server.url('postgres'));
   return () => {
     removeBuild();
+    removeData();
     return server.remove();
   };
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { exactField, idField, nextCursorField, timeField } from '../../core/http/fields.js';
+import { exactField, idField, nextCursorField, signedField, timeField } from '../../core/http/fields.js';
 import { pageSchema } from '../../core/http/page.js';
 import { text, timeInput } from '../../core/http/validate.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
@@ -93,11 +93,6 @@ const creditGrantSchema = z
   .meta({ id: 'CreditGrant' });
 
 export const grantAnswerSchema = z.object({ grant: creditGrantSchema }).meta({ id: 'CreditGrantAnswer' });
-
-const signedField = (description: string) =>
-  z.number().meta({
-    description: `${description} An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter.`,
-  });
 
 export const creditsSchema = z
   .object({

@@ -1,26 +1,18 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { sql } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
 import { recordAudit } from '../../../src/accounts/audit/audit.js';
 import { canonicalJson, genesisHash, hashRow } from '../../../src/accounts/audit/chain.js';
-import { products } from '../../../src/products.js';
-import { seedDemo } from '../../../src/demo/seed.js';
 import { exampleWorld } from '../../../src/accounts/reference/example-world.js';
-import { auditChains, auditLog } from '../../../src/accounts/audit/table.js';
-import { organizations } from '../../../src/accounts/organizations/table.js';
+import { auditLog } from '../../../src/accounts/audit/table.js';
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
 import { inChange } from '../../support/change.js';
-import { createTestDatabase, isCitus, isEmbedded } from '../../support/database.js';
+import { isCitus, isEmbedded } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { createTenant, sendUsage, usageEvent } from '../../metering/support/usage.js';
 import { operatorClient, unique, uniqueEmail } from '../../support/operator.js';
 import { at, readLog, verify, writeRows } from './support.js';
 import { useService } from '../../support/use.js';
-
-const parts = products.map(({ demo }) => demo);
 
 const { database, service } = useService({ env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' } });
 
@@ -78,19 +70,6 @@ describe('the audit chain', () => {
     )) as { rows: { id: string }[] };
     expect(rows).toHaveLength(3);
     for (const { id } of rows) await expectChain(id, 8);
-  });
-
-  it.skipIf(isCitus)('includes the demo', async () => {
-    const other = await createTestDatabase();
-    try {
-      const config = { ...service.context.config, dataDir: mkdtempSync(join(tmpdir(), 'gauge-demo-')) };
-      expect(await seedDemo({ config, db: other.db, clock: service.clock }, parts)).toBeDefined();
-      for (const { id } of await other.db.orm.select({ id: organizations.id }).from(organizations))
-        expect(await verify(other.db, id)).toMatchObject({ problemCount: 0, seq: expect.any(Number) });
-      expect((await other.db.orm.select().from(auditChains)).every(({ seq }) => seq >= 4)).toBe(true);
-    } finally {
-      await other.remove();
-    }
   });
 
   it('has no gap after 50 concurrent changes', async () => {

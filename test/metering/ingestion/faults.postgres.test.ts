@@ -87,20 +87,19 @@ describe('Postgres', () => {
       const { organization, product, key } = await createTenant(db);
       const acknowledged = new Set<string>();
       const sent = new Set<string>();
-      const slowest = { ms: 0 };
       let isOver = false;
       const answers: UsageReply[] = [];
+      const refused = new Set<number>();
       const senders = Array.from({ length: 8 }, async (_, s) => {
         for (let i = 0; !isOver; i++) {
           const keys = [`${s} ${i}`, `${s} ${Math.max(0, i - 1)}`, `shared ${i}`];
           for (const name of keys) sent.add(name);
-          const startedAt = performance.now();
           const answer = await send(
             key.secret,
             keys.map((name) => one(product.slug, name)),
           );
-          slowest.ms = Math.max(slowest.ms, performance.now() - startedAt);
           answers.push(answer);
+          if (answer.status === 503) refused.add(s);
           if (answer.status === 202) for (const name of keys) acknowledged.add(name);
           await setTimeout(5);
         }
@@ -108,13 +107,13 @@ describe('Postgres', () => {
       while (acknowledged.size < 100) await setTimeout(5);
       await server.stop('immediate');
       const unavailable = () => answers.filter(({ status }) => status === 503).length;
-      while (unavailable() < 50) await setTimeout(5);
+      // No request waits for the server to come back.
+      while (unavailable() < 50 || refused.size < senders.length) await setTimeout(5);
       await server.start();
       const before = acknowledged.size;
       while (acknowledged.size < before + 100) await setTimeout(5);
       isOver = true;
       await Promise.all(senders);
-      expect(slowest.ms).toBeLessThan(4_000);
       for (const { status, body, headers } of answers.filter((answer) => answer.status !== 202)) {
         expect([status, body.code, headers.get('retry-after')]).toEqual([503, 'unavailable', '1']);
       }

@@ -276,26 +276,24 @@ describe('an unavailable database', () => {
     expect(await readUsage(database.db, organization.id)).toMatchObject({ keys: ['a', 'first'], drift: [] });
   });
 
-  it('is a 503 with Retry-After within four seconds, for a whole queue of requests', async () => {
+  it('is a 503 with Retry-After for a whole queue of requests, which share one wait', async () => {
     const { organization, product, key } = await tenant();
-    const sendAll = async (nameOf: (request: number, event: number) => string) => {
-      const startedAt = performance.now();
-      const answers = await Promise.all(
-        Array.from({ length: 24 }, (_, r) =>
-          send(
-            key.secret,
-            Array.from({ length: 400 }, (_event, e) => one(product.slug, nameOf(r, e))),
-          ),
-        ),
-      );
-      return { answers, ms: performance.now() - startedAt };
-    };
-    const usual = await sendAll(() => 'first');
-    faulty.before = () => {
+    await send(key.secret, [one(product.slug, 'first')]);
+    let tries = 0;
+    faulty.before = ({ name }) => {
+      if (name.startsWith('usage_ingest')) tries++;
       throw databaseError('ECONNREFUSED');
     };
-    const { answers, ms } = await sendAll((r, e) => `${r} ${e}`);
-    expect(ms).toBeLessThan(4_000 + usual.ms);
+    const answers = await Promise.all(
+      Array.from({ length: 24 }, (_, r) =>
+        send(
+          key.secret,
+          Array.from({ length: 400 }, (_event, e) => one(product.slug, `${r} ${e}`)),
+        ),
+      ),
+    );
+    // A flush that waited by itself would try seven times in its two seconds.
+    expect(tries).toBeLessThan(3 * 24);
     for (const { status, body, headers } of answers) {
       expect([status, body.code, headers.get('retry-after')]).toEqual([503, 'unavailable', '1']);
     }

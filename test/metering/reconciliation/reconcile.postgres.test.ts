@@ -56,9 +56,7 @@ async function countOf(orgId: string): Promise<number> {
 
 it('a comparison never mistakes concurrent ingestion for drift', async () => {
   const senders = await startSenders(6);
-  const until = performance.now() + 2_000;
-  let comparisons = 0;
-  for (; performance.now() < until; comparisons++)
+  for (let comparisons = 0; comparisons < 15; comparisons++)
     expect(await compare(database.db.orm, {})).toEqual({
       totals: [],
       hours: [],
@@ -66,7 +64,6 @@ it('a comparison never mistakes concurrent ingestion for drift', async () => {
       settlements: [],
     });
   expect(await senders.stop()).toBeGreaterThan(0);
-  expect(comparisons).toBeGreaterThan(5);
 });
 
 it('a repair loses no concurrent event, blocks no writer for good and leaves no drift', async () => {

@@ -195,13 +195,14 @@ describe('fitting by minimum CRPS', () => {
     });
   });
 
-  it('fits 60 cases in about a millisecond', () => {
-    const sets = Array.from({ length: 200 }, (_, i) => casesOf(truth, 60, `time ${i}`));
-    for (const cases of sets) fitEmos(cases);
-    const startedAt = process.cpuUsage();
-    for (const cases of sets) fitEmos(cases);
-    // About 0.2 ms of CPU; a busy machine is allowed ten times that.
-    expect(process.cpuUsage(startedAt).user / 1000 / sets.length).toBeLessThan(2);
+  it('scores 60 cases a few dozen times until it fits', () => {
+    let scored = 0;
+    const kernel = (...values: Parameters<typeof crpsAndGradient>) => {
+      scored++;
+      return crpsAndGradient(...values);
+    };
+    for (let i = 0; i < 50; i++) fitEmos(casesOf(truth, 60, `cost ${i}`), { kernel });
+    expect(scored / 60 / 50).toBeLessThan(30);
   });
 });
 
