@@ -160,7 +160,7 @@ describe('a new price', () => {
       expect.stringContaining('has changed since the preview'),
     ]);
     expect(await stored()).toMatchObject({ creditPrice: '9' });
-    // A repeat of the saved form finds the price that it wanted, and is told so as well.
+    // A form without the version of its preview is refused as well.
     expect((await post({ ...price, step: 'save' })).status).toBe(400);
   });
 
