@@ -79,7 +79,9 @@ export async function listSections(
   const shown = [...firstSections, ...sections, ...lastSections].filter(
     ({ isShownTo }) => !isShownTo || isShownTo(me),
   );
-  const offered = await Promise.all(shown.map(({ isOffered }) => isOffered?.(orm, me.orgId) ?? true));
+  const offered = await Promise.all(
+    shown.map(async ({ isOffered }) => (await isOffered?.(orm, me.orgId)) ?? true),
+  );
   return shown.filter((_, i) => offered[i]);
 }
 

@@ -254,7 +254,7 @@ describe('the ledger', () => {
       .split('\r\n')
       .slice(1);
     expect(csv.map((line) => line.split(',')[5])).toEqual(
-      rows.map(({ amount }) => amount.replace(/0+$/, '')).reverse(),
+      rows.map(({ amount }) => amount.replace(/0+$/, '')).toReversed(),
     );
     const seen: string[] = [];
     let path: string | undefined = '/dashboard/credits/ledger?kind=burn';
@@ -266,7 +266,7 @@ describe('the ledger', () => {
     expect(seen).toEqual(
       rows
         .map(({ amount }) => amount.replace(/0+$/, ''))
-        .reverse()
+        .toReversed()
         .slice(0, seen.length),
     );
     expect(seen.length).toBe(200);

@@ -220,7 +220,7 @@ function toBurnedView({ period, sums, product, parts }: Burned, shown: Mode) {
 
 const day = z.iso
   .date('must be a date like 2026-01-31')
-  .refine((date) => /^20/.test(date), 'must be of the years 2000 to 2099');
+  .refine((date) => date.startsWith('20'), 'must be of the years 2000 to 2099');
 
 const ledgerSchema = z.object({
   mode: mode.default('live'),

@@ -22,8 +22,6 @@ function endOf({ expiresAt, rolloverDays }: CreditGrant, nowMs: number): number 
   return ms > nowMs ? ms : ms + (rolloverDays ?? 0) * DAY_MS;
 }
 
-export type GrantView = ReturnType<typeof toGrantView>;
-
 export function toGrantView(grant: CreditGrant, now: Date) {
   const { amount, remaining, status, startsAt, expiresAt } = grant;
   const endMs = endOf(grant, now.getTime());
