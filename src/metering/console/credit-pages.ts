@@ -88,7 +88,8 @@ export function customerCreditPages(deps: ConsoleDeps): Router {
 async function readAccount(deps: ConsoleDeps, req: Request, fields: FormFields = {}) {
   const customer = await readCustomer(deps, req);
   const asked = textField(fields, 'mode') ?? readQuery(req).mode;
-  const { mode } = parseInput(z.object({ mode: modeField }), { mode: asked });
+  // A form with another mode is refused, and must be shown again.
+  const mode = asked === 'test' ? 'test' : 'live';
   const id = { orgId: customer.id, livemode: mode === 'live' };
   return { customer, mode, id, now: new Date(deps.clock.now()) };
 }
@@ -240,7 +241,7 @@ const addSigned = (a: string, b: string): string =>
 const subtractSigned = (a: string, b: string): string =>
   a.startsWith('-') ? `-${addDecimals(a.slice(1), b)}` : differenceOf(a, b);
 
-const changeSchema = z.object({ reason });
+const changeSchema = z.object({ reason, mode: modeField });
 
 function addVoid(router: Router, deps: ConsoleDeps): void {
   const read = async (req: Request, fields: FormFields) => {
