@@ -36,7 +36,7 @@ import { grantKeySchema } from '../credit-grants/schema.js';
 import { toPrice } from '../entitlements/price.js';
 import { getProduct } from '../entitlements/products.js';
 import { listPricedProducts } from '../entitlements/queries.js';
-import { mode } from '../events/page-schema.js';
+import { mode, type Mode } from '../events/page-schema.js';
 import { toModeTabs } from '../reports/choices.js';
 import { readAccountView } from '../reports/credits/pages.js';
 import { toEntryView, toGrantView } from '../reports/credits/view.js';
@@ -89,7 +89,7 @@ async function readAccount(deps: ConsoleDeps, req: Request, fields: FormFields =
   const customer = await readCustomer(deps, req);
   const asked = textField(fields, 'mode') ?? readQuery(req).mode;
   // A form with another mode is refused, and must be shown again.
-  const mode = asked === 'test' ? 'test' : 'live';
+  const mode: Mode = asked === 'test' ? 'test' : 'live';
   const id = { orgId: customer.id, livemode: mode === 'live' };
   return { customer, mode, id, now: new Date(deps.clock.now()) };
 }
