@@ -33,6 +33,7 @@ import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/
 import { createOwnMeteringReader } from './own-values.js';
 import { customerUsageRoutes } from './reports/operator/routes.js';
 import { reconciliation } from './reconciliation/reconciliation.js';
+import { readHasCredits } from './reports/credits/queries.js';
 import { usagePages } from './reports/pages.js';
 import { usageReadRoutes } from './reports/reading/routes.js';
 import { createReservations, createReservationWatch } from './reservations/reservations.js';
@@ -52,6 +53,7 @@ declare module '../product.js' {
 const sections: Section[] = [
   { id: 'usage', href: '/dashboard/usage', label: 'Usage', beginsGroup: true },
   { id: 'entitlements', href: '/dashboard/entitlements', label: 'Entitlements' },
+  { id: 'credits', href: '/dashboard/credits', label: 'Credits', isOffered: readHasCredits },
 ];
 
 /** Usage events, entitlements, limits, reservations and corrections. */
