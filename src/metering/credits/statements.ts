@@ -17,7 +17,7 @@ const TAKEN = ['took_kinds', 'took_from', 'took_for', 'took_hours', 'took'] as c
 
 const EMPTY = COLUMNS.map(() => `'{}'`).join(', ');
 
-/** SQL: the account's columns as the first arguments of `gauge_burn` and `gauge_room`. */
+/** SQL: the account's columns as the first arguments of `gauge_burn` and `gauge_rooms`. */
 export const accountOf = (row: string): string => COLUMNS.map((column) => `${row}.${column}`).join(', ');
 
 const list = (columns: readonly string[], row?: string): string =>
