@@ -176,14 +176,14 @@ begin
   end loop;
 end $$;
 --> statement-breakpoint
--- What an account has left for a product at a time, once the holds (`held[i]` is a product) have burned what they hold.
+-- What an account has left for each of the products at a time, once the holds (`held[i]` is a product) have burned what they hold.
 -- Holds can come in another order than they were made in. A hold that lacks credits then keeps what others took from its grants, as
 -- far as they could have left it and taken what is left instead.
-create or replace function gauge_room(
+create or replace function gauge_rooms(
   grants uuid[], rests numeric[], starts timestamptz[], ends timestamptz[], scopes text[],
   priorities int[], roll_percents int[], roll_days int[], debtors uuid[], debts numeric[],
-  held uuid[], costs numeric[], product uuid, at_time timestamptz
-) returns numeric language sql immutable as $$
+  held uuid[], costs numeric[], products uuid[], at_time timestamptz
+) returns table (product uuid, room numeric) language sql immutable as $$
   with b as materialized (
     select * from gauge_burn(grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days, debtors, debts,
       held, array_fill(at_time, array[cardinality(held)]), costs, at_time)
@@ -193,17 +193,18 @@ create or replace function gauge_room(
   ), t as materialized (
     select u.* from b, unnest(b.took_kinds, b.took_from, b.took_for, b.took) as u (kind, grant_id, product_id, amount) where u.kind = 'burn'
   )
-  select greatest(0, coalesce((
-      select sum(g.rest) from g where g.scope = '' or position(product::text in g.scope) > 0
-    ), 0) - coalesce((select b.debts[array_position(b.debtors, product)] from b), 0) - coalesce((
+  select p.id, greatest(0, coalesce((
+      select sum(g.rest) from g where g.scope = '' or position(p.id::text in g.scope) > 0
+    ), 0) - coalesce((select b.debts[array_position(b.debtors, p.id)] from b), 0) - coalesce((
       select sum(least(lack.amount, (
         select coalesce(sum(t.amount), 0) from t join g on g.id = t.grant_id
         where t.product_id <> lack.product_id and (g.scope = '' or position(lack.product_id::text in g.scope) > 0)
           and exists (
             select from g rest where rest.rest > 0
-              and (rest.scope = '' or position(product::text in rest.scope) > 0 and position(t.product_id::text in rest.scope) > 0)
+              and (rest.scope = '' or position(p.id::text in rest.scope) > 0 and position(t.product_id::text in rest.scope) > 0)
           )
       )))
-      from (select t.product_id, sum(t.amount) as amount from t where t.grant_id = t.product_id and t.product_id <> product group by 1) lack
+      from (select t.product_id, sum(t.amount) as amount from t where t.grant_id = t.product_id and t.product_id <> p.id group by 1) lack
     ), 0))
+  from unnest(products) as p (id)
 $$;

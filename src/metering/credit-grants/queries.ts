@@ -416,8 +416,10 @@ export async function readPast(
   tx: Tx,
   id: AccountId,
   account: Account,
-  flushes: readonly Flush[],
+  needed: readonly Flush[],
 ): Promise<Past> {
+  // Once each, because the query would add a repeated flush up twice.
+  const flushes = [...new Map(needed.map((flush) => [nameFlush(flush), flush])).values()];
   if (flushes.length === 0) return { burned: new Map(), repaid: new Map(), terms: new Map() };
   const burned = await listBurned(tx, id, flushes);
   const indebted = flushes.flatMap((flush) =>

@@ -58,10 +58,12 @@ export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Bu
   insert into ${t('credit_accounts')} as a (org_id, livemode, asked, hours, costs, ${list([...COLUMNS, ...TAKEN])})
   select d.org_id, d.livemode, d.asked, d.hours, d.costs, ${COLUMNS.map((column) => `coalesce(f.${column}, '{}')`).join(', ')}, ${list(TAKEN, 'f')}
   from demand d
+  left join lateral (
+    select true as is_known from ${t('credit_accounts')} where org_id = d.org_id and livemode = d.livemode limit 1
+  ) k on true
   -- Only for an account that does not exist yet: all of it is overdraft.
   left join lateral (
-    select f.* from gauge_burn(${EMPTY}, d.asked, d.hours, d.costs, ${now}) f
-    where not exists (select from ${t('credit_accounts')} where org_id = d.org_id and livemode = d.livemode)
+    select f.* from gauge_burn(${EMPTY}, d.asked, d.hours, d.costs, ${now}) f where k.is_known is null offset 0
   ) f on true
   order by 1, 2
   on conflict (org_id, livemode) do update set ${setBurned(onlyOpen ? `${now}, true` : now, 'excluded.asked, excluded.hours, excluded.costs')}
@@ -97,13 +99,15 @@ export const heldCredits = (t: Names, row: string, now: string): string => `(
   )`;
 
 /**
- * SQL: the `room` that holds leave for a row with org_id, livemode and product_id; no row without an account. Holds burn on paper in
- * the order in which they were made: in another one, a hold could take a grant that an earlier one needs, and leave its own for one more.
+ * SQL: each `product` of an array with the `room` that holds leave for it, for a row with org_id and livemode; no row without an account.
+ * Holds burn on paper in the order in which they were made: in another one, a hold could take a grant that an earlier one needs, and
+ * leave its own for one more.
  */
-export const creditRoom = (t: Names, row: string, now: string): string => `(
-    select gauge_room(${accountOf('a')}, h.held, h.costs, ${row}.product_id, ${now}) as room
-    from (select * from ${t('credit_accounts')} where org_id = ${row}.org_id and livemode = ${row}.livemode limit 1) a
+export const creditRooms = (t: Names, row: string, ids: string, now: string): string => `(
+    select r.*
+    from (select * from ${t('credit_accounts')} where org_id = ${row}.org_id and livemode = ${row}.livemode limit 1) own
     cross join lateral ${heldCredits(t, row, now)} h
+    cross join lateral gauge_rooms(${accountOf('own')}, h.held, h.costs, ${ids}, ${now}) r
   )`;
 
 /** What holds leave of the credits. $1 org, $2 product, $3 livemode, per product · $4 now */
@@ -112,10 +116,14 @@ export const findCreditRooms: Template = {
   text: (t) => `
 ${t.with} d as materialized (
   select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[]) with ordinality as d (org_id, product_id, livemode, ord)${t.held}
+), rooms as materialized (
+  select d.org_id, d.livemode, c.*
+  from (select org_id, livemode, array_agg(distinct product_id) as ids from d group by 1, 2) d
+  cross join lateral ${creditRooms(t, 'd', 'd.ids', '$4::timestamptz')} c
 )
 select (d.ord - 1)::text as place, trim_scale(c.room)::text as room
 from d
-cross join lateral ${creditRoom(t, 'd', '$4::timestamptz')} c`,
+join rooms c on c.org_id = d.org_id and c.livemode = d.livemode and c.product = d.product_id`,
 };
 
 export interface CreditRoomRow {

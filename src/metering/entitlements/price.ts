@@ -3,7 +3,7 @@ import { exact, parseNumbersAsText } from '../../core/http/json.js';
 import { exactField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { fieldError } from '../../core/pages/form.js';
-import { MAX_VALUE_LENGTH, type Dimensions } from './dimensions.js';
+import { MAX_VALUE_LENGTH, SEPARATOR_SQL, type Dimensions } from './dimensions.js';
 import { toBoundedDecimal } from './exact-number.js';
 import { enforcements, type products } from './table.js';
 
@@ -167,6 +167,12 @@ export const describeCreditPrice = (price: CreditPrice | null): string =>
         .map(([value, one]) => `, ${price.by!.dimension} ${value}: ${one}`)
         .join('')} (${price.enforcement})`;
 
+const priceFor = (value: string): string =>
+  `coalesce((pr.credit_prices ->> ${value})::numeric, pr.credit_price, 0)`;
+
 /** SQL: the price of a unit of the product `pr` with the dimensions `asked` (jsonb); 0 for none. */
-export const priceOf = (asked: string): string =>
-  `coalesce((pr.credit_prices ->> (${asked} ->> pr.credit_dimension))::numeric, pr.credit_price, 0)`;
+export const priceOf = (asked: string): string => priceFor(`(${asked} ->> pr.credit_dimension)`);
+
+/** SQL: the same for encoded dimensions. */
+export const priceOfEncoded = (dimensions: string): string =>
+  priceFor(`split_part(${dimensions}, ${SEPARATOR_SQL}, array_position(pr.dimensions, pr.credit_dimension))`);

@@ -1,6 +1,6 @@
 import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
 import type { Names, Template } from '../../core/db/client.js';
-import { accountGate, creditRoom } from '../credits/statements.js';
+import { accountGate, creditRooms } from '../credits/statements.js';
 import {
   countedDimensions,
   hasUnknownKey,
@@ -79,7 +79,7 @@ ${t.withRecursive} pair as materialized (
   select s.number, ${roomOf('s')}
   from subject s${limitUsage(t, 's', '$9::timestamptz')}
   group by s.number
-), ${detailed(`${namedRooms(t)}${creditRooms(t)}`)}request as materialized (
+), ${detailed(`${namedRooms(t)}${accounts(t)}`)}request as materialized (
   select a.ord - 1 as place, a.id, a.idempotency_key, a.quantity, a.expires_at, p.org_id, p.product_id, p.api_key_id, p.livemode,
     p.usage_metric, p.max_quantity, s.number, r.room, k.id as known_id${detailed(`, a.subject, p.dimensions, p.keys, n.number as own_number, o.room as own_room,
     p.credit_enforcement, p.credit_price, a.quantity * p.credit_price as cost, case when a.quantity * p.credit_price > 0 then c.room end as credit_room`)},
@@ -196,18 +196,24 @@ const decideDetailed = `candidate as materialized (
 )`;
 
 /** What holds leave of the credits for each product that blocks. An account that does not exist has none. */
-const creditRooms = (t: Names): string => `account as materialized (
-  select a.org_id, a.livemode, coalesce(g.seq, 0) as seq
-  from (select distinct org_id, livemode from pair where problem is null and credit_enforcement = 'block') a
+const accounts = (t: Names): string => `account as materialized (
+  select a.*, coalesce(g.seq, 0) as seq
+  from (
+    select org_id, livemode, array_agg(distinct product_id) as ids from pair where problem is null and credit_enforcement = 'block' group by 1, 2
+  ) a
   left join lateral (
     select seq from ${t('usage_gates')}
     where org_id = a.org_id and product_id = '${accountGate.productId}' and livemode = a.livemode and metric = '${accountGate.metric}'
     limit 1
   ) g on true
 ), credit_room as materialized (
-  select p.*, coalesce(c.room, 0) as room
-  from (select distinct org_id, livemode, product_id from pair where problem is null and credit_enforcement = 'block') p
-  left join lateral ${creditRoom(t, 'p', '$9::timestamptz')} c on true
+  select a.org_id, a.livemode, c.product_id, c.room
+  from account a
+  cross join lateral (
+    select p.product_id, coalesce(r.room, 0) as room
+    from unnest(a.ids) as p (product_id)
+    left join ${creditRooms(t, 'a', 'a.ids', '$9::timestamptz')} r on r.product = p.product_id
+  ) c
 ), `;
 
 const namedRooms = (t: Names): string => `named as materialized (

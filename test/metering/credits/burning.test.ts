@@ -160,8 +160,8 @@ describe('room', () => {
     ];
     const row = await selectRow<{ room: string }>(
       database.db.orm,
-      sql`select trim_scale(gauge_room(${account(grants, debts)}, ${array(held.map(([one]) => one))}::uuid[],
-        ${array(held.map(([, cost]) => cost))}::numeric[], ${product}::uuid, ${NOW}::timestamptz))::text as room`,
+      sql`select trim_scale((gauge_rooms(${account(grants, debts)}, ${array(held.map(([one]) => one))}::uuid[],
+        ${array(held.map(([, cost]) => cost))}::numeric[], array[${product}::uuid], ${NOW}::timestamptz)).room)::text as room`,
     );
     return row!.room;
   };

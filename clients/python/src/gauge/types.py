@@ -346,9 +346,7 @@ class CreditOverdraft(TypedDict):
     quantity: float
 
 
-class CreditGrantRollover(TypedDict):
-    percent: int
-    for: str
+CreditGrantRollover = TypedDict("CreditGrantRollover", {"percent": int, "for": str})
 
 
 class CreditGrant(TypedDict):
