@@ -37,7 +37,7 @@ async function createScene() {
     product,
     event: (key: string, more: object = {}) =>
       usageEvent(product.slug, key, { occurredAt: '2031-02-10T10:20:00Z', ...more }),
-    async open(more: object = {}) {
+    open: async (more: object = {}) => {
       const range = { from: '2031-01-01T00:00:00Z', to: '2031-03-18T00:00:00Z' };
       const { status, body } = await operate('POST', root, { reason: 'Lost', ...range, ...more });
       expect(status).toBe(201);
@@ -45,7 +45,7 @@ async function createScene() {
     },
     stage: async (path: string, events: object[]) =>
       expect(await operate('POST', `${path}/events`, { events })).toMatchObject({ status: 202 }),
-    async step(path: string, name: 'apply' | 'revert') {
+    step: async (path: string, name: 'apply' | 'revert') => {
       expect((await operate('POST', `${path}/${name}`)).status).toBe(202);
       return finish(path);
     },

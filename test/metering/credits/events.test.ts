@@ -52,7 +52,7 @@ async function createScene(price: Parameters<typeof createProduct>[1] = {}) {
     event,
     post,
     /** Sends events that must be accepted, and returns the warnings. */
-    async send(...events: unknown[]): Promise<unknown[]> {
+    send: async (...events: unknown[]): Promise<unknown[]> => {
       const { status, body } = await post(events);
       expect({ status, accepted: body.accepted }).toEqual({ status: 202, accepted: events.length });
       return body.warnings as unknown[];
@@ -68,7 +68,7 @@ async function createScene(price: Parameters<typeof createProduct>[1] = {}) {
         sql`select trim_scale(credit_price)::text as price, count(*)::int as events from usage_events
           where org_id = ${orgId}::uuid group by 1 order by 1`,
       ),
-    async expectNoDrift() {
+    expectNoDrift: async () => {
       expect(await findCreditDrift(db, orgId)).toEqual([]);
       expect(await compare(db.orm, { orgId })).toMatchObject({ totals: [], hours: [], subjects: [] });
     },
