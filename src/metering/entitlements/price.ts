@@ -167,12 +167,12 @@ export const describeCreditPrice = (price: CreditPrice | null): string =>
         .map(([value, one]) => `, ${price.by!.dimension} ${value}: ${one}`)
         .join('')} (${price.enforcement})`;
 
-const priceFor = (value: string): string =>
+const priceOfValue = (value: string): string =>
   `coalesce((pr.credit_prices ->> ${value})::numeric, pr.credit_price, 0)`;
 
 /** SQL: the price of a unit of the product `pr` with the dimensions `asked` (jsonb); 0 for none. */
-export const priceOf = (asked: string): string => priceFor(`(${asked} ->> pr.credit_dimension)`);
+export const priceOf = (asked: string): string => priceOfValue(`(${asked} ->> pr.credit_dimension)`);
 
 /** SQL: the same for encoded dimensions. */
 export const priceOfEncoded = (dimensions: string): string =>
-  priceFor(`split_part(${dimensions}, ${SEPARATOR_SQL}, array_position(pr.dimensions, pr.credit_dimension))`);
+  priceOfValue(`split_part(${dimensions}, ${SEPARATOR_SQL}, array_position(pr.dimensions, pr.credit_dimension))`);
