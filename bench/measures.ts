@@ -50,22 +50,22 @@ export interface Measure {
 const runFile = promisify(execFile);
 let runs = 0;
 
-interface LoadOptions {
-  connections: number;
-  rate?: number;
-  follow?: NonNullable<LoadPlan['follow']>;
+export interface LoadOptions extends Pick<LoadPlan, 'connections' | 'rate' | 'rotates' | 'follow'> {
+  /** Highest share of requests that may be refused. */
+  mostRefused?: number;
 }
 
 export async function measureLoad(
   port: number,
   seconds: number,
   requests: string[],
-  options: LoadOptions,
+  { mostRefused = 0, ...options }: LoadOptions,
 ): Promise<LoadResult> {
   const keyPrefix = `${Date.now().toString(36)}-${runs++}-`;
   const result = await load({ port, seconds, requests, placeholder: PLACEHOLDER, keyPrefix, ...options });
-  const strange = Object.keys(result.statuses).filter((status) => !status.startsWith('2'));
-  if (strange.length > 0) throw new Error(`Unexpected answers: ${JSON.stringify(result.statuses)}`);
+  const refused = Object.entries(result.statuses).filter(([status]) => !status.startsWith('2'));
+  if (refused.reduce((sum, [, count]) => sum + count, 0) > result.requests * mostRefused)
+    throw new Error(`Unexpected answers: ${JSON.stringify(result.statuses)}`);
   return result;
 }
 
@@ -135,22 +135,22 @@ export const measures: Measure[] = [
   {
     key: 'batch-1',
     name: 'batch 1, 64 senders ÷ bare Express with `express.json()`',
-    ...atLeast(2),
+    ...atLeast(1.8),
     async run(world) {
       const requests = [usageRequest(world.tenants[0]!, 1, '/events')];
       const baseline = await measureLoad(world.express.port, world.seconds, requests, { connections: 64 });
       return ratio(await events(world, world.seconds, 1), baseline.perSecond, 'requests/s');
     },
   },
-  batchMeasure(100, 0.8),
-  batchMeasure(500, 0.85),
+  batchMeasure(100, 0.85),
+  batchMeasure(500, 0.92),
   hotMeasure(1),
   hotMeasure(100),
   hotMeasure(500),
   {
     key: 'check',
     name: 'check of 50 slugs, no cache trusted ÷ Express hello',
-    ...atLeast(1),
+    ...atLeast(1.25),
     async run(world) {
       const baseline = await measureLoad(world.express.port, world.seconds, [getRequest('/hello')], {
         connections: 64,
@@ -192,7 +192,7 @@ export const measures: Measure[] = [
   {
     key: 'memory',
     name: 'memory of the server under full load',
-    ...atMost(300, 'MB'),
+    ...atMost(350, 'MB'),
     async run(world) {
       await events(world, world.seconds, 500);
       const { now, peak } = world.product.memoryMb();

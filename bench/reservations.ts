@@ -6,7 +6,16 @@ import type { UsageLimit } from '../src/metering/entitlements/table.js';
 import { createListener } from '../test/support/webhook-messages.js';
 import { fillEvents } from './fill.js';
 import type { LoadResult } from './load.js';
-import { atLeast, atMost, measureLoad, ratio, type Measure, type Sample, type World } from './measures.js';
+import {
+  atLeast,
+  atMost,
+  measureLoad,
+  ratio,
+  type LoadOptions,
+  type Measure,
+  type Sample,
+  type World,
+} from './measures.js';
 import {
   cpuMsOf,
   createTenants,
@@ -22,7 +31,7 @@ import {
 
 const block = (window: string): UsageLimit => ({ quantity: '1000000000', window, enforcement: 'block' });
 const warn = (window: string): UsageLimit => ({ ...block(window), enforcement: 'warn' });
-const LIMITS = {
+export const LIMITS = {
   month: [block('calendar_month')],
   rolling: [block('PT5H'), block('calendar_month')],
 };
@@ -140,13 +149,15 @@ const webhookMeasure = (key: string, name: string, size: number, terms: Terms): 
 });
 
 /** Half of the requests reserve, the other half settle. */
+export const settling = (tenants: Tenant[]): LoadOptions => ({
+  connections: 64,
+  follow: { requests: tenants.map(settleRequest), idPlaceholder: ID_PLACEHOLDER },
+});
+
 const reserveAndSettle =
   ({ product }: World, tenants: Tenant[]) =>
   (seconds: number) =>
-    measureLoad(product.port, seconds, tenants.map(reserveRequest), {
-      connections: 64,
-      follow: { requests: tenants.map(settleRequest), idPlaceholder: ID_PLACEHOLDER },
-    });
+    measureLoad(product.port, seconds, tenants.map(reserveRequest), settling(tenants));
 
 async function compareReservations(
   world: World,

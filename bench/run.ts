@@ -27,6 +27,12 @@ const options = new Command('bench')
   .option('--only <keys>', 'measures to run, comma-separated')
   .option('--rows <n>', 'events in the full table of the measure "grown"', '0')
   .option('--compare <refs>', 'commits to compare this version with, comma-separated')
+  .addOption(
+    new Option('--without <part>', 'part of this version to compare it with and without').choices([
+      'stripe',
+      'markets',
+    ]),
+  )
   .addOption(new Option('--markets <switch>', 'markets of the service').choices(['on', 'off']).default('on'))
   .parse()
   .opts<{
@@ -35,14 +41,20 @@ const options = new Command('bench')
     only?: string;
     rows: string;
     compare?: string;
+    without?: 'stripe' | 'markets';
     markets: string;
   }>();
 
 const wanted = options.only?.split(',');
-if (options.compare !== undefined) {
-  const keys = wanted ?? ['batch-1', 'batch-100', 'batch-500', 'check', 'memory'];
-  const turns = Number(options.rounds) * Number(options.seconds);
-  await compareVersions(options.compare.split(','), keys, options.markets, turns).catch((error: unknown) => {
+const { compare, without, markets } = options;
+if (compare !== undefined || without !== undefined) {
+  await compareVersions({
+    refs: compare?.split(',') ?? [],
+    without,
+    keys: wanted ?? (without ? ['batch-100'] : ['batch-1', 'batch-100', 'batch-500', 'check', 'memory']),
+    markets,
+    turns: Number(options.rounds) * Number(options.seconds),
+  }).catch((error: unknown) => {
     if (!(error instanceof Failure)) throw error;
     console.error(error.message);
     process.exit(1);

@@ -4,12 +4,12 @@ import type { Database } from '../src/core/db/client.js';
 import { openDatabase } from '../src/core/db/open.js';
 import { riskLimits } from '../src/markets/ledger/risk-table.js';
 import { createKey, createOrganization } from '../test/support/fixtures.js';
-import type { Measure } from './measures.js';
-import { load, PLACEHOLDER, tradeRequest } from './world.js';
+import { measureLoad, type LoadOptions, type Measure } from './measures.js';
+import { tradeRequest } from './world.js';
 
 const HUGE = 1_000_000_000_000n;
 /** Books change during the run, so an order is refused if its book has just become empty. */
-const MOST_REFUSED = 0.01;
+export const orderOptions: LoadOptions = { connections: 32, rotates: true, mostRefused: 0.01 };
 let runs = 0;
 
 /** An Organization whose orders are limited only by its cash, and its API key. */
@@ -38,6 +38,18 @@ async function listTickers(port: number): Promise<string[]> {
     .map(({ ticker }) => ticker);
 }
 
+/** An order of each account for each side of each market. */
+export async function listOrders(port: number, secrets: string[]): Promise<string[]> {
+  const tickers = await listTickers(port);
+  return tickers.flatMap((ticker) =>
+    secrets.flatMap((secret) =>
+      ['yes', 'no'].map((side) =>
+        tradeRequest(secret, { ticker, side, action: 'buy', contracts: 1, limitPrice: '0.99' }),
+      ),
+    ),
+  );
+}
+
 function tradeMeasure(accounts: number): Measure {
   return {
     key: `trade-${accounts}`,
@@ -48,30 +60,9 @@ function tradeMeasure(accounts: number): Measure {
       const db = await openDatabase({ databaseUrl: productUrl, dataDir: '' }, pino({ level: 'silent' }));
       const secrets = await Promise.all(Array.from({ length: accounts }, () => createTrader(db)));
       await db.close();
-      const tickers = await listTickers(product.port);
-      const requests = tickers.flatMap((ticker) =>
-        secrets.flatMap((secret) =>
-          ['yes', 'no'].map((side) =>
-            tradeRequest(secret, { ticker, side, action: 'buy', contracts: 1, limitPrice: '0.99' }),
-          ),
-        ),
-      );
-      const result = await load({
-        port: product.port,
-        seconds,
-        connections: 32,
-        requests,
-        rotates: true,
-        placeholder: PLACEHOLDER,
-        keyPrefix: `${Date.now().toString(36)}-${runs++}-`,
-      });
-      const placed = result.statuses['201'] ?? 0;
-      if (placed < result.requests * (1 - MOST_REFUSED))
-        throw new Error(`Unexpected answers: ${JSON.stringify(result.statuses)}`);
-      return {
-        value: result.perSecond,
-        note: `p50 ${result.p50Ms.toFixed(1)} ms, p99 ${result.p99Ms.toFixed(1)} ms; ${result.requests - placed} of ${result.requests} refused`,
-      };
+      const orders = await listOrders(product.port, secrets);
+      const { perSecond, p50Ms, p99Ms } = await measureLoad(product.port, seconds, orders, orderOptions);
+      return { value: perSecond, note: `p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms` };
     },
   };
 }

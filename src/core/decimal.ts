@@ -31,6 +31,8 @@ export function multiplyDecimals(a: string, b: string): string {
   );
 }
 
+export const minDecimal = (a: string, b: string): string => (compareDecimals(a, b) < 0 ? a : b);
+
 export const sumDecimals = (decimals: readonly string[]): string => decimals.reduce(addDecimals, '0');
 
 function toDecimal(units: bigint, scale: number): string {

@@ -10,8 +10,8 @@ import { meteringConfig } from './config.js';
 import { consolePages, consoleSections, customerTabs } from './console/console.js';
 import { customerSummary } from './console/customer-summary.js';
 import { correctionRoutes, operatorCorrectionRoutes } from './corrections/routes.js';
-import { createCreditMessages } from './credit-grants/messages.js';
 import { creditRoutes, operatorCreditRoutes } from './credit-grants/routes.js';
+import { createCreditMessages, createOverdraftWatch } from './credit-grants/watch.js';
 import { auditWording } from './dashboard/audit-wording.js';
 import { readOverviewPanel } from './dashboard/overview.js';
 import { createMeteringFinder, createMeteringOperatorFinder } from './dashboard/search.js';
@@ -83,10 +83,14 @@ export const metering: Product = {
       mountApi(router, limitTo) {
         const usageLimit = limitTo('usage', usagePerMinute);
         const entitlementsLimit = limitTo('entitlements', entitlementsPerMinute);
-        mountRoutes(router, '/api', [...usageRoutes, ...reservationRoutes, ...correctionRoutes], deps, () => [
-          usageLimit,
-        ]);
-        mountRoutes(router, '/api', [...usageReadRoutes, ...creditRoutes], deps, () => [usageLimit]);
+        const counted = [
+          ...usageRoutes,
+          ...reservationRoutes,
+          ...correctionRoutes,
+          ...usageReadRoutes,
+          ...creditRoutes,
+        ];
+        mountRoutes(router, '/api', counted, deps, () => [usageLimit]);
         mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
       },
       pages: [usagePages(context), entitlementPages(context)],
@@ -133,6 +137,7 @@ const meteringJobs = (
 ): Job[] => [
   { name: 'send-ending-notices', schedule: '20 */10 * * * *', run: createEndingMessages({ db, clock }) },
   { name: 'send-credit-messages', schedule: '*/10 * * * * *', run: createCreditMessages({ db, clock }) },
+  { name: 'count-overdrafts', schedule: '10 * * * * *', run: createOverdraftWatch({ db, metrics }) },
   { name: 'evaluate-thresholds', schedule: '* * * * * *', run: () => thresholds.evaluateAll() },
   {
     name: 'count-reservations',

@@ -44,7 +44,7 @@ export async function findAllBarriers(page: Page, analysed = [DESKTOP, PHONE]): 
   return found;
 }
 
-const widths = [320, 360, 480, 640, 704, 720, 768, 900, 961, 1024, 1152, 1280, 1920];
+const widths = [320, 360, 480, 640, 704, 768, 900, 961, 1024, 1280];
 
 /** Places where the page scrolls sideways, or a number breaks across lines. */
 export async function findBrokenNumbers(page: Page): Promise<string[]> {

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
-import { createUser, addMember, PASSWORD } from '../support/accounts.js';
+import { createUser, addMember, PASSWORD, signedIn } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
 import { createOrganization } from '../support/fixtures.js';
 import { readMain } from './steps.js';
@@ -88,15 +88,9 @@ it('the keyboard alone is enough to sign in, create a key and revoke it, and the
 });
 
 it('a menu opens and closes with the keyboard, and gives the focus back', async () => {
-  const organization = await createOrganization(world.db);
-  const user = await createUser(world.db);
-  await addMember(world.db, organization.id, user.id, 'owner');
-  const page = await world.visit();
-  await page.goto('/login');
-  await page.keyboard.type(user.email);
-  await tabTo(page, /^Password/);
-  await page.keyboard.type(PASSWORD);
-  await go(page, 'Enter');
+  const { browser } = await signedIn(world.db, world.service.url);
+  const page = await world.visit({ as: browser });
+  await page.goto('/dashboard');
   await tabTo(page, /^Signed in as/);
   await page.keyboard.press('Enter');
   await tabTo(page, /^Sign out$/);

@@ -13,8 +13,8 @@ import { startServerProcess } from './server-process.js';
 
 const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
 /** CRASH_KILLS=200 CRASH_SHUTDOWNS=10 for the long run. */
-const KILLS = Number(process.env.CRASH_KILLS ?? 5);
-const SHUTDOWNS = Number(process.env.CRASH_SHUTDOWNS ?? 2);
+const KILLS = Number(process.env.CRASH_KILLS ?? 3);
+const SHUTDOWNS = Number(process.env.CRASH_SHUTDOWNS ?? 1);
 const SENDERS = 8;
 /** Several chunks. */
 const BACKFILLED = 3_000;

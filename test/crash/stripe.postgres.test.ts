@@ -15,7 +15,7 @@ import { createRandom } from './random.js';
 
 const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
 /** CRASH_KILLS=200 for the long run. */
-const KILLS = Number(process.env.CRASH_KILLS ?? 4);
+const KILLS = Number(process.env.CRASH_KILLS ?? 3);
 const WRITERS = 4;
 const HOUR_MS = 3_600_000;
 /** Two minutes pass in a second: leases and pauses stay longer than requests on a busy machine. */

@@ -19,7 +19,7 @@ import { startServerProcess, type ServerProcess } from './server-process.js';
 
 const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
 /** CRASH_KILLS=100 CRASH_CROSSINGS=1000 for the long run. */
-const KILLS = Number(process.env.CRASH_KILLS ?? 4);
+const KILLS = Number(process.env.CRASH_KILLS ?? 3);
 const CROSSINGS = Number(process.env.CRASH_CROSSINGS ?? 60);
 const SENDERS = 64;
 /** Usage per product, which reaches every threshold of its cap and its limits. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { isEmbedded } from '../support/database.js';
 import { hostileSlugs, operatorClient, unique } from '../support/operator.js';
 import { useService } from '../support/use.js';
 
@@ -27,7 +28,7 @@ const defaults = {
 };
 const none = Object.fromEntries(Object.keys(defaults).map((name) => [name, null]));
 
-describe('the limits of an Organization', () => {
+describe.runIf(isEmbedded)('the limits of an Organization', () => {
   it('are the defaults until declared, and again after withdrawal', async () => {
     const { limits } = await setUp();
     const untouched = { effective: defaults, declared: none, updatedAt: null };
@@ -124,7 +125,7 @@ describe('the limits of an Organization', () => {
   });
 });
 
-describe('the switch of an Organization', () => {
+describe.runIf(isEmbedded)('the switch of an Organization', () => {
   const untouched = { state: 'open', reason: null, changedAt: null };
 
   it('is open until set, gives the reason while closed, and opens again', async () => {
@@ -162,7 +163,7 @@ describe('the switch of an Organization', () => {
   });
 });
 
-describe('the switch of the service', () => {
+describe.runIf(isEmbedded)('the switch of the service', () => {
   it('overrides those of all Organizations, and is recorded in the operator’s log', async () => {
     const { own } = await setUp();
     expect((await call('GET', '/trading/switch')).body).toEqual({

@@ -115,10 +115,9 @@ export function rememberClientAddress(app: Express): void {
     enumerable: true,
     get(this: Request & { [clientAddress]?: string | undefined }) {
       // Without a trusted proxy, the forwarding headers are irrelevant.
-      return (this[clientAddress] ??=
-        app.get('trust proxy') === false
-          ? this.socket.remoteAddress
-          : (express.get!.call(this) as string | undefined));
+      return (this[clientAddress] ??= app.get('trust proxy')
+        ? (express.get!.call(this) as string | undefined)
+        : this.socket.remoteAddress);
     },
   });
 }

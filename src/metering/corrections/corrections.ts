@@ -10,6 +10,7 @@ import { queueWebhook } from '../../accounts/webhooks/outbox.js';
 import { lockOrganizationId } from '../../accounts/organizations/table.js';
 import { findArchived } from '../events/event-queries.js';
 import { firstBroken } from '../ingestion/rules.js';
+import { correctCredits } from './credits.js';
 import {
   insertCorrections,
   listRecorded,
@@ -77,6 +78,7 @@ export async function correctEvents(tx: Tx, request: CorrectionRequest, source: 
   const { added, results } = plan;
   if (added.length > 0) {
     await insertCorrections(tx, orgId, source, added);
+    await correctCredits(tx, orgId, source.at, added);
     for (const one of added) await queueMessage(tx, orgId, one, source.at);
     await audit(tx, orgId, added, source);
   }

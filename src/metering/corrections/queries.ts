@@ -21,6 +21,8 @@ export interface CorrectionTarget {
   /** Current quantity after `corrections` corrections. */
   quantity: string;
   corrections: number;
+  /** Credits per unit; 0 for none. */
+  creditPrice: string;
   /** The subject and the combination of dimensions under which it counts. */
   subject: string;
   dimensions: string;
@@ -37,7 +39,7 @@ export const listTargets = (
     sql`select e.idempotency_key as "idempotencyKey", e.product_id::text as "productId", p.slug as "productSlug",
       trim_scale(p.max_quantity)::text as "maxQuantity", e.api_key_id::text as "apiKeyId", ${timeText(sql`e.occurred_at`)} as "occurredAt",
       ${timeText(sql`e.received_at`)} as "receivedAt", e.livemode, e.metric, trim_scale(coalesce(c.quantity, e.quantity))::text as quantity,
-      coalesce(c.number, 0) as corrections, ${sql.raw(countedSubject('e', 'p'))} as subject,
+      coalesce(c.number, 0) as corrections, trim_scale(e.credit_price)::text as "creditPrice", ${sql.raw(countedSubject('e', 'p'))} as subject,
       case when e.dimensions = '' or l.number is not null then e.dimensions else ${sql.raw(OTHER_SQL)} end as dimensions
     from usage_events e
     join products p on p.id = e.product_id
@@ -88,11 +90,11 @@ export async function insertCorrections(
   const rows = corrections.map(({ event, ...correction }) => ({ ...event, ...correction }));
   // Two corrections decided from the same quantity have the same number, so the later one fails and `change` retries it.
   await tx.execute(sql`insert into usage_corrections (org_id, product_id, api_key_id, occurred_at, corrected_at, livemode, number,
-      idempotency_key, correction_key, metric, previous_quantity, quantity, actor, reason, subject, dimensions)
+      idempotency_key, correction_key, metric, previous_quantity, quantity, actor, reason, subject, dimensions, credit_price)
     select ${orgId}::uuid, "productId", "apiKeyId", "occurredAt", ${at.toISOString()}::timestamptz, livemode, number,
-      "idempotencyKey", "correctionKey", metric, "previousQuantity", quantity, ${actor}::text, reason, subject, dimensions
+      "idempotencyKey", "correctionKey", metric, "previousQuantity", quantity, ${actor}::text, reason, subject, dimensions, "creditPrice"
     from json_to_recordset(${JSON.stringify(rows)}::json) as c ("productId" uuid, "apiKeyId" uuid, "occurredAt" timestamptz,
-      livemode bool, number int, "idempotencyKey" text, "correctionKey" text, metric text, "previousQuantity" numeric, quantity numeric, reason text, subject text, dimensions text)
+      livemode bool, number int, "idempotencyKey" text, "correctionKey" text, metric text, "previousQuantity" numeric, quantity numeric, reason text, subject text, dimensions text, "creditPrice" numeric)
     order by "idempotencyKey" collate "C", number`);
   // The SQL text holds only our own literals; the keys are parameters.
   const keys = textArray(corrections.map(({ correctionKey }) => correctionKey));
@@ -105,3 +107,29 @@ export async function insertCorrections(
   // No CTE here: a distributed database cannot correlate a subquery with one.
   await tx.execute(noteCorrected(isCorrected));
 }
+
+export interface EarlierCorrection {
+  idempotencyKey: string;
+  /** RFC 3339 with microseconds. */
+  correctedAt: string;
+  previousQuantity: string;
+  quantity: string;
+}
+
+/** Corrections of these events in their order, except for new ones. */
+export const listHistory = (
+  orm: Orm,
+  orgId: string,
+  events: readonly Pick<CorrectionTarget, 'idempotencyKey' | 'occurredAt'>[],
+  newKeys: string[],
+): Promise<EarlierCorrection[]> =>
+  selectRows(
+    orm,
+    sql`select c.idempotency_key as "idempotencyKey", ${timeText(sql`c.corrected_at`)} as "correctedAt",
+      trim_scale(c.previous_quantity)::text as "previousQuantity", trim_scale(c.quantity)::text as quantity
+    from unnest(${textArray(events.map(({ idempotencyKey }) => idempotencyKey))}::text[], ${textArray(events.map(({ occurredAt }) => occurredAt))}::timestamptz[])
+      as e (idempotency_key, occurred_at)
+    join usage_corrections c on c.org_id = ${orgId}::uuid and c.idempotency_key = e.idempotency_key and c.occurred_at = e.occurred_at
+    where c.correction_key <> all (${textArray(newKeys)}::text[])
+    order by c.idempotency_key, c.number`,
+  );

@@ -1,4 +1,5 @@
-import { HOUR_MS } from '../../core/time.js';
+import { addDecimals, minDecimal, subtractDecimals } from '../../core/decimal.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { NOBODY, type CreditEntryKind } from '../credits/table.js';
 
 /** A grant in an account. */
@@ -74,3 +75,149 @@ const changeEntry = (entry: Omit<Entry, 'at' | 'hour'>, at: Date): Entry => ({
   at: at.toISOString(),
   hour: toHour(at.getTime()),
 });
+
+/** A grant as corrections need it, even if it has left the account. */
+export interface GrantTerms {
+  /** As it comes back into an account, without its rest. */
+  held: HeldGrant;
+  /** Its end before a rollover. */
+  expiresMs: number;
+  rollDays: number;
+  isVoided: boolean;
+}
+
+/** A place in the ledger: what one flush burned for the usage of an hour. */
+export interface Flush {
+  at: string;
+  productId: string;
+  hour: string;
+}
+
+/** The same for any notation of its times. */
+export const nameFlush = ({ at, productId, hour }: Flush): string =>
+  `${Date.parse(at)} ${productId} ${Date.parse(hour)}`;
+
+/** What corrections need of the ledger. It changes with what they give back. */
+export interface Past {
+  /** By flush: what is still burned of each grant; the product's own id stands for its overdraft. */
+  burned: Map<string, Map<string, string>>;
+  /** By product: repayments that stand, the newest first. */
+  repaid: Map<string, { grantId: string; amount: string }[]>;
+  terms: Map<string, GrantTerms>;
+}
+
+/** Adds entries of this transaction to the past. */
+export function addToPast({ burned, repaid }: Past, entries: readonly Entry[]): void {
+  for (const { kind, productId, grantId, amount, ...flush } of entries) {
+    if (kind === 'burn') {
+      const name = nameFlush({ ...flush, productId });
+      const parts = burned.get(name) ?? new Map<string, string>();
+      burned.set(name, parts.set(grantId, addDecimals(parts.get(grantId) ?? '0', amount)));
+    } else if (kind === 'repay')
+      repaid.set(productId, [{ grantId, amount }, ...(repaid.get(productId) ?? [])]);
+  }
+}
+
+/**
+ * Gives back what a flush burned: first the overdraft, then the grants, the last burned first. What exceeds the overdraft
+ * undoes repayments, the newest first, and then what was forgiven. Settle the account afterwards.
+ */
+export function giveBack(
+  account: Account,
+  past: Past,
+  flush: Flush,
+  credits: string,
+  now: Date,
+): { account: Account; entries: Entry[] } {
+  const { productId } = flush;
+  const parts = past.burned.get(nameFlush(flush)) ?? new Map<string, string>();
+  const entries: Entry[] = [];
+  let left = credits;
+  const raise = (grantId: string, amount: string) => {
+    const { held, isVoided } = past.terms.get(grantId)!;
+    if (isVoided) entries.push(voidEntry(grantId, amount, now));
+    else account = raiseRest(account, held, amount);
+  };
+  for (const grantId of [productId, ...toReturnOrder(parts, past.terms, flush)]) {
+    const part = minDecimal(left, parts.get(grantId) ?? '0');
+    if (part === '0') continue;
+    left = subtractDecimals(left, part);
+    parts.set(grantId, subtractDecimals(parts.get(grantId)!, part));
+    entries.push({ ...flush, kind: 'return', grantId, amount: part });
+    if (grantId !== productId) raise(grantId, part);
+    else {
+      const overdraft = overdraftOf(account, productId);
+      account = setOverdraft(account, productId, subtractDecimals(overdraft, part));
+      let excess = subtractDecimals(part, overdraft);
+      for (const payment of past.repaid.get(productId) ?? []) {
+        const undone = minDecimal(excess, payment.amount);
+        if (undone === '0') continue;
+        excess = subtractDecimals(excess, undone);
+        payment.amount = subtractDecimals(payment.amount, undone);
+        const repay = { kind: 'repay' as const, productId, grantId: payment.grantId, amount: `-${undone}` };
+        entries.push(changeEntry(repay, now));
+        raise(payment.grantId, undone);
+      }
+      if (excess !== '0') entries.push(forgiveEntry(productId, `-${excess}`, now));
+    }
+  }
+  if (left !== '0') throw new Error(`The ledger has no burn for ${left} credits of ${nameFlush(flush)}.`);
+  return { account, entries };
+}
+
+/** Grants of a flush in the reverse of the order in which it burned them. */
+function toReturnOrder(
+  parts: ReadonlyMap<string, string>,
+  terms: ReadonlyMap<string, GrantTerms>,
+  { at, productId }: Flush,
+): string[] {
+  const placeOf = (id: string): Place => {
+    const { held, expiresMs, rollDays } = terms.get(id)!;
+    const isRolled = rollDays > 0 && Date.parse(at) >= expiresMs;
+    return { id, priority: held.priority, endsMs: expiresMs + (isRolled ? rollDays * DAY_MS : 0) };
+  };
+  return [...parts.keys()]
+    .filter((id) => id !== productId)
+    .toSorted((a, b) => comparePlaces(placeOf(b), placeOf(a)));
+}
+
+const raiseRest = (account: Account, held: HeldGrant, amount: string): Account =>
+  account.grants.some(({ id }) => id === held.id)
+    ? {
+        ...account,
+        grants: account.grants.map((one) =>
+          one.id === held.id ? { ...one, rest: addDecimals(one.rest, amount) } : one,
+        ),
+      }
+    : putIn(account, { ...held, rest: amount });
+
+const setOverdraft = (account: Account, productId: string, amount: string): Account =>
+  amount === '0'
+    ? clearOverdraft(account, productId)
+    : {
+        ...account,
+        overdrafts: account.overdrafts.map((one) =>
+          one.productId === productId ? { productId, amount } : one,
+        ),
+      };
+
+/** Part of what an event costs, at the time when it was burned. */
+export interface Share {
+  at: string;
+  credits: string;
+}
+
+/** Takes the latest parts of an event's cost off. */
+export function takeLatest(shares: Share[], credits: string): Share[] {
+  const taken: Share[] = [];
+  let left = credits;
+  while (left !== '0') {
+    const last = shares.at(-1)!;
+    const part = minDecimal(left, last.credits);
+    left = subtractDecimals(left, part);
+    last.credits = subtractDecimals(last.credits, part);
+    if (last.credits === '0') shares.pop();
+    taken.push({ at: last.at, credits: part });
+  }
+  return taken;
+}

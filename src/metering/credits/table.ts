@@ -133,5 +133,9 @@ export const creditEntries = pgTable(
     index('credit_entries_closing')
       .on(t.orgId, t.livemode, t.grantId)
       .where(sql`${t.kind} in ('expire', 'roll', 'void')`),
+    // For corrections of an overdraft that was repaid meanwhile.
+    index('credit_entries_repaid')
+      .on(t.orgId, t.livemode, t.productId, t.at)
+      .where(sql`${t.kind} = 'repay'`),
   ],
 );

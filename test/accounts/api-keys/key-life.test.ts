@@ -7,6 +7,7 @@ import type { Database } from '../../../src/core/db/client.js';
 import { openDatabase } from '../../../src/core/db/open.js';
 import { apiKeys } from '../../../src/accounts/api-keys/table.js';
 import { auditLog } from '../../../src/accounts/audit/table.js';
+import { isEmbedded } from '../../support/database.js';
 import { type Browser, signedIn } from '../../support/accounts.js';
 import { createProduct, grant } from '../../metering/support/products.js';
 import { startTestService, type TestService } from '../../support/service.js';
@@ -57,7 +58,7 @@ async function entitledOwner(service: TestService) {
   return { ...owner, use };
 }
 
-describe('a key', () => {
+describe.runIf(isEmbedded)('a key', () => {
   it('works until its grace period ends, and its successor keeps working', async () => {
     const own = await startTestService(database.db);
     const { browser, use } = await entitledOwner(own);

@@ -1,6 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ledgerEntries } from '../../../src/markets/ledger/portfolio-table.js';
+import { isEmbedded } from '../../support/database.js';
 import { Browser, addMember, createUser, signedIn } from '../../support/accounts.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { startTestService, type TestService } from '../../support/service.js';
@@ -104,7 +105,7 @@ describe('a live account', () => {
   });
 });
 
-describe('forecasts that are free only for non-commercial use', () => {
+describe.runIf(isEmbedded)('forecasts that are free only for non-commercial use', () => {
   const RISK = '/dashboard/portfolio/risk';
   const html = { accept: 'text/html' };
   const enter = async (service: TestService, orgId: string) => {
@@ -140,7 +141,7 @@ describe('forecasts that are free only for non-commercial use', () => {
   });
 });
 
-describe('a request with an invalid signature', () => {
+describe.runIf(isEmbedded)('a request with an invalid signature', () => {
   it('is refused by the venue, and live trading stays closed', async () => {
     account = await openLiveAccount(database.db);
     const wrong = await account.start({ keyFile: 'other' });
@@ -363,7 +364,7 @@ describe('/operator/organizations/:slug/trading/reconciliation', () => {
   });
 });
 
-describe('live trading stays off if any one switch is missing:', () => {
+describe.runIf(isEmbedded)('live trading stays off if any one switch is missing:', () => {
   const order = {
     ticker: TICKER,
     side: 'yes',

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { isEmbedded } from '../../support/database.js';
 import {
   answering,
   cut,
@@ -206,7 +207,7 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
   });
 });
 
-describe('an order that the venue refuses is rejected at once, with the reason:', () => {
+describe.runIf(isEmbedded)('an order that the venue refuses is rejected at once, with the reason:', () => {
   it.each([
     [
       'insufficient balance',
@@ -242,7 +243,7 @@ describe('an order that the venue refuses is rejected at once, with the reason:'
   });
 });
 
-describe('an unexpected venue answer closes trading until an operator accepts it:', () => {
+describe.runIf(isEmbedded)('an unexpected venue answer closes trading until an operator accepts it:', () => {
   it.each([
     ['a retired endpoint', 'before', answering(410, { error: { code: 'deprecated_v1_order_endpoint' } })],
     [

@@ -368,10 +368,10 @@ it('the text that burns is remembered for a minute, and a price that comes or go
   service.clock.advance(MINUTE_MS);
   expect(await sendOne()).toEqual([0, 'usage_ingest_new']);
   await change('1');
-  expect(await sendOne()).toEqual([1, 'usage_ingest_new', 'usage_ingest_priced']);
-  expect(await sendOne()).toEqual([1, 'usage_ingest_priced']);
+  expect(await sendOne()).toEqual([1, 'usage_ingest_new', 'usage_ingest_priced_new']);
+  expect(await sendOne()).toEqual([1, 'usage_ingest_priced_new']);
   await change(null);
-  expect(await sendOne()).toEqual([0, 'usage_ingest_priced']);
+  expect(await sendOne()).toEqual([0, 'usage_ingest_priced_new']);
   service.clock.advance(MINUTE_MS);
   expect(await sendOne()).toEqual([0, 'usage_ingest_new']);
 });

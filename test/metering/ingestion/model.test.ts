@@ -10,7 +10,7 @@ const ORGANIZATIONS = 2;
 const PRODUCTS = 3;
 const DAY_MS = 86_400_000;
 /** MODEL_RUNS=2000 for a long run; MODEL_SEED repeats one. The embedded database runs a quarter of Postgres's share. */
-const numRuns = Number(process.env.MODEL_RUNS ?? (isEmbedded ? 20 : 80));
+const numRuns = Number(process.env.MODEL_RUNS ?? (isEmbedded ? 20 : 40));
 const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };
 
 const { database, service } = useService();

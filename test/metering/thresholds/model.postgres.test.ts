@@ -137,6 +137,6 @@ it('each threshold that a plain model reaches is reported once, and nothing else
         expect(reported.sort()).toEqual([...model.reported].sort());
       },
     ),
-    { numRuns: 150 },
+    { numRuns: 60 },
   );
 }, 300_000);

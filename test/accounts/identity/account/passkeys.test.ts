@@ -9,6 +9,7 @@ import {
   sessions,
 } from '../../../../src/accounts/identity/table.js';
 import { organizations } from '../../../../src/accounts/organizations/table.js';
+import { isEmbedded } from '../../../support/database.js';
 import { addMember, Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
 import { createOrganization } from '../../../support/fixtures.js';
 import { forgetConfirmation, makeOperator } from '../../../support/operators.js';
@@ -74,7 +75,7 @@ const sendCode = (browser: Browser, passkey: string) =>
 const sendAlone = (browser: Browser, passkey: string, next = '/dashboard') =>
   browser.send('POST', '/login/passkey', { form: { passkey, next }, headers: html });
 
-describe('adding a passkey', () => {
+describe.runIf(isEmbedded)('adding a passkey', () => {
   it('turns the second factor on, issues recovery codes and ends the other sessions', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const other = new Browser(service.url);
@@ -523,7 +524,7 @@ describe('a passkey alone', () => {
   });
 });
 
-describe('a passkey in place of a code', () => {
+describe.runIf(isEmbedded)('a passkey in place of a code', () => {
   it('confirms identity, changes the password and renews recovery codes', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const { passkey } = await add(browser, user.id);
@@ -559,7 +560,7 @@ describe('a passkey in place of a code', () => {
   });
 });
 
-it('needs a session to get its options', async () => {
+it.runIf(isEmbedded)('needs a session to get its options', async () => {
   const stranger = new Browser(service.url);
   for (const path of ['/passkeys/options', '/passkeys/new-options'])
     expect((await stranger.send('POST', `${ACCOUNT}${path}`)).status).toBe(401);

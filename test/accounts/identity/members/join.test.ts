@@ -12,6 +12,7 @@ import {
   users,
 } from '../../../../src/accounts/organizations/table.js';
 import { createLogger, createPlainLog } from '../../../../src/core/log/log.js';
+import { isEmbedded } from '../../../support/database.js';
 import { operatorClient } from '../../../support/operator.js';
 import { addMember, Browser, createUser, PASSWORD } from '../../../support/accounts.js';
 import { startTestService } from '../../../support/service.js';
@@ -185,7 +186,7 @@ describe('a signed-in person', () => {
   });
 });
 
-describe('an invitation to an archived Organization', () => {
+describe.runIf(isEmbedded)('an invitation to an archived Organization', () => {
   const setArchived = (archivedAt: Date | null) =>
     database.db.orm.update(organizations).set({ archivedAt }).where(eq(organizations.id, orgId));
 
@@ -335,7 +336,7 @@ describe('a person who has no account', () => {
   });
 });
 
-describe('an invalid invitation', () => {
+describe.runIf(isEmbedded)('an invalid invitation', () => {
   it('gets one page that reveals nothing about the Organization', async () => {
     const person = await stranger();
     const make = () => invite(team.owner.browser, freshEmail());
@@ -388,7 +389,7 @@ describe('an invalid invitation', () => {
   });
 });
 
-describe('an invitation’s secret', () => {
+describe.runIf(isEmbedded)('an invitation’s secret', () => {
   it('appears in no log line and no database row', async () => {
     const email = freshEmail();
     const token = await invite(team.owner.browser, email);
@@ -416,7 +417,7 @@ describe('an invitation’s secret', () => {
   });
 });
 
-describe('an address with too many attempts', () => {
+describe.runIf(isEmbedded)('an address with too many attempts', () => {
   const start = (joinLimits: object) =>
     startTestService(database.db, { env: { TRUST_PROXY: '1' }, app: { joinLimits } });
   const from = (ip: string) => ({ ...html, 'x-forwarded-for': ip });

@@ -11,6 +11,7 @@ import {
   signInChallenges,
 } from '../../../../src/accounts/identity/table.js';
 import { users } from '../../../../src/accounts/organizations/table.js';
+import { isEmbedded } from '../../../support/database.js';
 import { addMember, Browser, createUser, PASSWORD, type TestUser } from '../../../support/accounts.js';
 import { createOrganization } from '../../../support/fixtures.js';
 import { makeLink } from '../../../support/operators.js';
@@ -50,7 +51,7 @@ const challengesOf = (userId: string) =>
 const isSignedIn = async (browser: Browser) => (await browser.get('/dashboard/session')).status === 200;
 const wrongCodeOf = (right: string) => (right === '000000' ? '000001' : '000000');
 
-describe('the right password of a User with a second factor', () => {
+describe.runIf(isEmbedded)('the right password of a User with a second factor', () => {
   it('starts no session: its cookie opens no page and no JSON route', async () => {
     const { user, browser } = await challenged();
     expect(await sessionsOf(user.id)).toEqual([]);
@@ -114,7 +115,7 @@ describe('the right password of a User with a second factor', () => {
   });
 });
 
-describe('the second step', () => {
+describe.runIf(isEmbedded)('the second step', () => {
   it('is a labelled form that names the account and also takes recovery codes', async () => {
     const { user, browser } = await challenged();
     const page = await browser.get('/login/code?next=/dashboard/usage', html);
@@ -302,7 +303,7 @@ describe('a recovery code', () => {
   });
 });
 
-describe('a challenge', () => {
+describe.runIf(isEmbedded)('a challenge', () => {
   it('ends after five wrong codes; then even the right one fails', async () => {
     const { app, browser } = await challenged();
     const wrong = wrongCodeOf(app.code());
@@ -369,7 +370,7 @@ describe('a challenge', () => {
   });
 });
 
-describe('wrong codes', () => {
+describe.runIf(isEmbedded)('wrong codes', () => {
   it('block the account after ten, across challenges and networks', async () => {
     const own = await start();
     const { user, app } = await challenged(own);

@@ -5,6 +5,7 @@ import { v7 as uuid } from 'uuid';
 import { operatorLog } from '../../../../src/accounts/audit/table.js';
 import { identities, singleSignOns } from '../../../../src/accounts/identity/table.js';
 import { invitations, users } from '../../../../src/accounts/organizations/table.js';
+import { isEmbedded } from '../../../support/database.js';
 import { addMember, Browser, createUser, signedIn } from '../../../support/accounts.js';
 import { createOrganization } from '../../../support/fixtures.js';
 import { TestIssuer } from '../../../support/issuer.js';
@@ -135,7 +136,7 @@ describe('who signs in', () => {
   });
 });
 
-describe('addresses of an issuer that does not say whether it verified them', () => {
+describe.runIf(isEmbedded)('addresses of an issuer that does not say whether it verified them', () => {
   it('are accepted only if the operator trusts them, and never if it says that they are not verified', async () => {
     const other = await startAnother({ env: issuer.env({ OIDC_TRUST_ADDRESSES: 'on' }) });
     const user = await newPerson();
@@ -194,7 +195,7 @@ describe('an invited person', () => {
   });
 });
 
-describe('an answer that is not the right one', () => {
+describe.runIf(isEmbedded)('an answer that is not the right one', () => {
   const now = () => Math.floor(Date.now() / 1000);
 
   async function expectRefused(text = 'could not be verified') {
@@ -319,7 +320,7 @@ describe('an answer that is not the right one', () => {
   });
 });
 
-describe('an issuer that is down', () => {
+describe.runIf(isEmbedded)('an issuer that is down', () => {
   it.each([
     ['before the sign-in', '/openid-configuration'],
     ['before the token', '/token'],
