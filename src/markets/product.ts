@@ -69,7 +69,7 @@ export const markets: Product = {
   isOn: ({ hasMarkets }) => hasMarkets,
   create(context, calls, { inThreads, trading: overrides }) {
     const { log } = context;
-    let fillDemo: ProductAtWork['fillDemo'] = seedDemoTrading;
+    let fillDemo: NonNullable<ProductAtWork['fillDemo']> = seedDemoTrading;
     const trading = createTradingServices(context, {
       ...overrides,
       ...(inThreads && {
@@ -81,12 +81,17 @@ export const markets: Product = {
       }),
     });
     const { refresher, background, live, isReplay } = trading;
+    let isFillingPast = false;
     return {
       services: { trading },
       readOwnPart: createOwnMarketsReader({ ...context, ...trading }),
       router: tradingRoutes(context, calls, trading),
       pages: [
-        Router().use(['/markets', '/scores', '/portfolio'], requireMarketAccess, markInvented(context)),
+        Router().use(
+          ['/markets', '/scores', '/portfolio'],
+          requireMarketAccess,
+          markInvented(context, () => isFillingPast),
+        ),
         ...[marketsPages, scoresPages, portfolioPages, riskPages].map((pages) => pages(context, trading)),
       ],
       consolePages: (deps) => consolePages({ ...deps, live }),
@@ -104,17 +109,32 @@ export const markets: Product = {
       start: () => void live?.reconcile(),
       greet: (data, baseUrl) => greet(data, baseUrl, trading.snapshots.current),
       // Trades before the beginning of a tape are unknown.
-      ...(isReplay ? {} : { fillDemo, afterPast: () => fillPast(trading, log) }),
+      ...(isReplay
+        ? {}
+        : {
+            fillDemo(...past) {
+              isFillingPast = true;
+              return fillDemo(...past);
+            },
+            async afterPast() {
+              await fillPast(trading, log);
+              isFillingPast = false;
+            },
+          }),
       stop: () => trading.stop(),
     };
   },
 };
 
-/** Pages of the demo mark its numbers. */
-function markInvented({ config: { production, trading } }: Pick<Context, 'config'>): RequestHandler {
+/** Pages of the demo mark its numbers, and say while its past is incomplete. */
+function markInvented(
+  { config: { production, trading } }: Pick<Context, 'config'>,
+  isFillingPast: () => boolean,
+): RequestHandler {
   const isInvented = !production && trading.marketSource === 'simulated';
   return (_req, res, next) => {
     res.locals.isInvented = isInvented;
+    res.locals.isFillingPast = isFillingPast();
     next();
   };
 }

@@ -328,6 +328,11 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
   beforeAll(async () => {
     await setUpSeeded();
     const { orm } = database.db;
+    const killed = seedDemoTrading(service.context, seeded.demo, AbortSignal.abort());
+    await expect(killed).rejects.toMatchObject({ name: 'AbortError' });
+    // A look at the portfolio opens an account that does not exist.
+    const headers = { authorization: `Bearer ${seeded.demo.keys.trading}` };
+    expect((await fetch(`${service.url}/portfolio`, { headers })).status).toBe(200);
     const kill = new AbortController();
     const interrupted = seedDemoTrading(service.context, seeded.demo, kill.signal).catch(
       (error: unknown) => error,
@@ -352,6 +357,14 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
     await seedDemoTrading({ ...service.context, config: { ...config, trading } }, seeded.demo);
   }, 180_000);
   afterAll(tearDown);
+
+  it('have an account that was opened before them, even if somebody looked at it earlier', async () => {
+    const { orm } = database.db;
+    const [account] = await orm.select().from(tradingAccounts);
+    const orders = await orm.select().from(tradingOrders);
+    for (const { createdAt } of orders)
+      expect(createdAt.getTime()).toBeGreaterThanOrEqual(account!.openedAt.getTime());
+  });
 
   it('follow the signals of the last days, and are settled and booked to the last digit', async () => {
     const orders = await database.db.orm.select().from(tradingOrders);

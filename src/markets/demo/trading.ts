@@ -8,6 +8,7 @@ import { AppError } from '../../core/errors.js';
 import { createMetrics } from '../../core/metrics.js';
 import { createMarketMetrics } from '../metrics.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { openPaperAccount } from '../ledger/queries.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { Orders } from '../orders/order.js';
 import { CENT } from '../market/money.js';
@@ -53,6 +54,12 @@ export async function seedDemoTrading(
     .where(eq(apiKeys.hashedSecret, hashSecret(demo.keys.trading)));
   if (!key || config.trading.marketSource !== 'simulated') return;
   const nowMs = clock.now();
+  const orderMs = ORDER_HOUR * HOUR_MS;
+  const first =
+    Math.ceil((nowMs - TRADED_DAYS * DAY_MS - orderMs) / STEP_MS.earlier) * STEP_MS.earlier + orderMs;
+  // A look at the portfolio would open it with a deposit of today, which counts as a loss of the days before.
+  const { paperCash: cash } = config.trading;
+  await openPaperAccount(db.orm, { orgId: key.orgId, cash, at: new Date(first) });
   const past = { ms: 0, now: () => past.ms };
   // Past events are not logged as news, counted or taped.
   const log = context.log.child({}, { level: 'warn' });
@@ -85,8 +92,6 @@ export async function seedDemoTrading(
     for await (const recalled of reconstructed.recall(part!, training, signal))
       records.push(...recalled.map(toJudged));
     const { recent, earlier } = STEP_MS;
-    const orderMs = ORDER_HOUR * HOUR_MS;
-    const first = Math.ceil((nowMs - TRADED_DAYS * DAY_MS - orderMs) / earlier) * earlier + orderMs;
     for (let stepMs = 0, ms = first; ms < nowMs - HOUR_MS; ms += stepMs) {
       signal.throwIfAborted();
       past.ms = ms;

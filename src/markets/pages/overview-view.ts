@@ -2,6 +2,7 @@ import { toPager } from '../../core/pages/address.js';
 import { groupBy } from '../../core/collections.js';
 import { formatCount } from '../../core/pages/format.js';
 import { forecastOf } from '../learning/forecast.js';
+import { bracketLabel } from '../market/brackets.js';
 import type { MarketEvent } from '../market/event.js';
 import {
   cityOf,
@@ -26,7 +27,7 @@ import {
 import { byTime, currentEvent, isTradable } from './choice.js';
 import { kindLabels, kindNames } from './labels.js';
 import { formatClimateDay, whenOf } from './market-view.js';
-import { expectedOf } from './probabilities.js';
+import { expectedOf, impliedProbabilities } from './probabilities.js';
 import { bestSignals, currentSignals, sentence, signalsOff, toSignalView } from './signals-view.js';
 import type { Place } from '../market/place.js';
 
@@ -128,10 +129,21 @@ export function toCities(
         when: whenOf(event, now),
         expected: expected === null ? null : Math.round(expected),
         observed: day?.observed?.extremeF ?? null,
+        favourite: favouriteOf(event),
         signal: best && { ...toSignalView(best), more: more.length },
         withheld: found?.suppressed.filter(({ isWithheld }) => isWithheld).length ?? 0,
       };
     });
+}
+
+/** The bracket that the prices make the likeliest. Null for thresholds, of which the lowest always is. */
+function favouriteOf(event: MarketEvent) {
+  if (event.kind === 'hourly') return null;
+  const implied = impliedProbabilities(event);
+  const probabilityOf = (ticker: string) => implied.get(ticker) ?? 0;
+  const best = event.markets.reduce((a, b) => (probabilityOf(b.ticker) > probabilityOf(a.ticker) ? b : a));
+  const probability = probabilityOf(best.ticker);
+  return probability === 0 ? null : { label: bracketLabel(best.bracket), probability };
 }
 
 const isFound = ({ city, id, name }: Place, q: string): boolean => contains([city, id, name], q);
