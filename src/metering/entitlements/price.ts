@@ -175,4 +175,6 @@ export const priceOf = (asked: string): string => priceOfValue(`(${asked} ->> pr
 
 /** SQL: the same for encoded dimensions. */
 export const priceOfEncoded = (dimensions: string): string =>
-  priceOfValue(`split_part(${dimensions}, ${SEPARATOR_SQL}, array_position(pr.dimensions, pr.credit_dimension))`);
+  priceOfValue(
+    `split_part(${dimensions}, ${SEPARATOR_SQL}, array_position(pr.dimensions, pr.credit_dimension))`,
+  );

@@ -51,14 +51,14 @@ async function arrive(time: string) {
   };
   return {
     give: (key: string, amount: number, more: object = {}) => giveCredits(operate, slug, key, amount, more),
-    async send(quantity: number, occurredAt?: string, one = service) {
+    send: async (quantity: number, occurredAt?: string, one = service) => {
       const event = usageEvent(product.slug, `e${++sent}`, {
         quantity,
         ...(occurredAt ? { occurredAt } : {}),
       });
       return (await sendUsage(one.url, secret, [event])).status;
     },
-    async expectCredits(expected: object, one = service) {
+    expectCredits: async (expected: object, one = service) => {
       expect(await read(one)).toEqual(expected);
       expect(await compareCredits(database.db.orm, orgId)).toEqual([]);
     },
