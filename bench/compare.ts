@@ -40,6 +40,21 @@ const batch =
   (events: number, connections: number): ToLoad =>
   ({ tenants }) => ({ events, connections, requests: tenants.map((tenant) => usageRequest(tenant, events)) });
 
+/** Plain events, except that this folder's version gets events of a product of `OWN_SEED`. */
+const own =
+  (slug: 'priced' | 'detailed', more?: (index: number) => object, senders?: number): ToLoad =>
+  ({ database, tenants }) => ({
+    events: 100,
+    connections: 8,
+    requests: tenants
+      .slice(0, senders)
+      .map((tenant) =>
+        database === 'version_0'
+          ? usageRequest({ ...tenant, slugs: [slug] }, 100, undefined, more)
+          : usageRequest(tenant, 100),
+      ),
+  });
+
 const loads = new Map<string, ToLoad>([
   ['batch-1', batch(1, 64)],
   ['batch-100', batch(100, 8)],
@@ -49,6 +64,11 @@ const loads = new Map<string, ToLoad>([
     ({ tenants }) => ({ connections: 64, requests: tenants.map((tenant) => checkRequest(tenant, 50)) }),
   ],
   ['memory', batch(500, 8)],
+  ['credits', own('priced')],
+  ['credits-hot', own('priced', undefined, 1)],
+  ['dimensions', own('detailed', (i) => ({ dimensions: { model: `model-${i % 10}` } }))],
+  ['subjects-10', own('detailed', (i) => ({ subject: `subject-${i % 10}` }))],
+  ['subjects-100', own('detailed', (i) => ({ subject: `subject-${i}` }))],
   ['reserve', ({ limited }) => ({ ...settling(limited), requests: limited.map(reserveRequest) })],
   [
     'trade',
@@ -129,6 +149,17 @@ insert into risk_limits (org_id, max_order_contracts, max_order_cost, max_positi
 analyze products, organizations, entitlements, api_keys;`;
 
 /** Each product had usage in each of the last 24 hours, and its meter events become due at ten a second. */
+/** A product with a price and a grant for each Organization, and a product that counts subjects and dimensions. */
+const OWN_SEED = `
+insert into products (id, slug, name, usage_metric, dimensions, subjects_since, credit_price, credit_enforcement, created_at, updated_at)
+  values (gen_random_uuid(), 'priced', 'Product', 'calls', '{}', null, 0.5, 'block', now(), now()),
+    (gen_random_uuid(), 'detailed', 'Product', 'calls', '{model}', '2020-01-01', null, null, now(), now());
+insert into entitlements (org_id, product_id, kind, starts_at, created_at, updated_at)
+  select o.id, p.id, 'live', '2020-01-01', now(), now() from organizations o, products p where p.slug in ('priced', 'detailed');
+insert into credit_accounts (org_id, livemode, grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days)
+  select id, true, array[gen_random_uuid()], '{1000000000000}', '{2020-01-01}', '{infinity}', '{""}', '{50}', '{0}', '{0}' from organizations;
+analyze products, entitlements, credit_accounts`;
+
 const STRIPE_SEED = `
 update organizations set stripe_customer_id = 'cus_' || replace(slug, '-', ''), stripe_since = now() - interval '2 days';
 update products set stripe_meter_event = slug, stripe_since = now() - interval '2 days';
@@ -262,7 +293,10 @@ export async function compareVersions({ refs, without, keys, markets, turns }: C
       root: '.',
       env: { MARKETS: markets },
     };
-    const sides: Side[] = [here, ...commits.map((name) => ({ ...here, name, root: join(folder, name) }))];
+    const sides: Side[] = [
+      { ...here, seed: OWN_SEED },
+      ...commits.map((name) => ({ ...here, name, root: join(folder, name) })),
+    ];
     if (without === 'markets') sides.push({ ...here, name: 'without markets', env: { MARKETS: 'off' } });
     if (without === 'stripe') {
       sides[0] = {

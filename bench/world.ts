@@ -154,10 +154,21 @@ function post(path: string, body: string, secret?: string): string {
   return `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${authorization}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 }
 
-/** One request of `size` events for the first product of a tenant. */
-export function usageRequest({ secret, slugs }: Tenant, size: number, path = '/api/usage/events'): string {
-  const event = `{"productSlug":"${slugs[0]}","metric":"calls","quantity":1,"idempotencyKey":"${PLACEHOLDER}"}`;
-  return post(path, `{"events":[${Array.from({ length: size }, () => event).join(',')}]}`, secret);
+/** One request of `size` events for the first product of a tenant. @param more further fields of an event, by its index */
+export function usageRequest(
+  { secret, slugs }: Tenant,
+  size: number,
+  path = '/api/usage/events',
+  more: (index: number) => object = () => ({}),
+): string {
+  const events = Array.from({ length: size }, (_, i) => ({
+    productSlug: slugs[0],
+    metric: 'calls',
+    quantity: 1,
+    idempotencyKey: PLACEHOLDER,
+    ...more(i),
+  }));
+  return post(path, JSON.stringify({ events }), secret);
 }
 
 /** A paper order with its own idempotency key. */

@@ -76,7 +76,7 @@ CREATE INDEX "credit_entries_at" ON "credit_entries" USING btree ("org_id","live
 CREATE INDEX "credit_entries_closing" ON "credit_entries" USING btree ("org_id","livemode","grant_id") WHERE "credit_entries"."kind" in ('expire', 'roll', 'void');--> statement-breakpoint
 CREATE INDEX "credit_entries_repaid" ON "credit_entries" USING btree ("org_id","livemode","product_id","at") WHERE "credit_entries"."kind" = 'repay';--> statement-breakpoint
 CREATE UNIQUE INDEX "credit_grants_key" ON "credit_grants" USING btree ("org_id","livemode","grant_key");--> statement-breakpoint
-CREATE INDEX "usage_reservations_held_credits" ON "usage_reservations" USING btree ("org_id","livemode","product_id","expires_at","quantity","credit_price") WHERE settled_at is null and released_at is null and credit_price > 0;--> statement-breakpoint
+CREATE INDEX "usage_reservations_held_credits" ON "usage_reservations" USING btree ("org_id","livemode","expires_at","id","product_id","quantity","credit_price") WHERE settled_at is null and released_at is null and credit_price > 0;--> statement-breakpoint
 ALTER TABLE "products" ADD CONSTRAINT "products_credits" CHECK ("products"."credit_price" >= 0 and ("products"."credit_price" is null) = ("products"."credit_enforcement" is null)
         and ("products"."credit_dimension" is null) = ("products"."credit_prices" is null)
         and ("products"."credit_dimension" is null or "products"."credit_price" is not null));--> statement-breakpoint
@@ -176,16 +176,35 @@ begin
   end loop;
 end $$;
 --> statement-breakpoint
--- What an account has left for a product at a time, once the holds (`held[i]` is a product) have burned what they hold.
-create or replace function gauge_room(
+-- What an account has left for each of the products at a time, once the holds (`held[i]` is a product) have burned what they hold.
+-- Holds can come in another order than they were made in. A hold that lacks credits then keeps what others took from its grants, as
+-- far as they could have left it and taken what is left instead.
+create or replace function gauge_rooms(
   grants uuid[], rests numeric[], starts timestamptz[], ends timestamptz[], scopes text[],
   priorities int[], roll_percents int[], roll_days int[], debtors uuid[], debts numeric[],
-  held uuid[], costs numeric[], product uuid, at_time timestamptz
-) returns numeric language sql immutable as $$
-  select greatest(0, coalesce((
-      select sum(u.rest) from unnest(b.rests, b.starts, b.ends, b.scopes) as u (rest, start_at, end_at, scope)
-      where u.start_at <= at_time and u.end_at > at_time and (u.scope = '' or position(product::text in u.scope) > 0)
-    ), 0) - coalesce(b.debts[array_position(b.debtors, product)], 0))
-  from gauge_burn(grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days, debtors, debts,
-    held, array_fill(at_time, array[cardinality(held)]), costs, at_time) b
+  held uuid[], costs numeric[], products uuid[], at_time timestamptz
+) returns table (product uuid, room numeric) language sql immutable as $$
+  with b as materialized (
+    select * from gauge_burn(grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days, debtors, debts,
+      held, array_fill(at_time, array[cardinality(held)]), costs, at_time)
+  ), g as materialized (
+    select u.* from b, unnest(b.grants, b.rests, b.starts, b.ends, b.scopes) as u (id, rest, start_at, end_at, scope)
+    where u.start_at <= at_time and u.end_at > at_time
+  ), t as materialized (
+    select u.* from b, unnest(b.took_kinds, b.took_from, b.took_for, b.took) as u (kind, grant_id, product_id, amount) where u.kind = 'burn'
+  )
+  select p.id, greatest(0, coalesce((
+      select sum(g.rest) from g where g.scope = '' or position(p.id::text in g.scope) > 0
+    ), 0) - coalesce((select b.debts[array_position(b.debtors, p.id)] from b), 0) - coalesce((
+      select sum(least(lack.amount, (
+        select coalesce(sum(t.amount), 0) from t join g on g.id = t.grant_id
+        where t.product_id <> lack.product_id and (g.scope = '' or position(lack.product_id::text in g.scope) > 0)
+          and exists (
+            select from g rest where rest.rest > 0
+              and (rest.scope = '' or position(p.id::text in rest.scope) > 0 and position(t.product_id::text in rest.scope) > 0)
+          )
+      )))
+      from (select t.product_id, sum(t.amount) as amount from t where t.grant_id = t.product_id and t.product_id <> p.id group by 1) lack
+    ), 0))
+  from unnest(products) as p (id)
 $$;

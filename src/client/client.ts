@@ -1,12 +1,24 @@
 import createClient, { type Client, type Middleware } from 'openapi-fetch';
 import type { paths } from './api.js';
 
-export type GaugeClient = Client<paths>;
+type ReadUsage = paths['/api/usage']['get'];
+/** Names like `dimension.model` depend on the product, so the document cannot list them. */
+type UsageParameters = Omit<ReadUsage['parameters'], 'query'> & {
+  query: ReadUsage['parameters']['query'] & { [name: `dimension.${string}`]: string };
+};
+type UsagePath = Omit<paths['/api/usage'], 'get'> & {
+  get: Omit<ReadUsage, 'parameters'> & { parameters: UsageParameters };
+};
+
+export type GaugeClient = Client<Omit<paths, '/api/usage'> & { '/api/usage': UsagePath }>;
 
 type RecordUsage = paths['/api/usage/events']['post'];
 type UsageBatch = NonNullable<RecordUsage['requestBody']>['content']['application/json'];
 export type UsageEvent = UsageBatch['events'][number];
 export type UsageAnswer = RecordUsage['responses'][202]['content']['application/json'];
+
+/** Usage was recorded that no grant of credits covers. */
+export type CreditsOverdrawn = Extract<UsageAnswer['warnings'][number], { code: 'credits_overdrawn' }>;
 
 export interface GaugeClientOptions {
   /** Base URL of the service, such as `https://gauge.example.com`. */
@@ -49,7 +61,7 @@ const refuseOtherMode: Middleware = {
  * test events are mixed up.
  */
 export function createGaugeClient({ baseUrl, apiKey, fetch }: GaugeClientOptions): GaugeClient {
-  const client = createClient<paths>({
+  const client: GaugeClient = createClient({
     baseUrl,
     headers: { authorization: `Bearer ${apiKey}` },
     redirect: 'manual',
@@ -74,6 +86,46 @@ export class RefusedError extends Error {
   }
 }
 
+/** The credits do not cover a reservation. Nothing is held. */
+export class CreditsExhaustedError extends RefusedError {
+  /** Credits that the reservation costs. */
+  readonly required: number;
+  /** Credits that were available for its product. */
+  readonly available: number;
+  constructor(problem: Problem, { required, available }: { required: number; available: number }) {
+    super(problem);
+    this.name = 'CreditsExhaustedError';
+    this.required = required;
+    this.available = available;
+  }
+}
+
+function toRefusal(problem: Problem): RefusedError {
+  const { required, available } = problem;
+  const isExhausted = required !== undefined && available !== undefined;
+  return isExhausted
+    ? new CreditsExhaustedError(problem, { required, available })
+    : new RefusedError(problem);
+}
+
+type ListEntries = paths['/api/credits/entries']['get'];
+export type CreditEntry = ListEntries['responses'][200]['content']['application/json']['entries'][number];
+export type CreditEntryQuery = Omit<NonNullable<ListEntries['parameters']['query']>, 'cursor'>;
+
+/** All entries of the ledger of credits, the newest first, page by page. Retried like a reservation. @throws RefusedError */
+export async function* listCreditEntries(
+  client: GaugeClient,
+  query: CreditEntryQuery = {},
+): AsyncGenerator<CreditEntry, void> {
+  let cursor: string | undefined;
+  do {
+    const params = { query: { ...query, ...(cursor === undefined ? {} : { cursor }) } };
+    const page = await retryCall(() => client.GET('/api/credits/entries', { params }));
+    yield* page.entries;
+    cursor = page.nextCursor ?? undefined;
+  } while (cursor !== undefined);
+}
+
 /** Pauses between attempts, in ms: together they outlast a restart of the service. */
 const PAUSES_MS = [100, 300, 1_000, 3_000, 10_000];
 
@@ -82,7 +134,7 @@ const PAUSES_MS = [100, 300, 1_000, 3_000, 10_000];
  * calls are retried through outages; their idempotency keys make that safe. A settlement that cannot be delivered
  * throws, and the hold expires.
  * @param run receives the reservation and returns its result and the units used
- * @throws RefusedError
+ * @throws CreditsExhaustedError, and RefusedError for every other refusal
  */
 export async function withReservation<Result>(
   client: GaugeClient,
@@ -118,7 +170,7 @@ async function retryCall<Data>(call: () => Promise<Attempt<Data>>): Promise<Data
     });
     if (answer?.data !== undefined) return answer.data;
     const isFinal = answer && answer.response.status !== 429 && answer.response.status < 500;
-    if (answer && (isFinal || pauseMs === undefined)) throw new RefusedError(answer.error as Problem);
+    if (answer && (isFinal || pauseMs === undefined)) throw toRefusal(answer.error as Problem);
     // The service sends seconds; a date comes from an intermediary, and the default pause will do.
     const retryAfterMs = Number(answer?.response.headers.get('retry-after')) * 1_000 || 0;
     await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs!, retryAfterMs)));

@@ -56,6 +56,12 @@ export interface AppErrorOptions {
   retryAfterSeconds?: number;
   /** Methods allowed at the address; sent as `Allow`. */
   allow?: string;
+  /** Further members of the problem, such as the limit that left no room. */
+  members?: ProblemMembers;
+}
+
+/** Members of a problem that only some codes have. A product adds its own. */
+export interface ProblemMembers {
   limit?: object;
 }
 
@@ -65,7 +71,7 @@ export class AppError extends Error {
   readonly errors: ErrorPlace[] | undefined;
   readonly retryAfterSeconds: number | undefined;
   readonly allow: string | undefined;
-  readonly limit: object | undefined;
+  readonly members: ProblemMembers | undefined;
 
   constructor(code: ErrorCode, detail: string, options: AppErrorOptions = {}) {
     super(detail, { cause: options.cause });
@@ -74,7 +80,7 @@ export class AppError extends Error {
     this.errors = options.errors;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.allow = options.allow;
-    this.limit = options.limit;
+    this.members = options.members;
   }
 }
 

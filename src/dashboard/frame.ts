@@ -1,3 +1,4 @@
+import type { Orm } from '../core/db/client.js';
 import type { Context } from '../core/http/context.js';
 import type { ReadFrame } from '../core/pages/layout.js';
 import { listOrganizationsOf } from '../accounts/identity/organizations/queries.js';
@@ -12,6 +13,8 @@ export interface Section {
   beginsGroup?: true;
   /** Without it, every member sees the section. */
   isShownTo?: (me: SessionPrincipal) => boolean;
+  /** Without it, every Organization has the section. */
+  isOffered?: (orm: Orm, orgId: string) => Promise<boolean>;
 }
 
 const firstSections: Section[] = [
@@ -49,13 +52,18 @@ export function createFrame({ db }: Pick<Context, 'db'>, sections: readonly Sect
       organizations: organizations.slice(0, MAX_CHOICES),
       hasMoreOrganizations: organizations.length > MAX_CHOICES,
       place: 'Dashboard',
-      navigation: me && !me.isArchived ? navigationOf(sections, me, section) : [],
+      navigation: me && !me.isArchived ? await navigationOf(db.orm, sections, me, section) : [],
     };
   };
 }
 
-const navigationOf = (sections: readonly Section[], me: SessionPrincipal, current: string | undefined) =>
-  listSections(sections, me).map(({ id, href, label, beginsGroup }) => ({
+const navigationOf = async (
+  orm: Orm,
+  sections: readonly Section[],
+  me: SessionPrincipal,
+  current: string | undefined,
+) =>
+  (await listSections(orm, sections, me)).map(({ id, href, label, beginsGroup }) => ({
     href,
     label,
     beginsGroup,
@@ -63,8 +71,19 @@ const navigationOf = (sections: readonly Section[], me: SessionPrincipal, curren
   }));
 
 /** Sections that the member sees, those of the products between the dashboard's own. */
-export const listSections = (sections: readonly Section[], me: SessionPrincipal): Section[] =>
-  [...firstSections, ...sections, ...lastSections].filter(({ isShownTo }) => !isShownTo || isShownTo(me));
+export async function listSections(
+  orm: Orm,
+  sections: readonly Section[],
+  me: SessionPrincipal,
+): Promise<Section[]> {
+  const shown = [...firstSections, ...sections, ...lastSections].filter(
+    ({ isShownTo }) => !isShownTo || isShownTo(me),
+  );
+  const offered = await Promise.all(
+    shown.map(async ({ isOffered }) => (await isOffered?.(orm, me.orgId)) ?? true),
+  );
+  return shown.filter((_, i) => offered[i]);
+}
 
 export type ConsoleSection = Pick<Section, 'id' | 'href' | 'label'>;
 

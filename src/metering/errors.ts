@@ -3,6 +3,7 @@ export const meteringStatuses = {
   event_not_found: 404,
   backfill_state: 409,
   limit_reached: 409,
+  credits_exhausted: 409,
   too_many_grants: 409,
   grant_closed: 409,
   unknown_metric: 422,
@@ -16,4 +17,9 @@ type MeteringStatuses = typeof meteringStatuses;
 
 declare module '../core/errors.js' {
   interface ErrorStatuses extends MeteringStatuses {}
+  interface ProblemMembers {
+    /** Credits, for `toJson`. */
+    required?: unknown;
+    available?: unknown;
+  }
 }

@@ -1,4 +1,4 @@
-import { Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { countOutcomes } from '../core/metrics.js';
 
 type MeteringMetrics = ReturnType<typeof createMeteringMetrics>;
@@ -11,6 +11,17 @@ export const createMeteringMetrics = (registers: Registry[]) => ({
   usageEvents: countOutcomes(['accepted', 'deduped', 'rejected'], {
     name: 'gauge_usage_events_total',
     help: 'Usage events by outcome: accepted, deduped, rejected.',
+    registers,
+  }),
+  creditOverdrafts: new Counter({
+    name: 'gauge_credit_overdrafts_total',
+    help: 'Recorded requests with usage of products whose credits are overdrawn.',
+    registers,
+  }),
+  creditAccounts: new Gauge({
+    name: 'gauge_credit_accounts',
+    help: 'Accounts of credits (an Organization in a mode) by state: overdrawn. Counted once a minute.',
+    labelNames: ['state'],
     registers,
   }),
   reservations: countOutcomes(['held', 'repeated', 'refused', 'settled', 'settled_late', 'released'], {

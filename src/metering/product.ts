@@ -10,8 +10,8 @@ import { meteringConfig } from './config.js';
 import { consolePages, consoleSections, customerTabs } from './console/console.js';
 import { customerSummary } from './console/customer-summary.js';
 import { correctionRoutes, operatorCorrectionRoutes } from './corrections/routes.js';
-import { createCreditMessages } from './credit-grants/messages.js';
 import { creditRoutes, operatorCreditRoutes } from './credit-grants/routes.js';
+import { createCreditMessages, createOverdraftWatch } from './credit-grants/watch.js';
 import { auditWording } from './dashboard/audit-wording.js';
 import { readOverviewPanel } from './dashboard/overview.js';
 import { createMeteringFinder, createMeteringOperatorFinder } from './dashboard/search.js';
@@ -33,6 +33,7 @@ import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/
 import { createOwnMeteringReader } from './own-values.js';
 import { customerUsageRoutes } from './reports/operator/routes.js';
 import { reconciliation } from './reconciliation/reconciliation.js';
+import { readHasCredits } from './reports/credits/queries.js';
 import { usagePages } from './reports/pages.js';
 import { usageReadRoutes } from './reports/reading/routes.js';
 import { createReservations, createReservationWatch } from './reservations/reservations.js';
@@ -52,6 +53,7 @@ declare module '../product.js' {
 const sections: Section[] = [
   { id: 'usage', href: '/dashboard/usage', label: 'Usage', beginsGroup: true },
   { id: 'entitlements', href: '/dashboard/entitlements', label: 'Entitlements' },
+  { id: 'credits', href: '/dashboard/credits', label: 'Credits', isOffered: readHasCredits },
 ];
 
 /** Usage events, entitlements, limits, reservations and corrections. */
@@ -135,6 +137,7 @@ const meteringJobs = (
 ): Job[] => [
   { name: 'send-ending-notices', schedule: '20 */10 * * * *', run: createEndingMessages({ db, clock }) },
   { name: 'send-credit-messages', schedule: '*/10 * * * * *', run: createCreditMessages({ db, clock }) },
+  { name: 'count-overdrafts', schedule: '10 * * * * *', run: createOverdraftWatch({ db, metrics }) },
   { name: 'evaluate-thresholds', schedule: '* * * * * *', run: () => thresholds.evaluateAll() },
   {
     name: 'count-reservations',

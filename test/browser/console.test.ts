@@ -33,6 +33,8 @@ function toConsolePath(route: string): string {
   return route
     .slice('get '.length)
     .replace(/entitlement\/withdraw$/, `$&?product=${hostile.productSlugs[0]!}`)
+    .replace(/credits\/void$/, `$&?grant=${encodeURIComponent(hostileNames.keys[0]!)}`)
+    .replace(/credits\/forgive$/, `$&?product=${hostile.productSlugs[0]!}`)
     .replace('{slug}', route.includes('/products/') ? hostile.productSlugs[0]! : hostile.slug)
     .replace('{userId}', route.includes('operators') ? operator.id : hostile.people.admin.id)
     .replace(

@@ -10,6 +10,7 @@ import { toPythonTypes } from '../../src/core/reference/python-types.js';
 import { systemClock } from '../../src/core/time.js';
 import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
+import { addGrant } from '../metering/support/credits.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { hasPython, pythonClient } from '../support/python.js';
@@ -48,6 +49,12 @@ describe.skipIf(!hasPython)('the Python client', () => {
     const key = await createKey(database.db, id, { scopes });
     const testKey = await createKey(database.db, id, { scopes, livemode: false });
 
+    const payer = await createOrganization(database.db);
+    const priced = await createProduct(database.db, { creditPrice: '1', creditEnforcement: 'block' });
+    await grant(database.db, payer.id, priced.id);
+    await addGrant(database.db, payer.id, { amount: '10' }, new Date());
+    const creditsKey = await createKey(database.db, payer.id, { scopes });
+
     await run('python3', ['-m', 'venv', folder.path]);
     await run(join(folder.path, 'bin/pip'), ['install', '--no-index', '--quiet', pythonClient]);
     const { stderr } = await run(join(folder.path, 'bin/python'), ['-B', '-m', 'unittest'], {
@@ -58,6 +65,8 @@ describe.skipIf(!hasPython)('the Python client', () => {
         GAUGE_API_KEY: key.secret,
         GAUGE_TEST_KEY: testKey.secret,
         GAUGE_PRODUCT: product.slug,
+        GAUGE_PRICED_PRODUCT: priced.slug,
+        GAUGE_CREDITS_KEY: creditsKey.secret,
         GAUGE_LIMITED_PRODUCT: limited.slug,
       },
     });

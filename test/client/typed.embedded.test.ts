@@ -73,6 +73,32 @@ describe('a client with the generated types', () => {
     await client.GET('/api/usage/totals');
   });
 
+  it('reads usage by the dimensions of a product', async () => {
+    const organization = await createOrganization(database.db);
+    const product = await createProduct(database.db, { dimensions: ['model'] });
+    await grant(database.db, organization.id, product.id);
+    const { secret } = await createKey(database.db, organization.id, {
+      scopes: ['usage:write', 'usage:read'],
+    });
+    const client = createGaugeClient({ baseUrl: service.url, apiKey: secret });
+    const events = ['small', 'large'].map((model) => ({
+      productSlug: product.slug,
+      metric: 'calls',
+      idempotencyKey: model,
+      dimensions: { model },
+    }));
+    await client.POST('/api/usage/events', { body: { events } });
+    const from = new Date(service.clock.now()).toISOString().slice(0, 10);
+    const to = new Date(Date.parse(from) + 86_400_000).toISOString().slice(0, 10);
+    const query = { from, to, productSlug: product.slug };
+    const { data } = await client.GET('/api/usage', {
+      params: { query: { ...query, 'dimension.model': 'large' } },
+    });
+    expect(data?.series.map(({ total }) => total)).toEqual([1]);
+    // @ts-expect-error a value is text
+    await client.GET('/api/usage', { params: { query: { ...query, 'dimension.model': 1 } } });
+  });
+
   it('knows which codes an error of the route may have', async () => {
     const { client } = await entitled();
     const params = { path: { productSlug: 'unknown' } };

@@ -1,6 +1,14 @@
 import { expect, it } from 'vitest';
-import { createGaugeClient, RefusedError, withReservation } from '../../src/client/client.js';
+import {
+  createGaugeClient,
+  CreditsExhaustedError,
+  listCreditEntries,
+  RefusedError,
+  withReservation,
+  type CreditsOverdrawn,
+} from '../../src/client/client.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
+import { addGrant } from '../metering/support/credits.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { readUsage } from '../metering/support/usage.js';
 import { useService } from '../support/use.js';
@@ -65,6 +73,39 @@ it('does not run the work if there is no headroom', async () => {
   await expect(refused).rejects.toMatchObject({
     problem: { code: 'limit_reached', limit: { remaining: 10 } },
   });
+});
+
+it('names the credits that are missing, and lists the ledger page by page', async () => {
+  const { db } = database;
+  const { id: orgId } = await createOrganization(db);
+  const product = await createProduct(db, { creditPrice: '0.25', creditEnforcement: 'block' });
+  await grant(db, orgId, product.id);
+  await addGrant(db, orgId, { amount: '1' }, new Date(service.clock.now()));
+  const { secret } = await createKey(db, orgId, { scopes: ['usage:write', 'usage:read'] });
+  const client = createGaugeClient({ baseUrl: service.url, apiKey: secret });
+  const call = { productSlug: product.slug, metric: 'calls' };
+  const refused = withReservation(client, { ...call, quantity: 5, idempotencyKey: 'work' }, () =>
+    Promise.reject(new Error('was run')),
+  );
+  await expect(refused).rejects.toThrow(CreditsExhaustedError);
+  await expect(refused).rejects.toMatchObject({ required: 1.25, available: 1 });
+  for (const idempotencyKey of ['a', 'b', 'c']) {
+    service.clock.advance(1_000);
+    const { data } = await client.POST('/api/usage/events', {
+      body: { events: [{ ...call, idempotencyKey }] },
+    });
+    expect(data?.warnings).toEqual([]);
+  }
+  const { data } = await client.POST('/api/usage/events', {
+    body: { events: [{ ...call, quantity: 2, idempotencyKey: 'd' }] },
+  });
+  const isOverdrawn = (one: { code: string }): one is CreditsOverdrawn => one.code === 'credits_overdrawn';
+  expect(data?.warnings.filter(isOverdrawn).map(({ overdraft }) => overdraft)).toEqual([0.25]);
+  const entries = [];
+  for await (const { kind, amount } of listCreditEntries(client, { limit: 2 })) entries.push([kind, amount]);
+  // The last event adds to the entry of the one that was received at the same time.
+  expect(entries).toHaveLength(4);
+  expect(entries).toContainEqual(['burn', 0.5]);
 });
 
 it('also pauses if Retry-After is a date', async () => {

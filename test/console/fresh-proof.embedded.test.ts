@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { auditLog, operatorLog } from '../../src/accounts/audit/table.js';
 import { addMember, createUser, PASSWORD } from '../support/accounts.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
+import { products } from '../../src/metering/entitlements/table.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { forgetConfirmation, signedInOperator, type TestOperator } from '../support/operators.js';
 import { sendUsage, usageEvent } from '../metering/support/usage.js';
@@ -188,6 +189,54 @@ describe('usage', () => {
     await expectProof({ path: `${page}/discard`, form: {}, page });
     for (const step of ['apply', 'revert'])
       expect(await sendLate(`${base}${page}/${step}`, {}, base + page)).toContain('/confirm?');
+  });
+});
+
+describe('credits', () => {
+  const credits = '/credits';
+  const grantForm = { mode: 'live', amount: '12.5', priority: '50', grantKey: 'order-1', reason: 'Invoice' };
+  const save = (form: Form) => ({ ...form, step: 'save' });
+
+  it('are granted and voided only with a fresh proof, and what was typed survives it', async () => {
+    const page = `${base}${credits}/grant`;
+    const before = await readChanges();
+    expect(await sendLate(page, save(grantForm), page)).toBe(`/confirm?next=${encodeURIComponent(page)}`);
+    expect(await readChanges()).toEqual(before);
+    const again = await confirm(page);
+    for (const value of ['12.5', 'order-1', 'Invoice']) expect(again).toContain(`value="${value}"`);
+    await set(`${credits}/grant`, save(grantForm));
+    await expectProof({
+      path: `${credits}/void`,
+      form: { grant: 'order-1', mode: 'live', reason: 'Mistake' },
+      page: `${credits}/void?grant=order-1&mode=live`,
+    });
+  });
+
+  it('have overdrafts that are forgiven only with a fresh proof', async () => {
+    const { db } = service.context;
+    const product = await createProduct(db);
+    await db.orm
+      .update(products)
+      .set({ creditPrice: '1', creditEnforcement: 'warn' })
+      .where(eq(products.id, product.id));
+    await grant(db, orgId, product.id);
+    const { secret } = await createKey(db, orgId);
+    expect(
+      (await sendUsage(service.url, secret, [usageEvent(product.slug, 'owed', { quantity: 2 })])).status,
+    ).toBe(202);
+    await expectProof({
+      path: `${credits}/forgive`,
+      form: { product: product.slug, mode: 'live', reason: 'Outage' },
+      page: `${credits}/forgive?product=${product.slug}&mode=live`,
+    });
+  });
+
+  it('have prices that change only with a fresh proof', async () => {
+    const { slug } = await createProduct(service.context.db);
+    const page = `/console/products/${slug}/price`;
+    const form = { price: '0.25', enforcement: 'block' };
+    expect(await sendLate(page, save(form), page)).toBe(`/confirm?next=${encodeURIComponent(page)}`);
+    expect(await confirm(page)).toContain('value="0.25"');
   });
 });
 

@@ -20,6 +20,8 @@ import { executionMarks } from '../../src/markets/execution/table.js';
 import { tradingFills, tradingOrders } from '../../src/markets/ledger/orders-table.js';
 import { ledgerEntries, tradingAccounts } from '../../src/markets/ledger/portfolio-table.js';
 import type { executionSchema } from '../../src/markets/execution/schema.js';
+import { selectRows } from '../../src/core/db/sql.js';
+import { readCredits } from '../../src/metering/credit-grants/credits.js';
 import { DAY_MS } from '../../src/core/time.js';
 import { usageEvents } from '../../src/metering/ingestion/table.js';
 import { Browser } from '../support/accounts.js';
@@ -28,6 +30,7 @@ import { verify } from '../accounts/audit/support.js';
 import { createOrganization } from '../support/fixtures.js';
 import { operatorClient } from '../support/operator.js';
 import { startTestService, type TestService } from '../support/service.js';
+import { findCreditDrift } from '../metering/support/credits.js';
 import { readUsage } from '../metering/support/usage.js';
 
 const parts = products.map(({ demo }) => demo);
@@ -272,7 +275,24 @@ describe('the usage of the demo', () => {
       const times = events.map(({ occurredAt }) => Date.parse(occurredAt));
       expect(Math.max(...times)).toBeLessThanOrEqual(now);
       expect(now - Math.min(...times)).toBeGreaterThan(68 * DAY_MS);
+      expect(await findCreditDrift(database.db, id)).toEqual([]);
+      // A correction finds what an event burned by the time of its receipt.
+      const [stray] = await selectRows(
+        orm,
+        sql`select e.at from credit_entries e where e.org_id = ${id}::uuid and e.kind = 'burn' and not exists (
+          select from usage_events v where v.org_id = e.org_id and v.product_id = e.product_id and v.received_at = e.at
+        ) limit 1`,
+      );
+      expect(stray).toBeUndefined();
+      const { balance, overdrafts, grants } = await readCredits(
+        orm,
+        { orgId: id, livemode: true },
+        new Date(now),
+      );
+      expect(Number(balance)).toBeGreaterThan(0);
+      expect(overdrafts).toEqual([]);
       if (slug !== 'northwind-labs') continue;
+      expect(Number(grants.find(({ grantKey }) => grantKey === 'order-1042')!.burned)).toBeGreaterThan(0);
       expect(events.length).toBeGreaterThan(1_200);
       expect(events.length).toBeLessThan(4_000);
       expect(new Set(events.map(({ productId, livemode }) => `${productId} ${livemode}`)).size).toBe(4);

@@ -107,11 +107,33 @@ export async function populate(service: TestService, names: Names): Promise<Popu
   const caps = [null, 1_000_000.5, 100, 10];
   for (const [index, name] of names.products.entries()) {
     const productSlug = `product-${uuid()}`;
-    const product = { name, usageMetric: names.metric, unitCap: caps[index % caps.length] };
+    const credits = {
+      price: 0.5,
+      by: { dimension: 'model', prices: { [names.keys[0]!.slice(0, 64)]: 0.000000000001 } },
+      enforcement: 'warn',
+    };
+    const product = {
+      name,
+      usageMetric: names.metric,
+      unitCap: caps[index % caps.length],
+      ...(index === 0 ? { dimensions: ['model'], countsSubjects: true, credits } : {}),
+    };
     await put(operator, `/products/${productSlug}`, product);
     const terms = { kind: 'live', ...(index === 0 ? { limits } : {}) };
     await put(operator, `/organizations/${slug}/entitlements/${productSlug}`, terms);
     productSlugs.push(productSlug);
+  }
+
+  // Less than the usage below costs, so that it becomes an overdraft.
+  for (const [index, reason] of names.keys.entries()) {
+    const path = `/organizations/${slug}/credits/grants/${encodeURIComponent(names.keys[index]!.slice(0, 128))}`;
+    await put(operator, path, {
+      amount: index + 0.25,
+      expiresAt: new Date(service.clock.now() + (index + 1) * DAY_MS).toISOString(),
+      productSlugs: index % 2 === 0 ? null : [productSlugs[0]],
+      rollover: { percent: 50, for: 'P30D' },
+      reason: reason.slice(0, 200),
+    });
   }
 
   const owner = people.owner.browser;
@@ -138,7 +160,19 @@ export async function populate(service: TestService, names: Names): Promise<Popu
       const events = productSlugs.map((productSlug, index) => {
         const idempotencyKey = `${name}${index}${keys.findIndex((key) => key.secret === secret)}`.slice(-255);
         eventKeys.push(idempotencyKey);
-        return { productSlug, metric: names.metric, quantity: 4 * day + 1.25, occurredAt, idempotencyKey };
+        const split =
+          index === 0
+            ? { subject: name.slice(0, 128), dimensions: { model: names.keys[0]!.slice(0, 64) } }
+            : {};
+        const quantity = 4 * day + 1.25;
+        return {
+          productSlug,
+          metric: names.metric,
+          quantity,
+          occurredAt,
+          idempotencyKey,
+          ...(day % 2 === 0 ? split : {}),
+        };
       });
       const { status, body } = await sendUsage(service.url, secret, events);
       if (status !== 202) throw new Error(`usage was refused: ${JSON.stringify(body)}`);

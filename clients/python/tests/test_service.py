@@ -10,7 +10,7 @@ import uuid
 from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 
-from gauge import GaugeClient, OtherModeError, RefusedError, RefusedEvent, Reporter
+from gauge import CreditsExhaustedError, GaugeClient, OtherModeError, RefusedError, RefusedEvent, Reporter
 from gauge.types import ReservationInput, UsageEvent
 
 URL = os.environ.get("GAUGE_URL", "")
@@ -18,6 +18,8 @@ KEY = os.environ.get("GAUGE_API_KEY", "")
 # A product with a blocking limit of 10 `calls` per hour, and one without limits.
 LIMITED = os.environ.get("GAUGE_LIMITED_PRODUCT", "")
 PRODUCT = os.environ.get("GAUGE_PRODUCT", "")
+# A product that costs 1 credit per call and blocks, for the Organization of GAUGE_CREDITS_KEY with a grant of 10.
+PRICED = os.environ.get("GAUGE_PRICED_PRODUCT", "")
 
 
 def event(key: str, **more: Any) -> UsageEvent:
@@ -92,6 +94,23 @@ class ServiceTest(unittest.TestCase):
                 print(1 / 0)
         statuses = [one["status"] for one in self.gauge.reservations()]
         self.assertEqual(statuses, ["released", "settled"])
+
+    def test_credits_burn_are_listed_and_refuse_a_reservation(self) -> None:
+        gauge = GaugeClient(URL, os.environ["GAUGE_CREDITS_KEY"])
+        self.addCleanup(gauge.close)
+        priced = {"productSlug": PRICED, "metric": "calls"}
+        first = gauge.send([cast(UsageEvent, {**priced, "quantity": 3, "idempotencyKey": f"{self.key} {i}"}) for i in range(2)])
+        self.assertEqual(first["warnings"], [])
+        self.assertEqual(gauge.credits()["balance"], 4)
+        with self.assertRaises(CreditsExhaustedError) as raised:
+            with gauge.reserve(cast(ReservationInput, {**priced, "quantity": 5, "idempotencyKey": self.key})):
+                self.fail("There are no credits for this work.")
+        self.assertEqual((raised.exception.required, raised.exception.available), (5, 4))
+        second = gauge.send([cast(UsageEvent, {**priced, "quantity": 6, "idempotencyKey": f"{self.key} 2"})])
+        self.assertEqual([(one["code"], cast(Any, one)["overdraft"]) for one in second["warnings"]], [("credits_overdrawn", 2)])
+        burned = sum(one["amount"] for one in gauge.credit_entries(kind="burn", product_slug=PRICED))
+        self.assertEqual(burned, 12)
+        self.assertEqual(list(gauge.credit_entries(kind="void")), [])
 
     def test_the_reporter_delivers_and_sets_refused_events_aside(self) -> None:
         refused: list[RefusedEvent] = []

@@ -34,7 +34,7 @@ async function copyFunctions(orm: Orm): Promise<void> {
   const functions = await selectRows<{ definition: string }>(
     orm,
     sql`select pg_get_functiondef(oid) as definition from pg_proc
-    where pronamespace = 'public'::regnamespace and proname in ('gauge_burn', 'gauge_room') order by proname`,
+    where pronamespace = 'public'::regnamespace and proname in ('gauge_burn', 'gauge_rooms') order by proname`,
   );
   for (const { definition } of functions) await orm.execute(sql.raw(definition));
 }

@@ -3,10 +3,17 @@ import type { Application, ErrorRequestHandler, RequestHandler, Response } from 
 import { isDatabaseUnavailable } from '../db/client.js';
 import { toJson } from './json.js';
 import { requestIdOf } from './request.js';
-import { AppError, commonStatuses, type ErrorCode, type ErrorPlace, type StatusByCode } from '../errors.js';
+import {
+  AppError,
+  commonStatuses,
+  type ErrorCode,
+  type ErrorPlace,
+  type ProblemMembers,
+  type StatusByCode,
+} from '../errors.js';
 
 /** RFC 9457 problem details with the stable `code` that clients switch on. */
-export interface Problem {
+export interface Problem extends ProblemMembers {
   type: string;
   title: string;
   status: number;
@@ -14,7 +21,6 @@ export interface Problem {
   detail: string;
   requestId: string;
   errors?: ErrorPlace[];
-  limit?: object;
 }
 
 const bearerCodes = new Set<ErrorCode>(['missing_key', 'invalid_key', 'key_expired', 'key_revoked']);
@@ -28,7 +34,7 @@ export function toProblem(error: AppError, status: number, requestId: string): P
     detail: error.message,
     requestId,
     ...(error.errors ? { errors: error.errors } : {}),
-    ...(error.limit ? { limit: error.limit } : {}),
+    ...error.members,
   };
 }
 

@@ -53,6 +53,12 @@ function createProblemSchema(statuses: StatusByCode): z.ZodObject {
         description:
           'If a limit leaves no room: the one with the least remaining, in the same form as in other answers.',
       }),
+      required: z.number().optional().meta({
+        description: 'With `credits_exhausted`: the credits that the request needs, an exact decimal.',
+      }),
+      available: z.number().optional().meta({
+        description: 'With `credits_exhausted`: the credits that were available for it, an exact decimal.',
+      }),
     })
     .meta({ id: 'Problem', description: 'RFC 9457 problem details with a stable `code`.' });
 }

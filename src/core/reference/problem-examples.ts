@@ -1,4 +1,10 @@
-import { AppError, type ErrorCode, type ErrorPlace, type AppErrorOptions } from '../errors.js';
+import {
+  AppError,
+  type AppErrorOptions,
+  type ErrorCode,
+  type ErrorPlace,
+  type ProblemMembers,
+} from '../errors.js';
 import { toProblem } from '../http/problem.js';
 import { parseInput } from '../http/validate.js';
 import {
@@ -21,7 +27,7 @@ interface ProblemExample {
   /** Text before `detail` in the complete message; default: `at`. */
   lead?: string;
   errors?: ErrorPlace[];
-  limit?: object;
+  members?: ProblemMembers;
   request: ExampleRequest;
   name?: string;
   circumstance?: Circumstance;
@@ -45,7 +51,7 @@ const textOf = (detail: string | Generated): string => (typeof detail === 'strin
 
 export function problemExample(
   code: ErrorCode,
-  { detail, at, index, lead = at, name, errors, limit, ...rest }: ProblemExample,
+  { detail, at, index, lead = at, name, errors, members, ...rest }: ProblemExample,
 ): Example {
   const places =
     at === undefined
@@ -64,7 +70,7 @@ export function problemExample(
     ...rest,
     answer: new ProblemAnswer(code, shown, {
       ...(places ? { errors: places } : {}),
-      ...(limit ? { limit } : {}),
+      ...(members ? { members } : {}),
     }),
   };
 }
@@ -73,7 +79,7 @@ export function problemExample(
 class ProblemAnswer {
   readonly code: ErrorCode;
   readonly detail: string | Generated;
-  readonly options: Pick<AppErrorOptions, 'errors' | 'limit'>;
+  readonly options: Pick<AppErrorOptions, 'errors' | 'members'>;
   constructor(code: ErrorCode, detail: string | Generated, options: ProblemAnswer['options']) {
     this.code = code;
     this.detail = detail;

@@ -45,6 +45,9 @@ ${classes.join('\n')}`;
 const schemaName = (reference: string): string | undefined =>
   /^#\/components\/schemas\/(\w+)$/.exec(reference)?.[1];
 
+/** Names that Python reserves among those of fields. */
+const keywords = new Set(['for', 'from', 'in', 'is', 'not', 'or', 'and', 'if', 'class', 'with', 'as']);
+
 /** Objects within the schema come before it, under names of their own. */
 function toClasses(name: string, schema: Schema): string[] {
   const { properties, required = [] } = schema;
@@ -54,6 +57,10 @@ function toClasses(name: string, schema: Schema): string[] {
     line: `    ${field}: ${toType(name + field[0]!.toUpperCase() + field.slice(1), value, inner)}\n`,
     isRequired: required.includes(field),
   }));
+  if (Object.keys(properties).some((field) => keywords.has(field))) {
+    const parts = fields.map(({ line }) => line.trim().replace(/^(\w+): /, '"$1": '));
+    return [...inner, `\n${name} = TypedDict("${name}", {${parts.join(', ')}})\n`];
+  }
   const needed = fields.filter(({ isRequired }) => isRequired).map(({ line }) => line);
   const optional = fields.filter(({ isRequired }) => !isRequired).map(({ line }) => line);
   // `NotRequired` needs Python 3.11.

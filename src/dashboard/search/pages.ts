@@ -5,6 +5,7 @@ import { listMembers } from '../../accounts/identity/members/queries.js';
 import { sessionOf, type SessionPrincipal } from '../../accounts/identity/session/session.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import { listEndpoints } from '../../accounts/webhooks/queries.js';
+import type { Orm } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
 import { pageRouter } from '../../core/pages/layout.js';
 import { listSections, type Section } from '../frame.js';
@@ -22,7 +23,7 @@ interface SearchDeps extends Pick<Context, 'db' | 'clock'> {
 export function searchPages({ sections, finders, ...deps }: SearchDeps): Router {
   const router = pageRouter();
   const all: FindForMember[] = [
-    (query, me) => Promise.resolve([findPages(query, listPages(sections, me))]),
+    async (query, me) => [findPages(query, await listPages(deps.db.orm, sections, me))],
     createAccountsFinder(deps),
     ...finders,
   ];
@@ -35,8 +36,8 @@ export function searchPages({ sections, finders, ...deps }: SearchDeps): Router 
   return router;
 }
 
-const listPages = (sections: readonly Section[], me: SessionPrincipal) => [
-  ...listSections(sections, me),
+const listPages = async (orm: Orm, sections: readonly Section[], me: SessionPrincipal) => [
+  ...(await listSections(orm, sections, me)),
   ...(isManager(me.role)
     ? [
         { href: '/dashboard/api-keys/new', label: 'New API key', words: 'create' },

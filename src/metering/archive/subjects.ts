@@ -40,15 +40,16 @@ export async function createSubjectCheck(
 
   return {
     /** Events come by product, then in the order of time. */
-    onSubject(event: ArchivedEvent & { subject: string }): Promise<void> | undefined {
+    onSubject: (event: ArchivedEvent & { subject: string }): Promise<void> | undefined => {
       const { productId, occurredAt, receivedAt, quantity } = event;
       const first = since.get(productId);
       // Both have microseconds and one zone, so their texts are in the order of time.
       if (first === undefined || receivedAt < first) return undefined;
       const hour = occurredAt.slice(0, 13);
       const add = () => addTo(sums, nameOf(slotOf(occurredAt), event), quantity);
-      if (productId === current.productId && hour === current.hour) return void add();
-      return begin(productId, hour).then(add);
+      if (productId !== current.productId || hour !== current.hour) return begin(productId, hour).then(add);
+      add();
+      return undefined;
     },
     /** Called at the end of each product. */
     async onProduct(productId: string): Promise<void> {

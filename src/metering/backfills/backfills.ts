@@ -37,6 +37,7 @@ interface NewBackfill {
   from: Date;
   to: Date;
   livemode: boolean;
+  burnsCredits: boolean;
 }
 
 export async function openBackfill(
@@ -45,12 +46,17 @@ export async function openBackfill(
   input: NewBackfill,
   source: Source,
 ): Promise<Backfill> {
-  const { reason, from, to, livemode } = input;
+  const { reason, from, to, livemode, burnsCredits } = input;
   const { at, actor } = source;
   const id = uuid({ msecs: at.getTime() });
   const times = { fromTime: from, toTime: to, createdAt: at, changedAt: at };
-  const backfill = await insertBackfill(tx, { orgId, id, ...times, livemode, state: 'open', reason, actor });
-  await audit(tx, backfill, source, 'opened', { from: from.toISOString(), to: to.toISOString() });
+  const row = { orgId, id, ...times, livemode, burnsCredits, state: 'open' as const, reason, actor };
+  const backfill = await insertBackfill(tx, row);
+  await audit(tx, backfill, source, 'opened', {
+    from: from.toISOString(),
+    to: to.toISOString(),
+    ...(burnsCredits ? {} : { credits: 'none' }),
+  });
   return backfill;
 }
 

@@ -18,6 +18,7 @@ export const shown = {
   from: '2026-01-01T00:00:00.000Z',
   to: '2026-01-20T00:00:00.000Z',
   livemode: true,
+  credits: 'burn',
   progress: { done: 0, of: 0 },
   createdAt: now,
   changedAt: now,

@@ -217,6 +217,41 @@ export async function addStagedSums(
       repeats = s.repeats + excluded.repeats, mismatches = s.mismatches + excluded.mismatches`);
 }
 
+/** Counts reverted events in the sums. */
+export const addReverted = (
+  tx: Tx,
+  { orgId, id }: Pick<Backfill, 'orgId' | 'id'>,
+  events: readonly { productId: string; metric: string; occurredAt: string }[],
+): Promise<unknown> =>
+  tx.execute(sql`insert into usage_backfill_sums as s (org_id, backfill_id, period, product_id, metric, reverted_events)
+    select ${orgId}::uuid, ${id}::uuid, date_trunc('month', "occurredAt" at time zone 'UTC')::date, "productId", metric, count(*)
+    from json_to_recordset(${JSON.stringify(events)}::json) as d ("productId" uuid, metric text, "occurredAt" timestamptz)
+    group by 3, 4, 5
+    order by 3, 4, 5
+    on conflict (org_id, backfill_id, period, product_id, metric) do update
+    set reverted_events = s.reverted_events + excluded.reverted_events`);
+
+/** Locks a backfill in a state; undefined if it has another one, or another instance holds it. */
+export async function takeBackfill(
+  tx: Tx,
+  { orgId, id, state }: Pick<Backfill, 'orgId' | 'id' | 'state'>,
+): Promise<Backfill | undefined> {
+  const [row] = await tx
+    .select()
+    .from(usageBackfills)
+    .where(and(is(orgId, id), eq(usageBackfills.state, state)))
+    .for('update', { skipLocked: true });
+  return row;
+}
+
+export const listStagedKeys = (tx: Tx, { orgId, id, cursor }: Backfill, limit: number): Promise<string[]> =>
+  selectTexts(
+    tx,
+    sql`select idempotency_key as text from usage_backfill_events
+    where org_id = ${orgId}::uuid and backfill_id = ${id}::uuid and idempotency_key > ${cursor}
+    order by idempotency_key limit ${limit}`,
+  );
+
 /**
  * Lists the combinations of dimensions of staged events while their months have room, so that the events' places in the sums
  * are known before they are counted. A statement of another request that chose the same number makes this one fail, and

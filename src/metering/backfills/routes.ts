@@ -45,7 +45,7 @@ export const backfillRoutes = [
     summary: 'Open a backfill',
     description: `
 For events older than 7 days, which are too old to send. Stage them into the backfill in batches of 500 (\`POST …/events\`), review them (\`GET\`), and then count them (\`POST …/apply\`) like any other
-event. \`npm run send -- FILE --backfill ID\` stages a file.
+event. \`npm run send -- FILE --backfill ID\` stages a file. Its events burn the credits of the grants that are open then, unless \`credits\` is \`none\`; a revert gives them back.
 `.trim(),
     body: newBackfillSchema,
     responses: { 201: json('The open backfill.', backfillSchema) },
@@ -65,10 +65,11 @@ event. \`npm run send -- FILE --backfill ID\` stages a file.
     ],
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);
-      const { from, to, ...input } = await readInput(req, res, newBackfillSchema);
+      const { from, to, credits, ...input } = await readInput(req, res, newBackfillSchema);
+      const burnsCredits = credits === 'burn';
       const times = { from: new Date(from), to: new Date(to) };
       const backfill = await changeAsOperator(deps, req, res, async (tx, source) =>
-        openBackfill(tx, (await getOrganization(tx, slug)).id, { ...input, ...times }, source),
+        openBackfill(tx, (await getOrganization(tx, slug)).id, { ...input, ...times, burnsCredits }, source),
       );
       sendJson(res, 201, toJson(present(backfill, 0)));
     },
@@ -278,6 +279,7 @@ const present = (backfill: Backfill, staged: number) => ({
   from: backfill.fromTime.toISOString(),
   to: backfill.toTime.toISOString(),
   livemode: backfill.livemode,
+  credits: backfill.burnsCredits ? 'burn' : 'none',
   progress: { done: backfill.done, of: staged },
   createdAt: backfill.createdAt.toISOString(),
   changedAt: backfill.changedAt.toISOString(),

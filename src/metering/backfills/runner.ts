@@ -1,14 +1,27 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { byService, change } from '../../accounts/audit/audit.js';
 import type { Names, Template } from '../../core/db/client.js';
 import { retryOnConflict } from '../../core/db/sql.js';
 import type { Context } from '../../core/http/context.js';
-import { countedDimensions, countedSubject } from '../entitlements/dimensions.js';
+import { correctCredits } from '../corrections/credits.js';
+import { insertCorrections, listTargets } from '../corrections/queries.js';
+import { priceOfEncoded } from '../entitlements/price.js';
 import { effectiveCap } from '../entitlements/table.js';
-import { addToHours, addToSubjects, addToSums, addToTotals } from '../ingestion/statements.js';
+import { addToSums } from '../ingestion/statements.js';
 import { endStep } from './backfills.js';
-import { listUnfinished, type Backfill } from './queries.js';
+import {
+  addReverted,
+  listStagedKeys,
+  listUnfinished,
+  takeBackfill,
+  updateBackfill,
+  type Backfill,
+} from './queries.js';
 import type { BackfillState } from './table.js';
+
+type Deps = Pick<Context, 'db' | 'clock'>;
+type Unfinished = Pick<Backfill, 'orgId' | 'id' | 'state'>;
 
 /**
  * Takes the next staged events of a backfill in the given state and moves its cursor, in one commit, so a killed step
@@ -21,7 +34,7 @@ ${t.with} job as materialized (
   where b.org_id = $1::uuid and b.id = $2::uuid and b.state = '${state}'
   for update of b skip locked
 ), batch as materialized (
-  select e.*, j.livemode, date_trunc('month', e.occurred_at at time zone 'UTC')::date as period
+  select e.*, j.livemode, j.burns_credits, date_trunc('month', e.occurred_at at time zone 'UTC')::date as period
   from job j
   cross join lateral (
     select * from ${t('usage_backfill_events')}
@@ -38,23 +51,29 @@ ${t.with} job as materialized (
 
 const taken = `select (select count(*) from batch)::text as taken from job`;
 
-/** Counts staged events like any others. A key recorded since staging is a repeat; an archived month is left unchanged. */
+/**
+ * Counts staged events like any others. A key recorded since staging is a repeat; an archived month is left unchanged.
+ * Events burn the grants that are open now, and the ledger names the hour of the usage, where corrections look for it.
+ */
 const applyNext: Template = {
   name: 'backfill_apply',
   text: (t) => `${job(t, 'applying')}, dated as materialized (
   select b.*, exists (
     select from ${t('usage_archives')} where org_id = b.org_id and period = b.period and livemode = b.livemode
-  ) as is_archived
+  ) as is_archived, case when burns_credits then ${priceOfEncoded('b.dimensions')} else 0 end as credit_price
   from batch b
+  cross join lateral (
+    select dimensions, credit_price, credit_dimension, credit_prices from ${t('products')} where id = b.product_id limit 1
+  ) pr
 ), inserted as (
   insert into ${t('usage_events')}
-    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at, subject, dimensions)
-  select org_id, idempotency_key, product_id, metric, quantity, livemode, backfill_id, occurred_at, $4::timestamptz, subject, dimensions
+    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at, subject, dimensions, credit_price)
+  select org_id, idempotency_key, product_id, metric, quantity, livemode, backfill_id, occurred_at, $4::timestamptz, subject, dimensions, credit_price
   from dated
   where not is_archived
   order by org_id, idempotency_key
   on conflict (org_id, idempotency_key) do nothing
-  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, subject, dimensions
+  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, subject, dimensions, credit_price
 ), entitled as materialized (
   select b.*, ${effectiveCap('e', 'p')} as unit_cap, e.limits, e.thresholds, p.subjects_since
   from (select distinct org_id, product_id from batch) b
@@ -63,7 +82,7 @@ const applyNext: Template = {
     select has_own_cap, unit_cap, limits, thresholds from ${t('entitlements')}
     where org_id = b.org_id and product_id = b.product_id limit 1
   ) e
-), ${addToSums(t, { now: '$4::timestamptz', entitled: 'entitled', isDetailed: true })}, shown as (
+), ${addToSums(t, { now: '$4::timestamptz', entitled: 'entitled', isDetailed: true, burns: 'open now' })}, shown as (
   update ${t('usage_backfill_sums')} s
   set counted_events = s.counted_events + n.events, counted_quantity = s.counted_quantity + n.quantity,
     archived_events = s.archived_events + n.archived
@@ -81,47 +100,42 @@ ${taken}`,
 };
 
 /**
- * Corrects the counted events to zero. If someone else corrects one of them at the same time, both corrections have the same
- * number: the statement fails and is retried with the remaining quantity. The correction keys are random, so no customer can
- * have used one.
+ * Corrects the counted events to zero, which gives their credits back. If someone else corrects one of them at the same time,
+ * both corrections have the same number: the transaction fails and is retried with the remaining quantity. The correction
+ * keys are random, so no customer can have used one. Returns how many staged events it took.
  */
-const revertNext: Template = {
-  name: 'backfill_revert',
-  text: (t) => `${job(t, 'reverting')}, target as materialized (
-  select e.*, b.period, coalesce(c.number, 0) + 1 as number, coalesce(c.quantity, e.quantity) as counted
-  from batch b
-  cross join lateral (
-    select * from ${t('usage_events')} where org_id = b.org_id and idempotency_key = b.idempotency_key limit 1
-  ) e
-  left join lateral (
-    select number, quantity from ${t('usage_corrections')}
-    where org_id = e.org_id and idempotency_key = e.idempotency_key and occurred_at = e.occurred_at
-    order by number desc limit 1
-  ) c on true
-  where e.api_key_id = b.backfill_id
-), corrected as (
-  insert into ${t('usage_corrections')} (org_id, product_id, api_key_id, occurred_at, corrected_at, livemode, number,
-    idempotency_key, correction_key, metric, previous_quantity, quantity, actor, reason, subject, dimensions)
-  select e.org_id, e.product_id, e.api_key_id, e.occurred_at, $4::timestamptz, e.livemode, e.number,
-    e.idempotency_key, 'backfill ' || j.id || ' ' || gen_random_uuid(), e.metric, e.counted, 0, j.actor, 'Backfill reverted: ' || j.reason,
-    ${countedSubject('e', 'p')}, ${countedDimensions(t, 'e', 'e.period')}
-  from target e
-  cross join job j
-  cross join lateral (select subjects_since from ${t('products')} where id = e.product_id limit 1) p
-  where e.counted <> 0
-  order by e.idempotency_key
-  returning *
-), totals as (${addToTotals(t)}
-), hours as (${addToHours(t, '(select count(*) from totals) > 0')}
-), subjects as (${addToSubjects(t, '(select count(*) from hours) > 0')}
-), shown as (
-  update ${t('usage_backfill_sums')} s
-  set reverted_events = s.reverted_events + n.events
-  from (select period, product_id, metric, count(*) as events from target group by 1, 2, 3) n
-  where s.org_id = $1::uuid and s.backfill_id = $2::uuid and s.period = n.period and s.product_id = n.product_id and s.metric = n.metric
-)
-${taken}`,
-};
+const revertNext = ({ db, clock }: Deps, target: Unfinished, chunk: number): Promise<number | undefined> =>
+  change({ db, clock }, byService, async (tx) => {
+    const backfill = await takeBackfill(tx, target);
+    if (!backfill) return undefined;
+    const { orgId, id, state, actor, reason, done } = backfill;
+    const keys = await listStagedKeys(tx, backfill, chunk);
+    if (keys.length === 0) return 0;
+    const at = new Date(clock.now());
+    const own = (await listTargets(tx, orgId, keys)).filter(({ apiKeyId }) => apiKeyId === id);
+    const corrections = own
+      .filter(({ quantity }) => quantity !== '0')
+      .map((event) => ({
+        event,
+        number: event.corrections + 1,
+        correctionKey: `backfill ${id} ${randomUUID()}`,
+        previousQuantity: event.quantity,
+        quantity: '0',
+        reason: `Backfill reverted: ${reason}`,
+      }));
+    if (corrections.length > 0) {
+      await insertCorrections(tx, orgId, { actor, at }, corrections);
+      await correctCredits(tx, orgId, at, corrections);
+    }
+    await addReverted(tx, backfill, own);
+    await updateBackfill(tx, backfill, {
+      state,
+      changedAt: at,
+      cursor: keys.at(-1)!,
+      done: done + keys.length,
+    });
+    return keys.length;
+  });
 
 const discardNext: Template = {
   name: 'backfill_discard',
@@ -135,15 +149,12 @@ ${taken}`,
 
 const statements: Partial<Record<BackfillState, Template>> = {
   applying: applyNext,
-  reverting: revertNext,
   discarding: discardNext,
 };
 
 /** Length of one turn, slightly below the job's schedule. */
 const TURN_MS = 1_500;
 const BACKFILLS = 20;
-
-type Deps = Pick<Context, 'db' | 'clock'>;
 
 /**
  * Runs one turn of work on backfills, chunk by chunk. Each chunk is its own commit, followed by a pause as long as the chunk
@@ -169,22 +180,34 @@ export function createBackfillRunner(
   };
 }
 
+async function runNext(
+  { db, clock }: Deps,
+  { orgId, id, state }: Unfinished,
+  chunk: number,
+): Promise<number | undefined> {
+  const group = await db.shards.locateOrganization(orgId);
+  const values = [orgId, id, chunk, new Date(clock.now()).toISOString()];
+  const [row] = await retryOnConflict(() => group.run(statements[state]!, values));
+  return row && Number(row.taken);
+}
+
 /** Returns false once the turn is over. */
 async function work(
   { db, clock }: Deps,
-  backfill: Pick<Backfill, 'orgId' | 'id' | 'state'>,
+  backfill: Unfinished,
   chunk: number,
   until: number,
 ): Promise<boolean> {
-  const { orgId, id, state } = backfill;
   for (;;) {
     const startedAt = performance.now();
-    const group = await db.shards.locateOrganization(orgId);
-    const values = [orgId, id, chunk, new Date(clock.now()).toISOString()];
-    const [row] = await retryOnConflict(() => group.run(statements[state]!, values));
+    const taken = await (backfill.state === 'reverting' ? revertNext : runNext)(
+      { db, clock },
+      backfill,
+      chunk,
+    );
     // Another instance is working on the backfill or has finished it.
-    if (!row) return true;
-    if (row.taken === '0') {
+    if (taken === undefined) return true;
+    if (taken === 0) {
       await change({ db, clock }, byService, (tx) => endStep(tx, backfill, new Date(clock.now())));
       return true;
     }

@@ -5,12 +5,18 @@ import { reasonField } from '../corrections/schema.js';
 import { usageAnswerSchema } from '../ingestion/schema.js';
 import { backfillStates } from './table.js';
 
+const backfillCredits = ['burn', 'none'] as const;
+export const backfillCreditsSchema = z.enum(backfillCredits).default('burn');
+
 export const newBackfillSchema = z
   .strictObject({
     reason: reasonField,
     from: timeInput.describe('Inclusive. Earlier events are refused.'),
     to: timeInput.describe('Exclusive; later than `from`.'),
     livemode: z.boolean().default(true).describe('Whether the events are live. Default: `true`.'),
+    credits: backfillCreditsSchema.describe(
+      '`burn`: the events burn the grants that are open when it is applied, at the price of that time. `none`: they are counted and cost nothing. Default: `burn`.',
+    ),
   })
   .refine(({ from, to }) => Date.parse(to) > Date.parse(from), {
     path: ['to'],
@@ -28,6 +34,7 @@ export const backfillSchema = z
     from: timeField('Inclusive.'),
     to: timeField('Exclusive.'),
     livemode: z.boolean(),
+    credits: z.enum(backfillCredits).describe('Whether its events burn credits.'),
     progress: z
       .object({
         done: count('Events processed by the current or last step.'),

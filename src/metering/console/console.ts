@@ -2,6 +2,7 @@ import type { Router } from 'express';
 import type { ConsoleDeps, CustomerTab } from '../../console/page.js';
 import type { Context } from '../../core/http/context.js';
 import type { ConsoleSection } from '../../dashboard/frame.js';
+import { customerCreditPages } from './credit-pages.js';
 import { customerEntitlementPages } from './entitlement-pages.js';
 import { productPages } from './product-pages.js';
 import { customerUsageChangePages } from './usage-change-pages.js';
@@ -15,10 +16,12 @@ export const consoleSections: ConsoleSection[] = [
 export const customerTabs: CustomerTab[] = [
   { id: 'entitlements', place: 3, path: '/entitlements', label: 'Entitlements' },
   { id: 'usage', place: 5, path: '/usage', label: 'Usage' },
+  { id: 'credits', place: 5.5, path: '/credits', label: 'Credits' },
 ];
 
 export const consolePages = (deps: ConsoleDeps & Pick<Context, 'log'>): Router[] => [
   customerEntitlementPages(deps),
+  customerCreditPages(deps),
   customerUsageChangePages(deps),
   productPages(deps),
   customerUsagePages(deps),

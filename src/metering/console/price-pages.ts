@@ -47,6 +47,7 @@ export function addPrice(router: Router, deps: ConsoleDeps): void {
         const edited = editRows(fields, parseInput(z.object({ edit: editSchema }), { edit }).edit);
         return showForm(deps, req, res, newForm(edited.values), edited.focus);
       }
+      if (step === 'edit') return showForm(deps, req, res, newForm(fields));
       const after = remove === undefined ? readPriceForm(fields, product.dimensions) : null;
       if (step !== 'save')
         return showPreview(deps, req, res, {

@@ -30,6 +30,7 @@ import {
   type Step,
 } from '../backfills/backfills.js';
 import type { Backfill } from '../backfills/queries.js';
+import { backfillCreditsSchema } from '../backfills/schema.js';
 import { correctEvents } from '../corrections/corrections.js';
 import { mode } from '../events/page-schema.js';
 import { correctionFields, toFieldError } from '../reports/correction-pages.js';
@@ -48,7 +49,7 @@ const correctionSchema = z.object({ idempotencyKey: text(255), why, ...otherFiel
 
 const day = z.iso.date('must be a date like 2026-01-31');
 const backfillSchema = z
-  .object({ reason: text(200), from: day, to: day, mode })
+  .object({ reason: text(200), from: day, to: day, mode, credits: backfillCreditsSchema })
   .refine(({ from, to }) => to > from, { path: ['to'], error: 'must be later than the first day' });
 
 const notices = {
@@ -120,9 +121,10 @@ function addBackfills(router: Router, deps: ConsoleDeps): void {
     before: [confirmed],
     async act(req, res, fields) {
       const { id: orgId, slug } = await readCustomer(deps, req);
-      const input = parseInput(backfillSchema, given(fields, ['reason', 'from', 'to', 'mode']));
+      const input = parseInput(backfillSchema, given(fields, ['reason', 'from', 'to', 'mode', 'credits']));
       const [from, to] = [new Date(input.from), new Date(input.to)];
-      const backfill = { reason: input.reason, from, to, livemode: input.mode === 'live' };
+      const [livemode, burnsCredits] = [input.mode === 'live', input.credits === 'burn'];
+      const backfill = { reason: input.reason, from, to, livemode, burnsCredits };
       const { id } = await changeAsOperator(deps, req, res, (tx, source) =>
         openBackfill(tx, orgId, backfill, source),
       );
@@ -174,7 +176,7 @@ const stepsOf: Partial<Record<Backfill['state'], { step: Step; label: string; is
 };
 
 function toView(
-  { id, state, reason, fromTime, toTime, livemode, createdAt, changedAt, done }: Backfill,
+  { id, state, reason, fromTime, toTime, livemode, burnsCredits, createdAt, changedAt, done }: Backfill,
   staged: number,
 ) {
   const isRunning = state.endsWith('ing');
@@ -187,6 +189,7 @@ function toView(
     from: fromTime,
     to: toTime,
     mode: livemode ? 'Live' : 'Test',
+    burnsCredits,
     createdAt,
     changedAt,
     staged: formatCount(staged, 'event'),

@@ -2,8 +2,10 @@ import { v7 as uuid } from 'uuid';
 import { isDeepStrictEqual } from 'node:util';
 import { recordAudit } from '../../accounts/audit/audit.js';
 import type { Put, Source } from '../../accounts/identity/source.js';
+import { queueWebhook } from '../../accounts/webhooks/outbox.js';
 import type { Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
+import { exact } from '../../core/http/json.js';
 import { fieldError } from '../../core/pages/form.js';
 import { HOUR_MS } from '../../core/time.js';
 import { getProduct } from '../entitlements/products.js';
@@ -18,6 +20,7 @@ import {
   type HeldGrant,
 } from './account.js';
 import { toGrant, type CreditGrant } from './credits.js';
+import { reportBalance } from './watch.js';
 import {
   burn,
   findGrant,
@@ -92,6 +95,8 @@ export async function putGrant(
   await writeAccount(tx, id, paid.account, [...settled.entries, ...paid.entries]);
   const resource = toGrant((await findGrant(tx, id, grantKey))!, { ...paid, entries: [] }, at);
   const { livemode } = id;
+  await queueWebhook(tx, { ...id, type: 'credits.granted', data: termsJson(resource), at });
+  await reportBalance(tx, id, at);
   await recordAudit(tx, id.orgId, {
     ...source,
     action: 'credits.granted',
@@ -164,6 +169,18 @@ export async function forgiveOverdraft(
   });
   return overdraft;
 }
+
+/** What was granted, for `toJson`. */
+export const termsJson = ({ rolloverPercent, rolloverDays, ...grant }: CreditGrant) => ({
+  grantKey: grant.grantKey,
+  livemode: grant.livemode,
+  amount: exact(grant.amount),
+  priority: grant.priority,
+  startsAt: grant.startsAt,
+  expiresAt: grant.expiresAt,
+  productSlugs: grant.productSlugs,
+  rollover: rolloverPercent === null ? null : { percent: rolloverPercent, for: `P${rolloverDays}D` },
+});
 
 /** The body without defaults, in one form, so that equal requests are equal. */
 function toRequest({ startsAt, expiresAt, productSlugs, ...sent }: GrantInput): Record<string, unknown> {

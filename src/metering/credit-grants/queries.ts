@@ -335,8 +335,10 @@ async function listBurned(orm: Orm, id: AccountId, flushes: readonly Flush[]): P
     orm,
     sql`select ${timeText(sql`e.at`)} as at, e.product_id::text as "productId", ${timeText(sql`e.hour`)} as hour, e.grant_id::text as "grantId",
       trim_scale(sum(case e.kind when 'burn' then e.amount else -e.amount end))::text as amount
-    from unnest(${textArray(flushes.map(({ productId }) => productId))}::uuid[], ${textArray(flushes.map(({ at }) => at))}::timestamptz[],
-      ${textArray(flushes.map(({ hour }) => hour))}::timestamptz[]) as f (product_id, at, hour)
+    from (
+      select distinct * from unnest(${textArray(flushes.map(({ productId }) => productId))}::uuid[], ${textArray(flushes.map(({ at }) => at))}::timestamptz[],
+        ${textArray(flushes.map(({ hour }) => hour))}::timestamptz[]) as f (product_id, at, hour)
+    ) f
     join credit_entries e on ${ownRows('e', id)} and e.product_id = f.product_id and e.at = f.at and e.hour = f.hour
     where e.kind in ('burn', 'return')
     group by e.at, e.product_id, e.hour, e.grant_id`,
@@ -414,8 +416,10 @@ export async function readPast(
   tx: Tx,
   id: AccountId,
   account: Account,
-  flushes: readonly Flush[],
+  needed: readonly Flush[],
 ): Promise<Past> {
+  // Once each, because the query would add a repeated flush up twice.
+  const flushes = [...new Map(needed.map((flush) => [nameFlush(flush), flush])).values()];
   if (flushes.length === 0) return { burned: new Map(), repaid: new Map(), terms: new Map() };
   const burned = await listBurned(tx, id, flushes);
   const indebted = flushes.flatMap((flush) =>

@@ -26,7 +26,7 @@ import { problemExample } from '../../core/reference/problem-examples.js';
 import { toPrice } from '../entitlements/price.js';
 import { exampleWorld } from '../reference/example-world.js';
 import { readCredits, readEntries, type CreditGrant, type Credits } from './credits.js';
-import { forgiveOverdraft, MAX_OPEN, putGrant, voidGrant } from './grants.js';
+import { forgiveOverdraft, MAX_OPEN, putGrant, termsJson, voidGrant } from './grants.js';
 import type { EntryRow } from './queries.js';
 import {
   creditReasonSchema,
@@ -446,16 +446,9 @@ function sendEntries(
   sendJson(res, 200, toJson({ entries: entries.map(present), nextCursor }));
 }
 
-const grantJson = ({ rolloverPercent, rolloverDays, ...grant }: CreditGrant) => ({
+const grantJson = (grant: CreditGrant) => ({
   id: grant.id,
-  grantKey: grant.grantKey,
-  amount: exact(grant.amount),
-  priority: grant.priority,
-  startsAt: grant.startsAt,
-  expiresAt: grant.expiresAt,
-  productSlugs: grant.productSlugs,
-  rollover: rolloverPercent === null ? null : { percent: rolloverPercent, for: `P${rolloverDays}D` },
-  livemode: grant.livemode,
+  ...termsJson(grant),
   reason: grant.reason,
   createdAt: grant.createdAt,
   voidedAt: grant.voidedAt,

@@ -17,7 +17,7 @@ const TAKEN = ['took_kinds', 'took_from', 'took_for', 'took_hours', 'took'] as c
 
 const EMPTY = COLUMNS.map(() => `'{}'`).join(', ');
 
-/** SQL: the account's columns as the first arguments of `gauge_burn` and `gauge_room`. */
+/** SQL: the account's columns as the first arguments of `gauge_burn` and `gauge_rooms`. */
 export const accountOf = (row: string): string => COLUMNS.map((column) => `${row}.${column}`).join(', ');
 
 const list = (columns: readonly string[], row?: string): string =>
@@ -58,10 +58,12 @@ export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Bu
   insert into ${t('credit_accounts')} as a (org_id, livemode, asked, hours, costs, ${list([...COLUMNS, ...TAKEN])})
   select d.org_id, d.livemode, d.asked, d.hours, d.costs, ${COLUMNS.map((column) => `coalesce(f.${column}, '{}')`).join(', ')}, ${list(TAKEN, 'f')}
   from demand d
+  left join lateral (
+    select true as is_known from ${t('credit_accounts')} where org_id = d.org_id and livemode = d.livemode limit 1
+  ) k on true
   -- Only for an account that does not exist yet: all of it is overdraft.
   left join lateral (
-    select f.* from gauge_burn(${EMPTY}, d.asked, d.hours, d.costs, ${now}) f
-    where not exists (select from ${t('credit_accounts')} where org_id = d.org_id and livemode = d.livemode)
+    select f.* from gauge_burn(${EMPTY}, d.asked, d.hours, d.costs, ${now}) f where k.is_known is null offset 0
   ) f on true
   order by 1, 2
   on conflict (org_id, livemode) do update set ${setBurned(onlyOpen ? `${now}, true` : now, 'excluded.asked, excluded.hours, excluded.costs')}
@@ -78,16 +80,57 @@ export const enterTaken = (t: Names, accounts: string, now: string): string => `
   on conflict (org_id, livemode, product_id, at, hour, grant_id, kind) do update set amount = e.amount + excluded.amount
 )`;
 
-/** SQL: what open reservations hold of an Organization's credits in a mode, as arrays `held` of products and `costs`. */
+/**
+ * SQL: what open reservations hold of an Organization's credits in a mode, as arrays `held` of products and `costs`, in the order in
+ * which they were made. Holds of one product that follow each other are one.
+ */
 export const heldCredits = (t: Names, row: string, now: string): string => `(
-    select coalesce(array_agg(product_id order by product_id), '{}') as held, coalesce(array_agg(cost order by product_id), '{}') as costs
+    select coalesce(array_agg(product_id order by n), '{}') as held, coalesce(array_agg(cost order by n), '{}') as costs
     from (
-      select product_id, sum(quantity * credit_price) as cost from ${t('usage_reservations')}
-      where org_id = ${row}.org_id and livemode = ${row}.livemode and expires_at > ${now}
-        and settled_at is null and released_at is null and credit_price > 0
-      group by product_id
+      select product_id, min(n) as n, sum(cost) as cost from (
+        select product_id, quantity * credit_price as cost, row_number() over (order by id) as n,
+          row_number() over (order by id) - row_number() over (partition by product_id order by id) as run
+        from ${t('usage_reservations')}
+        where org_id = ${row}.org_id and livemode = ${row}.livemode and expires_at > ${now}
+          and settled_at is null and released_at is null and credit_price > 0
+      ) hold
+      group by product_id, run
     ) h
   )`;
+
+/**
+ * SQL: each `product` of an array with the `room` that holds leave for it, for a row with org_id and livemode; no row without an account.
+ * Holds burn on paper in the order in which they were made: in another one, a hold could take a grant that an earlier one needs, and
+ * leave its own for one more.
+ */
+export const creditRooms = (t: Names, row: string, ids: string, now: string): string => `(
+    select r.*
+    from (select * from ${t('credit_accounts')} where org_id = ${row}.org_id and livemode = ${row}.livemode limit 1) own
+    cross join lateral ${heldCredits(t, row, now)} h
+    cross join lateral gauge_rooms(${accountOf('own')}, h.held, h.costs, ${ids}, ${now}) r
+  )`;
+
+/** What holds leave of the credits. $1 org, $2 product, $3 livemode, per product · $4 now */
+export const findCreditRooms: Template = {
+  name: 'credits_find_rooms',
+  text: (t) => `
+${t.with} d as materialized (
+  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[]) with ordinality as d (org_id, product_id, livemode, ord)${t.held}
+), rooms as materialized (
+  select d.org_id, d.livemode, c.*
+  from (select org_id, livemode, array_agg(distinct product_id) as ids from d group by 1, 2) d
+  cross join lateral ${creditRooms(t, 'd', 'd.ids', '$4::timestamptz')} c
+)
+select (d.ord - 1)::text as place, trim_scale(c.room)::text as room
+from d
+join rooms c on c.org_id = d.org_id and c.livemode = d.livemode and c.product = d.product_id`,
+};
+
+export interface CreditRoomRow {
+  place: string;
+  /** An exact decimal. */
+  room: string;
+}
 
 /** Stands for the account in `usage_gates`: raised by each flush that holds credits of a product that blocks. */
 export const accountGate = { productId: NOBODY, metric: '' };

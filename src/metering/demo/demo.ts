@@ -1,6 +1,9 @@
 import { z } from 'zod';
 import { addMembersKey } from '../../accounts/api-keys/api-keys.js';
+import type { Source } from '../../accounts/identity/source.js';
+import type { Tx } from '../../core/db/client.js';
 import { later, type DemoOrganization, type DemoPart, type DemoSlug } from '../../demo/demo.js';
+import { putGrant as putCreditGrant } from '../credit-grants/grants.js';
 import { putGrant } from '../entitlements/grants.js';
 import { putProduct, type ProductInput } from '../entitlements/products.js';
 import {
@@ -57,7 +60,10 @@ const products: DemoProduct[] = [
     unitCap: '10000',
     dimensions: ['model'],
     countsSubjects: true,
+    credits: { price: '0.1', by: { dimension: 'model', prices: { large: '0.4' } }, enforcement: 'warn' },
     grants: { 'northwind-labs': 'live', 'helios-weather': 'live' },
+    // Northwind's `app-team` is near it.
+    limits: [{ quantity: '1800', window: 'P7D', enforcement: 'warn', per: 'subject' }],
   },
   {
     slug: 'map-tiles',
@@ -79,10 +85,39 @@ const products: DemoProduct[] = [
   },
 ];
 
+const MONTHS = 5;
+
+/**
+ * Credits of a plan in each month, and a pack that was bought. All are granted at once, because the usage of the past is
+ * filled in later.
+ */
+async function grantCredits(tx: Tx, { id: orgId, slug }: DemoOrganization, source: Source): Promise<void> {
+  const live = { orgId, livemode: true };
+  const plan = { amount: slug === 'northwind-labs' ? '1500' : '800', reason: 'Monthly plan' };
+  let startsAt = source.at.toISOString();
+  for (let month = 0; month < MONTHS; month++) {
+    const expiresAt = startOfNextMonth(startsAt);
+    const rollover = { percent: 50, for: 'P30D' };
+    const key = `plan-${startsAt.slice(0, 7)}`;
+    await putCreditGrant(tx, live, key, { ...plan, startsAt, expiresAt, rollover }, source);
+    startsAt = expiresAt;
+  }
+  const pack = { amount: '1200', priority: 60, reason: 'Invoice 1042' };
+  await putCreditGrant(tx, live, 'order-1042', pack, source);
+  const tests = { amount: '10000', reason: 'For tests' };
+  await putCreditGrant(tx, { orgId, livemode: false }, 'tests', tests, source);
+}
+
+function startOfNextMonth(time: string): string {
+  const at = new Date(time);
+  return new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1)).toISOString();
+}
+
 /** Products with entitlements, and keys that report usage. */
 export const demo: DemoPart = {
   schema,
-  async seed(tx, [first, second], source) {
+  async seed(tx, organizations, source) {
+    const [first, second] = organizations;
     for (const [i, { slug, grants, limits, ...product }] of products.entries()) {
       const step = later(source, i * 3.2);
       await putProduct(tx, slug, { ...product, maxQuantity: DEFAULT_MAX_QUANTITY }, step);
@@ -91,6 +126,7 @@ export const demo: DemoPart = {
         await putGrant(tx, orgSlug, slug, grant, later(step, 0.11));
       }
     }
+    for (const organization of organizations) await grantCredits(tx, organization, later(source, 16.4));
     const addKey = async (
       { id, ownerId }: DemoOrganization,
       name: string,

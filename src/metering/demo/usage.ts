@@ -8,7 +8,7 @@ import {
   toUseValues,
   type MinuteCalls,
 } from '../../accounts/api-keys/key-use-queries.js';
-import type { Run } from '../../core/db/client.js';
+import type { Orm, Run } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, monthOf } from '../../core/time.js';
 import type { DemoData } from '../../demo/demo.js';
@@ -39,30 +39,37 @@ export async function seedDemoUsage(
   signal?: AbortSignal,
 ): Promise<void> {
   const now = clock.now();
-  for (const key of listKeys(demo.keys)) {
-    const hashedSecret = hashSecret(key.secret);
-    const { run } = await db.shards.locate(hashedSecret);
-    for (const events of inBatches(makeEvents(demo, key, now))) {
-      signal?.throwIfAborted();
+  const keys = listKeys(demo.keys).map((key) => ({ key, hashedSecret: hashSecret(key.secret) }));
+  const batches = keys.flatMap(({ key, hashedSecret }) =>
+    [...inBatches(makeEvents(demo, key, now))].map((events) => {
       const receivedAtMs = Date.parse(events.at(-1)!.occurredAt!);
-      const batch = toBatch({
-        events,
-        exactQuantities: new Map(),
-        hashedSecret,
-        isLenient: false,
-        receivedAtMs,
-        bytes: 0,
-      });
-      await recordBatches(run, [batch], receivedAtMs);
-    }
-    await recordCalls(run, key, hashedSecret, now);
+      const given = { exactQuantities: new Map<number, string>(), isLenient: false, bytes: 0 };
+      return toBatch({ ...given, events, hashedSecret, receivedAtMs });
+    }),
+  );
+  // In the order of time, as credits burn.
+  for (const batch of batches.toSorted((a, b) => a.receivedAtMs - b.receivedAtMs)) {
+    signal?.throwIfAborted();
+    const { run } = await db.shards.locate(batch.hashedSecret);
+    await recordBatches(run, [batch], batch.receivedAtMs);
   }
-  // Each event arrives one to four seconds after it occurred.
-  await db.orm.execute(sql`
-    update usage_events
-    set received_at = occurred_at + make_interval(secs => 1 + abs(hashtext(idempotency_key)::bigint) % 3000 / 1000.0)
-    where idempotency_key like 'req\\_%' and received_at < ${new Date(now).toISOString()}::timestamptz`);
+  for (const { key, hashedSecret } of keys)
+    await recordCalls((await db.shards.locate(hashedSecret)).run, key, hashedSecret, now);
+  await spreadReceipts(db.orm, now);
 }
+
+/** Each event arrives one to four seconds after it occurred. No batch has two events of a product in an hour. */
+const spreadReceipts = (orm: Orm, now: number): Promise<unknown> =>
+  orm.execute(sql`with event as materialized (
+      select *, occurred_at + make_interval(secs => 1 + abs(hashtext(idempotency_key)::bigint) % 3000 / 1000.0) as arrived_at
+      from usage_events where idempotency_key like 'req\\_%' and received_at < ${new Date(now).toISOString()}::timestamptz
+    ), burnt as (
+      update credit_entries e set at = v.arrived_at from event v
+      where e.kind = 'burn' and e.org_id = v.org_id and e.livemode = v.livemode and e.product_id = v.product_id
+        and e.at = v.received_at and e.hour = date_trunc('hour', v.occurred_at, 'UTC')
+    )
+    update usage_events e set received_at = v.arrived_at from event v
+    where e.org_id = v.org_id and e.idempotency_key = v.idempotency_key`);
 
 function listKeys({ live, otherLive, test, second }: DemoData['keys']): DemoKey[] {
   const keys = [
@@ -110,7 +117,7 @@ function makeEvents({ products }: Pick<DemoData, 'products'>, key: DemoKey, now:
         quantity,
         occurredAt: new Date(occurredMs).toISOString(),
         idempotencyKey: `req_${createHash('sha256').update(`${slug} ${at} ${key.share}`).digest('hex').slice(0, 20)}`,
-        ...(dimensions ? describeUse(at / HOUR_MS) : {}),
+        ...(dimensions ? describeUse(hashOf(place * 1.7)) : {}),
       });
     }
     at += stepMs;
@@ -163,10 +170,10 @@ async function recordCalls(
   await run(recordUse, toUseValues(id, now, [[hashedSecret, { atMs, minutes, scopes }]]));
 }
 
-/** One team prefers the large model. */
-const describeUse = (hour: number): Pick<UsageEvent, 'subject' | 'dimensions'> => ({
-  subject: hour % 3 === 0 ? 'planning-team' : 'app-team',
-  dimensions: { model: hour % 3 === 0 || hour % 7 === 0 ? 'large' : 'small' },
+/** One team prefers the large model. @param chance from 0 to 1 */
+const describeUse = (chance: number): Pick<UsageEvent, 'subject' | 'dimensions'> => ({
+  subject: chance < 0.35 ? 'planning-team' : 'app-team',
+  dimensions: { model: chance > 0.1 && chance < 0.5 ? 'large' : 'small' },
 });
 
 /** Around 1, highest at 15:00 UTC and lowest at 3:00. */

@@ -1,13 +1,14 @@
 import { createRecentMap } from '../../core/collections.js';
-import { compareDecimals, subtractDecimals } from '../../core/decimal.js';
+import { compareDecimals, isDecimalAbove, multiplyDecimals, subtractDecimals } from '../../core/decimal.js';
 import { parseJson } from '../../core/http/body.js';
 import { exact, toJson } from '../../core/http/json.js';
 import { parseInput, requireFew } from '../../core/http/validate.js';
 import { monthRange } from '../../core/time.js';
-import type { Balance, CurrentEntitlement } from './reader.js';
+import type { Balance, Credits, CurrentEntitlement } from './reader.js';
 import type { Dimensions } from './dimensions.js';
 import { declaredLimitJson, isBeyond, limitJson, type LimitState } from './limits.js';
 import { toExactDecimals } from './exact-number.js';
+import { creditPriceJson, priceFor } from './price.js';
 import { entitlementCheckSchema, MAX_SLUGS } from './schema.js';
 
 const MAX_REMEMBERED = 500;
@@ -59,6 +60,7 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
   const { productSlug, productName, kind, usageMetric, unitCap, used, period, startsAtMs, endsAtMs } =
     entitlement;
   const { perSubject = [] } = entitlement.subject ?? {};
+  const { credits } = entitlement;
   return {
     productSlug,
     productName,
@@ -70,6 +72,9 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
     period: monthRange(period),
     limits: entitlement.limits.map(limitJson),
     ...(perSubject.length > 0 ? { limitsPerSubject: perSubject.map(declaredLimitJson) } : {}),
+    ...(credits
+      ? { credits: { ...creditPriceJson(credits.price), available: exact(credits.available) } }
+      : {}),
     startsAt: new Date(startsAtMs).toISOString(),
     endsAt: endsAtMs === null ? null : new Date(endsAtMs).toISOString(),
   };
@@ -79,7 +84,7 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
 const madeResults = new WeakMap<(Balance | undefined)[], string>();
 
 export function checkResultsJson(
-  { slugs, quantities }: Check,
+  check: Check,
   balances: (Balance | undefined)[],
   ofSubjects?: LimitState[][],
 ): string {
@@ -87,28 +92,53 @@ export function checkResultsJson(
     const own = balances.map(
       (balance, i) => balance && { ...balance, limits: [...balance.limits, ...ofSubjects[i]!] },
     );
-    return checkResultsJson({ slugs, quantities }, own);
+    return checkResultsJson(check, own);
   }
   let json = madeResults.get(balances);
   if (json === undefined) {
-    json = `{"results":[${slugs.map((slug, i) => checkResultJson(slug, quantities[i]!, balances[i])).join(',')}]}`;
+    json = `{"results":[${check.slugs.map((_slug, i) => checkResultJson(check, i, balances[i])).join(',')}]}`;
     madeResults.set(balances, json);
   }
   return json;
 }
 
 /** Assembled by hand, see "JSON and HTTP by hand" in bench/README.md. Postgres's decimals are valid JSON numbers. */
-function checkResultJson(productSlug: string, quantity: string, balance: Balance | undefined): string {
-  const slug = JSON.stringify(productSlug);
+function checkResultJson(
+  { slugs, quantities, dimensions }: Check,
+  i: number,
+  balance: Balance | undefined,
+): string {
+  const slug = JSON.stringify(slugs[i]);
+  const quantity = quantities[i]!;
   if (!balance) {
     return `{"productSlug":${slug},"allowed":false,"reason":"entitlement_required","kind":null,"unitCap":null,"used":null,"remaining":null,"overCap":false,"limits":[]}`;
   }
-  const { kind, unitCap, used, limits } = balance;
+  const { kind, unitCap, used, limits, credits } = balance;
   const isReached = limits.some((limit) => limit.enforcement === 'block' && isBeyond(limit, quantity));
-  const reason = kind === 'live' ? (isReached ? 'limit_reached' : undefined) : 'entitlement_read_only';
+  const isExhausted = () => credits !== undefined && isBeyondCredits(credits, quantity, dimensions?.[i]);
+  const reason =
+    kind !== 'live'
+      ? 'entitlement_read_only'
+      : isReached
+        ? 'limit_reached'
+        : isExhausted()
+          ? 'credits_exhausted'
+          : undefined;
   const verdict = reason ? `"allowed":false,"reason":"${reason}"` : '"allowed":true,"reason":null';
   const limitList = limits.length === 0 ? '[]' : toJson(limits.map(limitJson));
   const remaining = unitCap === null ? null : subtractDecimals(unitCap, used);
   const isOver = remaining === '0' && compareDecimals(used, unitCap!) > 0;
   return `{"productSlug":${slug},${verdict},"kind":"${kind}","unitCap":${unitCap},"used":${used},"remaining":${remaining},"overCap":${isOver},"limits":${limitList}}`;
+}
+
+/** Whether the quantity costs more than is available; for zero, whether nothing is. */
+function isBeyondCredits(
+  { price, available }: Credits,
+  quantity: string,
+  dimensions: Dimensions | undefined,
+): boolean {
+  const unitPrice = priceFor(price, dimensions);
+  if (price.enforcement !== 'block' || !isDecimalAbove(unitPrice, '0')) return false;
+  if (!isDecimalAbove(quantity, '0')) return available === '0';
+  return compareDecimals(multiplyDecimals(quantity, unitPrice), available) > 0;
 }

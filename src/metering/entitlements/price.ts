@@ -3,7 +3,7 @@ import { exact, parseNumbersAsText } from '../../core/http/json.js';
 import { exactField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { fieldError } from '../../core/pages/form.js';
-import { MAX_VALUE_LENGTH } from './dimensions.js';
+import { MAX_VALUE_LENGTH, SEPARATOR_SQL, type Dimensions } from './dimensions.js';
 import { toBoundedDecimal } from './exact-number.js';
 import { enforcements, type products } from './table.js';
 
@@ -107,13 +107,20 @@ export function toPrice(digits: string, place: string): string {
   return price;
 }
 
-type Columns = Pick<
+/** What a unit with these dimensions costs. */
+export function priceFor({ price, by }: CreditPrice, dimensions: Dimensions = {}): string {
+  if (!by || !Object.hasOwn(dimensions, by.dimension)) return price;
+  const value = dimensions[by.dimension]!;
+  return Object.hasOwn(by.prices, value) ? by.prices[value]! : price;
+}
+
+export type PriceColumns = Pick<
   typeof products.$inferSelect,
   'creditPrice' | 'creditDimension' | 'creditPrices' | 'creditEnforcement'
 >;
 
 /** @throws AppError invalid_request for a dimension that the product does not declare */
-export function toPriceColumns(price: CreditPrice | null, dimensions: readonly string[]): Columns {
+export function toPriceColumns(price: CreditPrice | null, dimensions: readonly string[]): PriceColumns {
   const { by } = price ?? {};
   if (by && !dimensions.includes(by.dimension))
     throw fieldError('credits/by/dimension', 'must be one of the dimensions of the product');
@@ -125,7 +132,7 @@ export function toPriceColumns(price: CreditPrice | null, dimensions: readonly s
   };
 }
 
-export function toCreditPrice(columns: Columns): CreditPrice | null {
+export function toCreditPrice(columns: PriceColumns): CreditPrice | null {
   const { creditPrice: price, creditDimension: dimension, creditPrices: prices, creditEnforcement } = columns;
   if (price === null) return null;
   return {
@@ -160,6 +167,14 @@ export const describeCreditPrice = (price: CreditPrice | null): string =>
         .map(([value, one]) => `, ${price.by!.dimension} ${value}: ${one}`)
         .join('')} (${price.enforcement})`;
 
+const priceOfValue = (value: string): string =>
+  `coalesce((pr.credit_prices ->> ${value})::numeric, pr.credit_price, 0)`;
+
 /** SQL: the price of a unit of the product `pr` with the dimensions `asked` (jsonb); 0 for none. */
-export const priceOf = (asked: string): string =>
-  `coalesce((pr.credit_prices ->> (${asked} ->> pr.credit_dimension))::numeric, pr.credit_price, 0)`;
+export const priceOf = (asked: string): string => priceOfValue(`(${asked} ->> pr.credit_dimension)`);
+
+/** SQL: the same for encoded dimensions. */
+export const priceOfEncoded = (dimensions: string): string =>
+  priceOfValue(
+    `split_part(${dimensions}, ${SEPARATOR_SQL}, array_position(pr.dimensions, pr.credit_dimension))`,
+  );

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNotNull, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { containsText, selectRows, timeText } from '../../core/db/sql.js';
 import type { Range } from '../../core/http/page.js';
@@ -30,6 +30,15 @@ export async function listProducts(orm: Orm, { after, limit }: Range, search?: s
     .orderBy(asc(products.slug))
     .limit(limit + 1);
 }
+
+/** Products with a price in credits, by slug. */
+export const listPricedProducts = (orm: Orm, limit: number): Promise<Product[]> =>
+  orm
+    .select()
+    .from(products)
+    .where(and(isNotNull(products.creditPrice), isNull(products.archivedAt)))
+    .orderBy(asc(products.slug))
+    .limit(limit);
 
 export async function insertProduct(tx: Tx, product: Product): Promise<void> {
   await tx.insert(products).values(product);
@@ -165,6 +174,9 @@ export interface BalanceRow {
   endsAt: string | null;
   hasOwnCap: boolean;
   isArchived: boolean;
+  /** Credits per unit; null: it costs none. */
+  creditPrice: string | null;
+  hasPrices: boolean;
   liveUsed: string;
   testUsed: string;
 }
@@ -182,11 +194,11 @@ export const selectBalances = (
 ): SQL => sql`
   select g.product_id::text as "productId", g.has_limits as "hasLimits", g.per_subject as "perSubject", g.slug as "productSlug", g.name as "productName", g.kind, g.usage_metric as "usageMetric", trim_scale(g.unit_cap)::text as "unitCap",
     ${timeText(sql`g.starts_at`)} as "startsAt", ${timeText(sql`g.ends_at`)} as "endsAt",
-    g.has_own_cap as "hasOwnCap", g.archived_at is not null as "isArchived",
+    g.has_own_cap as "hasOwnCap", g.archived_at is not null as "isArchived", trim_scale(g.credit_price)::text as "creditPrice", g.credit_prices is not null as "hasPrices",
     trim_scale(coalesce(${used(orgId, period, true)}, 0))::text as "liveUsed",
     trim_scale(coalesce(${used(orgId, period, false)}, 0))::text as "testUsed"
   from (
-    select e.product_id, e.limits is not null as has_limits, jsonb_path_query_array(e.limits, '$[*] ? (@.per == "subject")') as per_subject, e.kind, e.starts_at, e.ends_at, e.has_own_cap, p.slug, p.name, p.usage_metric, p.archived_at,
+    select e.product_id, e.limits is not null as has_limits, jsonb_path_query_array(e.limits, '$[*] ? (@.per == "subject")') as per_subject, e.kind, e.starts_at, e.ends_at, e.has_own_cap, p.slug, p.name, p.usage_metric, p.archived_at, p.credit_price, p.credit_prices,
       ${sql.raw(effectiveCap('e', 'p'))} as unit_cap
     from entitlements e
     cross join lateral (select * from products where id = e.product_id limit 1) p

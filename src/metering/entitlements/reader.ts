@@ -14,6 +14,8 @@ import {
   type EntitlementRow,
   type NoEntitlementRow,
 } from './statements.js';
+import { findCreditRooms, type CreditRoomRow } from '../credits/statements.js';
+import { toCreditPrice, type CreditPrice, type PriceColumns } from './price.js';
 import type { EntitlementKind, UsageLimit } from './table.js';
 
 /** An entitlement in effect: its kind, and the current month's balance in the calling key's mode. */
@@ -25,6 +27,21 @@ export interface Balance {
   subject: LimitedSubject | undefined;
   /** The limits that are not per subject. */
   limits: LimitState[];
+  priced: PricedProduct | undefined;
+  /** Set if the product costs credits. */
+  credits: Credits | undefined;
+}
+
+export interface Credits {
+  price: CreditPrice;
+  /** What grants and holds leave for the product, an exact decimal. */
+  available: string;
+}
+
+interface PricedProduct extends PriceColumns {
+  orgId: string;
+  productId: string;
+  livemode: boolean;
 }
 
 export interface LimitedSubject extends Subject {
@@ -157,7 +174,7 @@ async function findAll<T extends Balance>(
     if (row.problem === null) found[pair] = read(row, period);
     else problems[pairs.keys[pair]!] = keyError(row.problem, 'entitlements:read');
   }
-  await addLimits(run, found, nowMs);
+  await Promise.all([addLimits(run, found, nowMs), addCredits(run, found, nowMs)]);
   const answers = distinct.map(
     ({ hashedSecret }, d) => problems[keys.get(hashedSecret)!.place] ?? wanted[d]!.map((pair) => found[pair]),
   );
@@ -218,7 +235,7 @@ async function listAll(
     problems[call] = keyError(row.problem, 'entitlements:read');
     if (row.kind !== null) found[call]!.push(toEntitlement(row, period));
   }
-  await addLimits(run, found.flat(), nowMs);
+  await Promise.all([addLimits(run, found.flat(), nowMs), addCredits(run, found.flat(), nowMs)]);
   return requests.map((_request, call) => problems[call] ?? found[call]!);
 }
 
@@ -232,12 +249,28 @@ async function addLimits(run: Run, found: Balance[], nowMs: number): Promise<voi
   for (const [i, balance] of limited.entries()) balance.limits = states[i]!;
 }
 
-const toBalance = ({ kind, unitCap, used, subject }: BalanceRow): Balance => ({
+/** Costs an extra statement only if a product costs credits. */
+async function addCredits(run: Run, found: Balance[], nowMs: number): Promise<void> {
+  const priced = found.filter((balance) => balance.priced);
+  if (priced.length === 0) return;
+  const rows = await run<CreditRoomRow>(findCreditRooms, [
+    textArray(priced.map((balance) => balance.priced!.orgId)),
+    textArray(priced.map((balance) => balance.priced!.productId)),
+    textArray(priced.map((balance) => String(balance.priced!.livemode))),
+    new Date(nowMs).toISOString(),
+  ]);
+  for (const balance of priced) balance.credits = { price: toCreditPrice(balance.priced!)!, available: '0' };
+  for (const { place, room } of rows) priced[Number(place)]!.credits!.available = room;
+}
+
+const toBalance = ({ kind, unitCap, used, subject, priced }: BalanceRow): Balance => ({
   kind,
   unitCap,
   used: used ?? '0',
   subject: subject === null ? undefined : (JSON.parse(subject) as LimitedSubject),
   limits: [],
+  priced: priced === null ? undefined : (JSON.parse(priced) as PricedProduct),
+  credits: undefined,
 });
 
 const toEntitlement = (row: EntitlementRow, period: string): CurrentEntitlement => ({

@@ -70,6 +70,7 @@ function entitlementTo(name: keyof typeof exampleWorld.products) {
     remaining,
     period,
     limits: name === 'storage' ? [storageLimit] : [],
+    ...('credits' in numbers ? { credits: { ...numbers.credits, available: 60 } } : {}),
     ...since,
   };
 }
@@ -205,7 +206,8 @@ Checks for 1 to ${MAX_SLUGS} product slugs whether the Organization may use them
 result (200), not an error. The body can have at most 640 KiB.
 
 \`allowed\` is true for a live entitlement, even above its cap; use \`overCap\` and \`remaining\` to decide. Only a blocking limit
-makes it false, with the reason \`limit_reached\`: for an item with a \`quantity\`, if the quantity would exceed the limit; otherwise, if the limit is reached. A result guarantees nothing for later; a reservation does.
+makes it false, with the reason \`limit_reached\`: for an item with a \`quantity\`, if the quantity would exceed the limit; otherwise, if the limit is reached. The same holds for a product whose credits
+block, with the reason \`credits_exhausted\`. A result guarantees nothing for later; a reservation does.
 `.trim(),
   body: { schema: entitlementCheckSchema, maxBytes: MAX_BODY_BYTES },
   responses: {
@@ -238,6 +240,24 @@ makes it false, with the reason \`limit_reached\`: for an item with a \`quantity
             limits: [storageLimit],
             allowed: false,
             reason: 'limit_reached',
+          },
+        ],
+      },
+    },
+    {
+      name: 'creditsExhausted',
+      summary: 'It costs more credits than are left',
+      request: {
+        credential: 'readerKey',
+        body: { items: [{ productSlug: 'storage', quantity: 1_500_000 }] },
+      },
+      answer: {
+        results: [
+          {
+            ...checked(entitlementTo('storage')),
+            limits: [storageLimit],
+            allowed: false,
+            reason: 'credits_exhausted',
           },
         ],
       },

@@ -3,6 +3,7 @@ import { exactField, nextCursorField, periodSchema, timeField } from '../../core
 import { text } from '../../core/http/validate.js';
 import { dimensionsSchema, MAX_SUBJECT_LENGTH } from './dimensions.js';
 import { declaredLimitSchema, limitSchema } from './limits.js';
+import { creditPriceAnswerSchema } from './price.js';
 import { entitlementKinds } from './table.js';
 
 export const MAX_BODY_BYTES = 640 * 1024;
@@ -62,6 +63,15 @@ const limitsField = z
   .array(limitSchema)
   .describe('The declared limits, without the cap. Their usage is in the mode of the calling key.');
 
+const entitlementCreditsSchema = z
+  .object({
+    ...creditPriceAnswerSchema.shape,
+    available: exactField(
+      'Credits that a reservation of the product can hold now, in the mode of the calling key.',
+    ),
+  })
+  .meta({ id: 'EntitlementCredits' });
+
 export const entitlementSchema = z
   .object({
     productSlug: z.string(),
@@ -77,6 +87,9 @@ export const entitlementSchema = z
       .array(declaredLimitSchema)
       .optional()
       .describe('The declared limits that hold for each subject separately. Present if there are any.'),
+    credits: entitlementCreditsSchema
+      .optional()
+      .describe('What a unit costs, and what is available for it. Present if the product costs credits.'),
     startsAt: timeField('Start of the entitlement, inclusive.'),
     endsAt: timeField('End of the entitlement, exclusive; `null` if it has no end.').nullable(),
   })
@@ -97,9 +110,11 @@ const checkResultSchema = z
     productSlug: z.string(),
     allowed: z
       .boolean()
-      .describe('True for a live entitlement, even above its cap, unless a blocking limit leaves no room.'),
+      .describe(
+        'True for a live entitlement, even above its cap, unless a blocking limit or the credits leave no room.',
+      ),
     reason: z
-      .enum(['entitlement_required', 'entitlement_read_only', 'limit_reached'])
+      .enum(['entitlement_required', 'entitlement_read_only', 'limit_reached', 'credits_exhausted'])
       .nullable()
       .describe('Why it is not allowed; `null` if it is.'),
     kind: kindField.nullable(),

@@ -12,6 +12,8 @@ export interface BalanceRow {
   used: string | null;
   /** A `LimitedSubject` as JSON, if the entitlement has limits. */
   subject: string | null;
+  /** A `PricedProduct` as JSON, if the product costs credits. */
+  priced: string | null;
 }
 
 /** A row of `findEntitlements` and `listEntitlements`. */
@@ -38,7 +40,16 @@ const limitedSubject = (entitlement: string, { id, metric }: { id: string; metri
     json_build_object('orgId', k.org_id, 'productId', ${id}, 'livemode', k.livemode, 'metric', ${metric},
       'perSubject', jsonb_path_query_array(${entitlement}.limits, '$[*] ? (@.per == "subject")'))::text end as subject`;
 
-/** The columns of `find` in their order; those after the subject are missing from a check. */
+/** The product with its price as JSON; null if it costs no credits. */
+const pricedProduct = (product: string, id: string): string =>
+  `case when ${product}.credit_price is not null then
+    json_build_object('orgId', k.org_id, 'productId', ${id}, 'livemode', k.livemode, 'creditPrice', ${product}.credit_price::text,
+      'creditDimension', ${product}.credit_dimension, 'creditPrices', ${product}.credit_prices,
+      'creditEnforcement', ${product}.credit_enforcement)::text end as priced`;
+
+const PRICE = 'credit_price, credit_dimension, credit_prices, credit_enforcement';
+
+/** The columns of `find` in their order; those after the price are missing from a check. */
 const toRow = ([
   place,
   problem,
@@ -46,6 +57,7 @@ const toRow = ([
   unitCap,
   used,
   subject,
+  priced,
   productSlug,
   productName,
   usageMetric,
@@ -58,6 +70,7 @@ const toRow = ([
   unitCap,
   used,
   subject,
+  priced,
   productSlug,
   productName,
   usageMetric,
@@ -81,10 +94,13 @@ ${t.with} key as materialized (
 ), product as materialized (
   select w.ord - 1 as place, pr.*
   from unnest($2::text[]) with ordinality as w (slug, ord)
-  left join lateral (select id, slug, name, usage_metric, unit_cap from ${t('products')} where slug = w.slug and archived_at is null limit 1) pr on true
+  left join lateral (
+    select id, slug, name, usage_metric, unit_cap, ${PRICE} from ${t('products')} where slug = w.slug and archived_at is null limit 1
+  ) pr on true
 )
 select (w.ord - 1)::text as place, k.problem, e.kind, trim_scale(${effectiveCap('e', 'pr')})::text as "unitCap",
-  trim_scale(t.quantity)::text as used, ${limitedSubject('e', { id: 'pr.id', metric: 'pr.usage_metric' })}${columns}
+  trim_scale(t.quantity)::text as used, ${limitedSubject('e', { id: 'pr.id', metric: 'pr.usage_metric' })},
+  ${pricedProduct('pr', 'pr.id')}${columns}
 from unnest($3::int[], $6::int[]) with ordinality as w (key, product, ord)
 join key k on k.place = w.key
 join product pr on pr.place = w.product
@@ -131,11 +147,12 @@ ${t.with} key as materialized (
   left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true
 )
 select k.place::text, k.problem, l.kind, trim_scale(l.unit_cap)::text as "unitCap", trim_scale(l.quantity)::text as used,
-  ${limitedSubject('l', { id: 'l.product_id', metric: 'l.usage_metric' })}${details('l', 'l')}
+  ${limitedSubject('l', { id: 'l.product_id', metric: 'l.usage_metric' })},
+  ${pricedProduct('l', 'l.product_id')}${details('l', 'l')}
 from key k
 left join lateral (
   select pr.slug, pr.name, pr.usage_metric, ${effectiveCap('e', 'pr')} as unit_cap, e.kind, e.starts_at, e.ends_at, e.limits, e.product_id,
-    t.quantity
+    t.quantity, ${PRICE}
   from ${t('entitlements')} e
   join ${t('products')} pr on pr.id = e.product_id
   left join lateral (

@@ -18,6 +18,8 @@ export interface EventRow {
   /** Encoded, and the product's dimensions. */
   dimensions: string;
   keys: string[];
+  /** Credits per unit when it was recorded; 0 for none. */
+  creditPrice: string;
   apiKeyId: string;
   keyName: string | null;
   keyPrefix: string | null;
@@ -55,7 +57,7 @@ const correctionsOf = (orgId: string): SQL => sql`(
 const withNames = (orgId: string, events: SQL, order: SQL, more = sql``): SQL => sql`
   select e.idempotency_key as "idempotencyKey", ${timeText(sql`e.occurred_at`)} as "occurredAt", ${timeText(sql`e.received_at`)} as "receivedAt",
     trim_scale(e.quantity)::text as quantity, e.metric, e.livemode, p.slug as "productSlug", p.name as "productName",
-    e.subject, e.dimensions, p.dimensions as keys, e.api_key_id::text as "apiKeyId", k.name as "keyName", k.prefix as "keyPrefix",
+    e.subject, e.dimensions, p.dimensions as keys, trim_scale(e.credit_price)::text as "creditPrice", e.api_key_id::text as "apiKeyId", k.name as "keyName", k.prefix as "keyPrefix",
     ${correctionsOf(orgId)} as corrections${more}
   from (${events}) e
   cross join lateral (select slug, name, dimensions from products where id = e.product_id limit 1) p

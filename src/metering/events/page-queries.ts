@@ -19,13 +19,17 @@ export interface UsageProduct {
   countsSubjects: boolean;
   /** Null is unlimited. */
   unitCap: string | null;
+  /** Credits per unit; null: it costs none. */
+  creditPrice: string | null;
+  /** Whether values of a dimension have prices of their own. */
+  hasPrices: boolean;
   /** Null if the entitlement was deleted and only its usage is left. */
   kind: EntitlementKind | null;
   isUsedNow: boolean;
 }
 
 const productColumns = sql`p.id::text, p.slug, p.name, p.usage_metric as "usageMetric", p.dimensions, p.subjects_since is not null as "countsSubjects",
-    trim_scale(${sql.raw(effectiveCap('e', 'p'))})::text as "unitCap", e.kind`;
+    trim_scale(${sql.raw(effectiveCap('e', 'p'))})::text as "unitCap", trim_scale(p.credit_price)::text as "creditPrice", p.credit_prices is not null as "hasPrices", e.kind`;
 
 /** `period` is the first day of a month. */
 interface MonthScope {

@@ -7,9 +7,14 @@ type Pair = Pick<FlushPair, 'hashedSecret' | 'slug' | 'metric'>;
 const MAX_PAIRS = 10_000;
 const KEPT_MS = MINUTE_MS;
 
-/** The texts of ingestion, each of which also records what the ones before it record. */
-const texts = ['plain', 'extended', 'priced'] as const;
-export type TextKind = (typeof texts)[number];
+/** The texts of ingestion: `extended` adds limits and thresholds, `priced` credits, and `full` both. */
+export type TextKind = 'plain' | 'extended' | 'priced' | 'full';
+
+/** The text that records what each of these records. */
+export const joinKinds = (kinds: readonly TextKind[]): TextKind =>
+  kinds.includes('full') || (kinds.includes('extended') && kinds.includes('priced'))
+    ? 'full'
+    : (kinds.find((kind) => kind !== 'plain') ?? 'plain');
 
 export type ExtendedPairs = ReturnType<typeof createExtendedPairs>;
 
@@ -19,21 +24,20 @@ export type ExtendedPairs = ReturnType<typeof createExtendedPairs>;
  */
 export function createExtendedPairs() {
   const known = createRecentMap<string, { text: TextKind; untilMs: number }>(MAX_PAIRS);
+  const textOf = (pair: Pair, nowMs: number): TextKind => {
+    const entry = known.get(pairKey(pair));
+    return entry !== undefined && nowMs < entry.untilMs ? entry.text : 'plain';
+  };
   return {
-    /** The first text that is known to record all pairs. */
+    /** The text that is known to record all pairs. */
     textFor: (pairs: readonly Pair[], nowMs: number): TextKind =>
-      furthest(
-        pairs.map((pair) => {
-          const entry = known.get(pairKey(pair));
-          return entry !== undefined && nowMs < entry.untilMs ? entry.text : 'plain';
-        }),
-      ),
+      joinKinds(pairs.map((pair) => textOf(pair, nowMs))),
     add: (pair: Pair, text: TextKind, nowMs: number): void =>
-      known.set(pairKey(pair), { text, untilMs: nowMs + KEPT_MS }),
+      known.set(pairKey(pair), {
+        text: joinKinds([textOf(pair, nowMs), text]),
+        untilMs: nowMs + KEPT_MS,
+      }),
   };
 }
-
-export const furthest = (kinds: readonly TextKind[]): TextKind =>
-  texts.findLast((text) => kinds.includes(text)) ?? 'plain';
 
 const pairKey = ({ hashedSecret, slug, metric }: Pair): string => `${hashedSecret}\n${slug}\n${metric}`;

@@ -5,7 +5,7 @@ import { MINUTE_MS } from '../../core/time.js';
 import type { LimitState } from '../entitlements/limits.js';
 import { latestBySubject, latestTimes, leaveOut, pairName, totalsOf, type Batch } from './batch.js';
 import { addCombinations, type Combination } from '../entitlements/dimensions.js';
-import { createExtendedPairs, furthest, type ExtendedPairs, type TextKind } from './extended-pairs.js';
+import { createExtendedPairs, joinKinds, type ExtendedPairs, type TextKind } from './extended-pairs.js';
 import { createHeadroom, limitKinds, type Headroom, type LimitedUse } from './headroom.js';
 import {
   addOverCap,
@@ -18,7 +18,7 @@ import {
   noteOverdrawn,
   textAfter,
 } from './repeats.js';
-import { ingest, ingestDetailed, ingestPriced, NEEDS_COMBINATION, type IngestRow } from './statements.js';
+import { ingestText, NEEDS_COMBINATION, type IngestRow } from './statements.js';
 import type { FlushPlan, BatchOutcome, OverCap, PairVerdict, FlushPair } from './outcome.js';
 
 /** What a process remembers between flushes. */
@@ -75,7 +75,7 @@ export async function recordBatches(
       nowMs,
       memory,
       onNoted,
-      furthest([
+      joinKinds([
         least,
         ...outcomes.flatMap(({ verdicts }) => verdicts.map((v) => textAfter(v?.problem) ?? least)),
       ]),
@@ -106,7 +106,7 @@ async function recordOnce(
 ): Promise<BatchOutcome[]> {
   const { headroom, extendedPairs } = memory;
   const plan = planFlush(batches);
-  const kind = furthest([least, extendedPairs.textFor(plan.pairs, nowMs)]);
+  const kind = joinKinds([least, extendedPairs.textFor(plan.pairs, nowMs)]);
   const now = new Date(nowMs).toISOString();
   const values = [
     textArray(plan.pairs.map((pair) => pair.hashedSecret)),
@@ -120,27 +120,20 @@ async function recordOnce(
     now,
     numericArray(plan.pairs.map((pair) => pair.largest)),
   ];
-  if (plan.isDetailed || kind === 'priced')
+  if (plan.isDetailed)
     values.push(
       textArray(plan.pairs.map((pair) => pair.dimensions ?? null)),
       textArray(plan.pairs.map((pair) => pair.month ?? null)),
       textArray(plan.subjects),
     );
-  const texts = plan.isDetailed ? ingestDetailed : ingest;
-  const expectsNew = kind === 'plain' && nowMs - memory.repeatedAtMs >= REPEATS_EXPECTED_MS;
-  const [first, ...rows] = await run<IngestRow>(
-    kind === 'priced'
-      ? ingestPriced
-      : kind === 'extended'
-        ? texts.extended
-        : expectsNew
-          ? texts.allNew
-          : texts.plain,
-    values,
-  ).catch((error: unknown) => {
+  const isExtended = kind === 'extended' || kind === 'full';
+  const isPriced = kind === 'priced' || kind === 'full';
+  const expectsNew = !isExtended && nowMs - memory.repeatedAtMs >= REPEATS_EXPECTED_MS;
+  const form = { isExtended, isPriced, isDetailed: plan.isDetailed, expectsNew };
+  const [first, ...rows] = await run<IngestRow>(ingestText(form), values).catch((error: unknown) => {
     if (!expectsNew || sqlState(error) !== UNIQUE_VIOLATION) throw error;
     memory.repeatedAtMs = nowMs;
-    return run<IngestRow>(texts.plain, values);
+    return run<IngestRow>(ingestText({ ...form, expectsNew: false }), values);
   });
   if (Number(first!.noted) > 0) onNoted();
   const verdicts: (PairVerdict | undefined)[] = [];
@@ -170,7 +163,7 @@ async function recordOnce(
       await examineRepeats(run, plan, batches, outcomes, verdicts, repeats);
     }
   }
-  if (kind === 'priced') await noteOverdrawn(run, batches, outcomes, now);
+  if (isPriced) await noteOverdrawn(run, batches, outcomes, now);
   // After the commit, so that concurrent additions count. Costs an extra statement only if an entitlement has limits.
   await headroom.reportExceeded(run, limitedUses(batches, outcomes), nowMs);
   return outcomes;

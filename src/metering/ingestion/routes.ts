@@ -28,6 +28,7 @@ import { defineRoute, json } from '../../core/reference/define-route.js';
 import { asCloudEvents, good, problems, successes } from './examples.js';
 import type { Ingestion } from './ingestion.js';
 import { MAX_BODY_BYTES, MAX_EVENTS, usageAnswerSchema, usageBatchSchema } from './schema.js';
+import type { BatchOutcome } from './outcome.js';
 
 interface UsageDeps extends CallDeps, Pick<Context, 'config' | 'db' | 'clock' | 'metrics'> {
   ingestion: Ingestion;
@@ -133,7 +134,7 @@ export const usageRoutes = [
           unknown && (await suggestSlugs({ db, clock }, unknown.orgId, unknown.slugs, 'live'));
         const { dedupeHorizonMonths } = config;
         const answer = toUsageAnswer(batch, outcome, suggestions, pointerOf, dedupeHorizonMonths);
-        if (!isDryRun) count(metrics, answer);
+        if (!isDryRun) count(metrics, answer, outcome);
         if (isLenient) res.setHeader('Preference-Applied', 'handling=lenient');
         sendJson(res, 202, usageAnswerJson(answer));
       },
@@ -158,8 +159,13 @@ export function prefersLenient(req: Request): boolean {
   return prefer !== undefined && /(^|[,;\s])handling\s*=\s*"?lenient"?\s*($|[,;])/i.test(String(prefer));
 }
 
-function count(metrics: Context['metrics'], { accepted, deduped, rejected }: UsageAnswer): void {
+function count(
+  metrics: Context['metrics'],
+  { accepted, deduped, rejected }: UsageAnswer,
+  { overdrawn }: BatchOutcome,
+): void {
   metrics.usageEvents.inc({ outcome: 'accepted' }, accepted);
+  if (accepted > 0 && overdrawn.length > 0) metrics.creditOverdrafts.inc();
   if (deduped > 0) metrics.usageEvents.inc({ outcome: 'deduped' }, deduped);
   if (rejected && rejected.length > 0) metrics.usageEvents.inc({ outcome: 'rejected' }, rejected.length);
 }

@@ -31,7 +31,7 @@ interface Sums {
   entitled: string;
   /** Whether `inserted` has subject and dimensions. */
   isDetailed: boolean;
-  /** What its events burn, if `inserted` has credit_price: the grants of their hour, or those that are open now. Needs `isDetailed`. */
+  /** What its events burn, if `inserted` has credit_price: the grants of their hour, or those that are open now. */
   burns?: 'of their hour' | 'open now' | undefined;
 }
 
@@ -56,25 +56,24 @@ const addUnnoted = (
   on conflict (org_id, period, livemode, product_id, metric)
   do update set quantity = t.quantity + excluded.quantity, events = t.events + excluded.events
   returning org_id, period, livemode, product_id, metric, quantity${bounds}
-), ${isDetailed ? addDetails(t, now, entitled) : addHours(t)}${burns ? `, ${burn(t, now, burns)}` : ''}`;
+), ${isDetailed ? addDetails(t, now, entitled) : addHours(t, burns !== undefined)}${burns ? `, ${burn(t, now, burns, isDetailed)}` : ''}`;
 
-/** After the subjects. */
-const burn = (t: Names, now: string, burns: NonNullable<Sums['burns']>): string =>
+const burn = (t: Names, now: string, burns: NonNullable<Sums['burns']>, isDetailed: boolean): string =>
   burnCredits(t, {
     from: 'hourly',
     now,
-    after: '(select count(*) from by_subject) >= 0',
+    after: `(select count(*) from ${isDetailed ? 'by_subject' : 'charted'}) >= 0`,
     onlyOpen: burns === 'open now',
   });
 
-const addHours = (t: Names): string => `charted as (
+const addHours = (t: Names, isAwaited: boolean): string => `charted as (
   insert into ${t('usage_hours')} as h (org_id, product_id, livemode, hour, metric, api_key_id, quantity, events)
   select org_id, product_id, livemode, hour, metric, api_key_id, quantity, events
   from hourly
   where (select count(*) from raised) > 0
   order by 1, 2, 3, 4, 5, 6
   on conflict (org_id, product_id, livemode, hour, metric, api_key_id, dimensions)
-  do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events
+  do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events${isAwaited ? '\n  returning 1' : ''}
 )`;
 
 /** Hours by combination of dimensions, then subjects. */
@@ -159,7 +158,8 @@ export const joinPair = (t: Names, now: string): string => `
     where hashed_secret = p.hashed_secret limit 1
   ) k on true
   left join lateral (
-    select id, usage_metric, max_quantity, unit_cap, archived_at, dimensions, subjects_since, credit_price, credit_dimension, credit_prices
+    select id, usage_metric, max_quantity, unit_cap, archived_at, dimensions, subjects_since, credit_price, credit_dimension, credit_prices,
+      credit_enforcement
     from ${t('products')} where slug = p.slug limit 1
   ) pr on true
   left join lateral (
@@ -169,9 +169,9 @@ export const joinPair = (t: Names, now: string): string => `
     limit 1
   ) e on true`;
 
-/** The problem of a pair that a plain text leaves to an extended one. No caller sees it. */
+/** The problem of a pair that a text leaves to an extended one. No caller sees it. */
 export const NEEDS_EXTENDED = 'needs_extended_text';
-/** The problem of a pair with a price, which every other text leaves to the priced one. No caller sees it. */
+/** The problem of a pair that a text leaves to a priced one. No caller sees it. */
 export const NEEDS_PRICED = 'needs_priced_text';
 /** The problem of a pair whose combination of dimensions must be listed first. No caller sees it. */
 export const NEEDS_COMBINATION = 'needs_combination';
@@ -193,8 +193,8 @@ export const NEEDS_COMBINATION = 'needs_combination';
  * batches that use it, and the caller sends those again through the extended text. Without "on conflict", Postgres looks a
  * key up once instead of twice, which is a fifth of the database's time; a repeat fails the statement.
  * The detailed texts also record subjects and dimensions. A flush in which an event names one uses them; their pairs also
- * differ by dimensions and month. The priced text is extended and detailed. It finds the price once per pair and burns the
- * credits of the inserted events after all sums. The other texts refuse every pair whose product has a price.
+ * differ by dimensions and month. The priced texts find the price once per pair and burn the credits of the inserted events
+ * after all sums. The other texts refuse every pair whose product has a price.
  * The first row lists the inserted events only if some were not inserted (repeats, or a refused pair), and counts what was
  * noted for thresholds. The other rows are the pairs that need an answer: refused, above the cap, with limits, or possibly
  * repeated.
@@ -202,10 +202,8 @@ export const NEEDS_COMBINATION = 'needs_combination';
  * $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now · only in detailed texts: $11 dimensions, $12 first day
  * of the month, per pair · $13 subject, per event
  */
-function recordEvents(
-  name: string,
-  { isExtended = false, expectsNew = false, isDetailed = false, isPriced = false } = {},
-): Template {
+function recordEvents(form: TextForm): Template {
+  const { isExtended, expectsNew, isDetailed, isPriced } = form;
   const extended = (part: string) => (isExtended ? part : '');
   const detailed = (part: string) => (isDetailed ? part : '');
   const priced = (part: string) => (isPriced ? part : '');
@@ -214,7 +212,7 @@ function recordEvents(
   const text = (t: Names) => `
 ${t.with} ${isDetailed ? 'found' : 'pair'} as materialized (
   select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric,
-    ${effectiveCap('e', 'pr')} as unit_cap${extended(', e.limits, e.thresholds')}${detailed(', pr.subjects_since, pr.dimensions as keys, p.month, d.dimensions')}${priced(`, pr.credit_price is not null as is_priced, ${priceOf('p.asked')} as credit_price`)},
+    ${effectiveCap('e', 'pr')} as unit_cap${extended(', e.limits, e.thresholds')}${detailed(', pr.subjects_since, pr.dimensions as keys, p.month, d.dimensions')}${priced(`, pr.credit_price is not null as is_priced, ${isDetailed ? priceOf('p.asked') : 'coalesce(pr.credit_price, 0)'} as credit_price`)},
     case${whenPairIsBad('$9::timestamptz')}${detailed(`
       when ${hasUnknownKey('p.asked')} then 'unknown_dimension'`)}${isPriced ? '' : whenPriced}${isExtended ? '' : whenNotPlain(t)}
       when p.largest > pr.max_quantity then 'quantity_out_of_range'
@@ -254,7 +252,7 @@ left join raised r on r.org_id = p.org_id and r.product_id = p.product_id and r.
   and r.quantity > p.unit_cap${priced(`
 left join burnt b on b.org_id = p.org_id and b.livemode = p.livemode`)}
 where p.problem is not null or r.quantity is not null${extended(' or p.limits is not null')}${detailed(' or p.is_other')}${priced(' or p.is_priced and (b.org_id is null or p.product_id = any (b.debtors))')} or not c.is_all_new`;
-  return { name, text };
+  return { name: nameOf(form), text };
 }
 
 const withListed = (t: Names): string => `pair as materialized (
@@ -270,28 +268,34 @@ const whenPriced = `
 const whenNotPlain = (t: Names): string => `
       when e.limits is not null or ${isListening(t, 'k', 'usage.threshold_reached')} then '${NEEDS_EXTENDED}'`;
 
-export const ingest = {
-  /** Like `plain`, and fails on a key that exists or occurs twice. */
-  allNew: recordEvents('usage_ingest_new', { expectsNew: true }),
-  plain: recordEvents('usage_ingest'),
-  extended: recordEvents('usage_ingest_extended', { isExtended: true }),
-};
+interface TextForm {
+  isExtended: boolean;
+  isPriced: boolean;
+  isDetailed: boolean;
+  /** Fails on a key that exists or occurs twice. */
+  expectsNew: boolean;
+}
 
-/** For flushes in which an event names a subject or dimensions. */
-export const ingestDetailed: typeof ingest = {
-  allNew: recordEvents('usage_ingest_detailed_new', { isDetailed: true, expectsNew: true }),
-  plain: recordEvents('usage_ingest_detailed', { isDetailed: true }),
-  extended: recordEvents('usage_ingest_detailed_extended', { isDetailed: true, isExtended: true }),
-};
+const nameOf = ({ isExtended, isPriced, isDetailed, expectsNew }: TextForm): string =>
+  `usage_ingest${isPriced ? '_priced' : ''}${isDetailed ? '_detailed' : ''}${isExtended ? '_extended' : ''}${expectsNew ? '_new' : ''}`;
 
-/** For flushes with a product that has a price. */
-export const ingestPriced = recordEvents('usage_ingest_priced', {
-  isExtended: true,
-  isDetailed: true,
-  isPriced: true,
-});
+const either = [false, true];
+const texts = new Map(
+  either.flatMap((isExtended) =>
+    either.flatMap((isPriced) =>
+      either.flatMap((isDetailed) =>
+        either.map((expectsNew) => {
+          const text = recordEvents({ isExtended, isPriced, isDetailed, expectsNew });
+          return [text.name, text] as const;
+        }),
+      ),
+    ),
+  ),
+);
 
-/** A row of `ingest`: the first has only `inserted` and `noted` (null without notes), the others have neither. */
+export const ingestText = (form: TextForm): Template => texts.get(nameOf(form))!;
+
+/** A row of `ingestText`: the first has only `inserted` and `noted` (null without notes), the others have neither. */
 export interface IngestRow {
   /** JSON list of Organization and idempotency key. */
   inserted: string | null;
@@ -308,15 +312,15 @@ export interface IngestRow {
   period: string | null;
   used: string | null;
   maxQuantity: string | null;
-  /** The entitlement's limits as JSON; only in the extended text. */
+  /** The entitlement's limits as JSON; only in extended texts. */
   declared?: string | null;
-  /** `Limited.total`, if events are recorded for an entitlement with limits; only in the extended text. */
+  /** `Limited.total`, if events are recorded for an entitlement with limits; only in extended texts. */
   total?: string | null;
   /** Encoded, the product's dimensions as JSON, and whether sums are kept elsewhere; only in detailed texts. */
   dimensions?: string | null;
   keys?: string | null;
   isOther?: string | null;
-  /** Whether the product has a price, and its overdraft if the account was changed; only in the priced text. */
+  /** Whether the product has a price, and its overdraft if the account was changed; only in priced texts. */
   isPriced?: string | null;
   overdraft?: string | null;
 }

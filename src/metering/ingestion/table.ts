@@ -284,9 +284,9 @@ export const usageReservations = pgTable(
     index('usage_reservations_held_subject')
       .on(t.orgId, t.productId, t.livemode, t.metric, t.subject, t.expiresAt, t.quantity)
       .where(sql.raw(`${reservationEnds.open} and subject <> ''`)),
-    // Covers the credits that are held, per product.
+    // Covers the credits that are held. Expired holds come first, and are not read.
     index('usage_reservations_held_credits')
-      .on(t.orgId, t.livemode, t.productId, t.expiresAt, t.quantity, t.creditPrice)
+      .on(t.orgId, t.livemode, t.expiresAt, t.id, t.productId, t.quantity, t.creditPrice)
       .where(sql.raw(`${reservationEnds.open} and credit_price > 0`)),
     // For lists by status. Most reservations are settled, and those are found by the primary key.
     index('usage_reservations_open').on(t.orgId, t.livemode, t.id).where(sql.raw(reservationEnds.open)),

@@ -35,6 +35,12 @@ export const errorGuide: ErrorGuide = {
     remedy:
       'Reserve less, or wait the seconds in `Retry-After` if the response has it. Without it, waiting does not help; ask the operator of the service for a higher limit.',
   },
+  credits_exhausted: {
+    meaning:
+      'The credits that are left after all open holds do not cover the reservation. `required` has what it costs, `available` what is left for the product. Nothing is held.',
+    remedy:
+      'Reserve less, or settle and release other reservations. Otherwise ask the operator of the service for credits.',
+  },
   too_many_grants: {
     meaning:
       'The Organization has 64 credit grants in this mode that are open or scheduled, or 256 with those that expired in the last 8 days.',

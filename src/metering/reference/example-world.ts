@@ -22,6 +22,7 @@ export const exampleWorld = {
       usageMetric: 'bytes',
       dimensions: ['region'] as string[],
       countsSubjects: true,
+      credits: { price: 0.00005, enforcement: 'block' },
       unitCap: null,
       entitlement: 'live',
       used: null,

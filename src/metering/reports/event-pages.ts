@@ -1,6 +1,7 @@
 import type { Router } from 'express';
 import { listKeys, type KeyRow } from '../../accounts/api-keys/queries.js';
 import { showPrefix } from '../../accounts/api-keys/view.js';
+import { multiplyDecimals } from '../../core/decimal.js';
 import type { Context } from '../../core/http/context.js';
 import { toAddress, toPager, type Query } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
@@ -200,6 +201,7 @@ function toEventView(event: EventRow) {
     exactOccurredAt: occurredAt,
     exactReceivedAt: receivedAt,
     counted: currentQuantity(event),
+    cost: event.creditPrice === '0' ? undefined : multiplyDecimals(currentQuantity(event), event.creditPrice),
     dimensions: Object.entries(decodeDimensions(event.keys, event.dimensions) ?? {}),
     corrections: (event.corrections ?? []).map((correction) => ({
       ...correction,

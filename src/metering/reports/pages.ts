@@ -17,6 +17,7 @@ import {
   toProductOptions,
 } from './choices.js';
 import { addCorrectionPages } from './correction-pages.js';
+import { addCreditPages } from './credits/pages.js';
 import { addEventPages } from './event-pages.js';
 import { listHolds, type UsageProduct } from '../events/page-queries.js';
 import { listSeries } from './operator/queries.js';
@@ -59,6 +60,7 @@ export function usagePages(context: Context): Router {
   addProductPages(router, context);
   addEventPages(router, context);
   addCorrectionPages(router, context);
+  addCreditPages(router, context);
   return router;
 }
 

@@ -63,8 +63,15 @@ export const examples = {
     problemExample('limit_reached', {
       summary: 'More than remains',
       detail: `The limit of ${blocked} bytes (PT5H) leaves ${blocked - held}, but ${blocked - held + 0.5} were requested. Nothing is held.`,
-      limit: storageLimit(held),
+      members: { limit: storageLimit(held) },
       request: withChanges({ quantity: blocked - held + 0.5 }),
+    }),
+    problemExample('credits_exhausted', {
+      summary: 'It costs more credits than are left',
+      detail:
+        'The product storage has 60 credits available, but 1500000.5 bytes cost 75.000025. Nothing is held.',
+      members: { required: 75.000025, available: 60 },
+      request: withChanges({ quantity: 1_500_000.5 }),
     }),
     problemExample('idempotency_conflict', {
       summary: 'The idempotency key of another reservation',

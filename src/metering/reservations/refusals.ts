@@ -2,6 +2,7 @@ import { keyError } from '../../accounts/api-keys/bearer-key.js';
 import type { ShardGroup } from '../../core/db/client.js';
 import { addDecimals, compareDecimals } from '../../core/decimal.js';
 import { AppError, placeError } from '../../core/errors.js';
+import { exact } from '../../core/http/json.js';
 import { SECOND_MS } from '../../core/time.js';
 import { findFreeTimes, type Subject } from '../entitlements/limit-queries.js';
 import { endOfWindow, limitJson, remainingOf, takenOf, type LimitState } from '../entitlements/limits.js';
@@ -34,6 +35,8 @@ export interface ReservationVerdict {
   /** Set if the request's subject has limits of its own; and the quantity accepted for it earlier in this flush. */
   ownNumber: string | null;
   ownBefore: string;
+  /** What it costs, and what was available for it if its product blocks. Exact decimals. */
+  credits: { required: string; available: string };
   /** Dimensions as they are stored, and the product's. */
   encoded: string;
   keys: readonly string[];
@@ -123,7 +126,7 @@ export async function explainRefusals(
     errors.set(
       i,
       new AppError('limit_reached', detail, {
-        limit: limitJson({ ...state, resetsAtMs }),
+        members: { limit: limitJson({ ...state, resetsAtMs }) },
         ...(untilMs === Infinity ? {} : { retryAfterSeconds: (untilMs - nowMs) / SECOND_MS }),
       }),
     );
@@ -135,10 +138,18 @@ export async function explainRefusals(
 const isBeyondRoom = (state: LimitState, quantity: string): boolean =>
   compareDecimals(addDecimals(takenOf(state), quantity), state.quantity) > 0;
 
-export function toRefusal({ outcome, request, maxQuantity, subject, keys }: ReservationVerdict): AppError {
+export function toRefusal(verdict: ReservationVerdict): AppError {
+  const { outcome, request, maxQuantity, subject, keys, credits } = verdict;
   const { slug, metric, quantity, dimensions } = request;
   const error = keyError(outcome, 'usage:write');
   if (error) return error;
+  if (outcome === 'credits_exhausted') {
+    const { required, available } = credits;
+    const detail = `The product ${slug} has ${available} credits available, but ${quantity} ${metric} cost ${required}. Nothing is held.`;
+    return new AppError(outcome, detail, {
+      members: { required: exact(required), available: exact(available) },
+    });
+  }
   const { field, code, detail } = brokenProductRule(outcome, {
     slug,
     metric,

@@ -6,12 +6,14 @@ import { intArray, numericArray, textArray } from '../../core/db/sql.js';
 import type { Database, ShardGroup } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
 import { compareDecimals } from '../../core/decimal.js';
-import { AppError } from '../../core/errors.js';
+import { AppError, type ErrorCode } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { decodeDimensions, type Dimensions } from '../entitlements/dimensions.js';
 import { toLimitState, type LimitRow, type Subject } from '../entitlements/limit-queries.js';
 import type { LimitState } from '../entitlements/limits.js';
+import { createExtendedPairs, type ExtendedPairs } from '../ingestion/extended-pairs.js';
 import { createRecorder, shareOfQueue } from '../ingestion/ingestion.js';
+import { NEEDS_EXTENDED } from '../ingestion/statements.js';
 import { createRefusalReporter } from '../thresholds/thresholds.js';
 import {
   explainRefusals,
@@ -85,15 +87,14 @@ export type Reservations = ReturnType<typeof createReservations>;
 
 /** Longest hold, and therefore the greatest age of a reservation that is still held. */
 export const MAX_TTL_SECONDS = 86_400;
+const exhausted = new Set<ErrorCode>(['limit_reached', 'credits_exhausted']);
 const MAX_QUEUED = 10_000;
 /** Retries while another instance holds for the same subject. Reaching this many means that the database is failing. */
 const MAX_ROUNDS = 100;
 
 export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 'clock' | 'metrics'>) {
-  const reportRefused = createRefusalReporter();
-  const recorder = createRecorder((group, requests: ReserveRequest[]) =>
-    decideAll(group, requests, { clock, reportRefused }),
-  );
+  const deps = { clock, reportRefused: createRefusalReporter(), extendedPairs: createExtendedPairs() };
+  const recorder = createRecorder((group, requests: ReserveRequest[]) => decideAll(group, requests, deps));
   const coalescer = createGroupCoalescer<ReserveRequest, Decision>(db.shards, (group) => ({
     flush: (requests) => recorder(group, requests),
     // Two flushes of one process would only conflict at the gate.
@@ -105,11 +106,14 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
   }));
 
   return {
-    /** Resolves after the commit. @throws AppError for an invalid key or entitlement, limit_reached, idempotency_conflict */
+    /**
+     * Resolves after the commit.
+     * @throws AppError for an invalid key or entitlement, limit_reached, credits_exhausted, idempotency_conflict
+     */
     async reserve(request: ReserveRequest): Promise<Reserved> {
       const decision = await coalescer.submit(request);
       if ('refusal' in decision) {
-        if (decision.refusal.code === 'limit_reached') metrics.reservations.inc({ outcome: 'refused' });
+        if (exhausted.has(decision.refusal.code)) metrics.reservations.inc({ outcome: 'refused' });
         throw decision.refusal;
       }
       metrics.reservations.inc({ outcome: decision.isRepeat ? 'repeated' : 'held' });
@@ -160,7 +164,7 @@ export function createReservationWatch({
     if (refused > refusedBefore)
       log.info(
         { refused: refused - refusedBefore },
-        'reservations were refused because a limit left no room',
+        'reservations were refused because a limit or the credits left no room',
       );
     refusedBefore = refused;
     if (expiredNow > 0)
@@ -225,6 +229,7 @@ type Decision = Reserved | { refusal: AppError };
 interface DecideDeps {
   clock: Clock;
   reportRefused: ReturnType<typeof createRefusalReporter>;
+  extendedPairs: ExtendedPairs;
 }
 
 async function decideAll(
@@ -253,11 +258,11 @@ async function decideAll(
   return decisions;
 }
 
-/** Undefined for requests that must be decided again because another flush was faster. */
+/** Undefined for requests that must be decided again: another flush was faster, or the plain text does not decide them. */
 async function decideOnce(
   group: ShardGroup,
   requests: ReserveRequest[],
-  { clock, reportRefused }: DecideDeps,
+  { clock, reportRefused, extendedPairs }: DecideDeps,
 ): Promise<(Decision | undefined)[]> {
   const nowMs = clock.now();
   const pairs = new Map<string, number>();
@@ -269,7 +274,11 @@ async function decideOnce(
   const names = [...pairs.keys()].map((name) => name.split('\n'));
   const random = randomBytes(16 * requests.length);
   const ids = requests.map((_request, i) => uuid({ msecs: nowMs, random: random.subarray(16 * i) }));
-  const isDetailed = requests.some(({ subject, dimensions }) => (subject ?? dimensions) !== undefined);
+  const isDetailed = requests.some(
+    (request) =>
+      (request.subject ?? request.dimensions) !== undefined ||
+      extendedPairs.textFor([request], nowMs) !== 'plain',
+  );
   const rows = await group.run<SubjectRow | DecisionRow>(isDetailed ? reserveDetailed : reserve, [
     textArray(names.map(([hashedSecret]) => hashedSecret!)),
     textArray(names.map(([, slug]) => slug!)),
@@ -293,6 +302,11 @@ async function decideOnce(
     if (row.place === null) limits.set(row.number, toSubjectLimits(row, nowMs));
     else verdicts[Number(row.place)] = toVerdict(row, requests, ids);
   }
+  for (const verdict of verdicts)
+    if (verdict.outcome === NEEDS_EXTENDED) {
+      extendedPairs.add(verdict.request, 'extended', nowMs);
+      verdict.outcome = 'retry';
+    }
   // A refusal counted earlier accepted requests. If those must be decided again, so must the refusal.
   const unsettled = new Set(verdicts.flatMap((v) => (v.outcome === 'retry' ? [v.number] : [])));
   for (const verdict of verdicts)
@@ -332,6 +346,7 @@ function toVerdict(row: DecisionRow, requests: ReserveRequest[], ids: string[]):
     knownId,
     ownNumber: row.ownNumber ?? null,
     ownBefore: row.ownBefore ?? '0',
+    credits: { required: row.required ?? '0', available: row.available ?? '0' },
     encoded: row.dimensions ?? '',
     keys: toKeys(row.keys),
   };

@@ -53,7 +53,8 @@ Holds a quantity for work whose size is known only afterwards, or whose concurre
 until the reservation is settled or released, or expires at \`expiresAt\` without a further call.
 
 **201 means durably held.** On any number of instances, no reservation takes used plus held units above a blocking limit. If a blocking limit leaves no room, the response is
-\`limit_reached\` (409) with that limit, and nothing is held. The response has \`Retry-After\` if waiting helps.
+\`limit_reached\` (409) with that limit, and nothing is held. The response has \`Retry-After\` if waiting helps. A product that costs credits also holds quantity × today's price, which is the price of
+the settlement. If the credits do not cover it and the product blocks, the response is \`credits_exhausted\` (409) with \`required\` and \`available\`.
 
 **Retries.** The same idempotency key and body return the same reservation (200) in its current state; another body is \`idempotency_conflict\` (409). The event that settles the
 reservation gets this key, so use a new key for each piece of work and never an event's key.

@@ -5,10 +5,12 @@ import type { Run } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
 import { compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
+import { findOverdrawn, type OverdrawnRow } from '../credits/statements.js';
 import { addCombinations, type Combination } from '../entitlements/dimensions.js';
 import type { Subject } from '../entitlements/limit-queries.js';
 import type { LimitState } from '../entitlements/limits.js';
-import { limitWarning, tooManyValues, type UsageWarning } from '../ingestion/answer.js';
+import { creditsOverdrawn, limitWarning, tooManyValues, type UsageWarning } from '../ingestion/answer.js';
+import { createExtendedPairs, type ExtendedPairs } from '../ingestion/extended-pairs.js';
 import {
   createHeadroom,
   limitKinds,
@@ -21,11 +23,12 @@ import {
   findMismatches,
   findOverCap,
   NEEDS_COMBINATION,
+  NEEDS_PRICED,
   type MismatchRow,
   type OverCapRow,
 } from '../ingestion/statements.js';
 import { toReservation, type Reservation } from './reservations.js';
-import { settle, type SettlementRow } from './statements.js';
+import { settle, settlePriced, type SettlementRow } from './statements.js';
 
 export interface SettleRequest {
   hashedSecret: string;
@@ -55,9 +58,9 @@ const MAX_QUEUED = 10_000;
 const MAX_ROUNDS = 10;
 
 export function createSettlements({ db, clock, metrics, thresholds }: RecorderDeps) {
-  const headroom = createHeadroom();
+  const deps = { clock, headroom: createHeadroom(), pricedKeys: createExtendedPairs() };
   const recorder = createRecorder((group, requests: SettleRequest[]) =>
-    settleAll(group.run, requests, { clock, headroom, onNoted: () => thresholds?.noted(group) }),
+    settleAll(group.run, requests, { ...deps, onNoted: () => thresholds?.noted(group) }),
   );
   const coalescer = createGroupCoalescer<SettleRequest, Verdict>(db.shards, (group) => ({
     flush: (requests) => recorder(group, requests),
@@ -102,13 +105,26 @@ interface Verdict {
   subject: Subject;
   occurredAtMs: number;
   limited: Limited | undefined;
+  /** Whether its product may have an overdraft; and this overdraft, if the statement read it. */
+  isPriced: boolean;
+  overdraft: string | null | undefined;
   warnings: SettleWarning[];
 }
+
+interface SettleDeps {
+  clock: Clock;
+  headroom: Headroom;
+  /** The keys of which a settlement needed the priced text. */
+  pricedKeys: ExtendedPairs;
+  onNoted: () => void;
+}
+
+const pairOf = ({ hashedSecret }: SettleRequest) => ({ hashedSecret, slug: '', metric: '' });
 
 async function settleAll(
   run: Run,
   requests: SettleRequest[],
-  { clock, headroom, onNoted }: { clock: Clock; headroom: Headroom; onNoted: () => void },
+  { clock, headroom, pricedKeys, onNoted }: SettleDeps,
 ): Promise<Verdict[]> {
   const verdicts: Verdict[] = [];
   let open = requests.map((_request, place) => place);
@@ -116,7 +132,8 @@ async function settleAll(
   for (let round = 0; open.length > 0 && round < MAX_ROUNDS; round++) {
     nowMs = clock.now();
     const asked = open.map((place) => requests[place]!);
-    const rows = await run<SettlementRow>(settle, [
+    const isPlain = pricedKeys.textFor(asked.map(pairOf), nowMs) === 'plain';
+    const rows = await run<SettlementRow>(isPlain ? settle : settlePriced, [
       textArray(asked.map(({ hashedSecret }) => hashedSecret)),
       textArray(asked.map(({ id }) => id)),
       textArray(asked.map(({ quantity }) => quantity ?? null)),
@@ -135,6 +152,7 @@ async function settleAll(
           period: monthOf(Number(row.occurredAtMs)),
           dimensions: row.dimensions!,
         });
+      else if (row.outcome === NEEDS_PRICED) pricedKeys.add(pairOf(requests[place]!), 'priced', nowMs);
       else if (row.outcome !== 'retry') verdicts[place] = toVerdict(row);
     }
     await addCombinations(run, unlisted);
@@ -150,6 +168,7 @@ async function settleAll(
     headroom.reportExceeded(run, good.flatMap(limitedUse), nowMs),
     addRepeatWarnings(run, good),
     addMismatches(run, good),
+    addOverdrafts(run, good, nowMs),
   ]);
   return verdicts;
 }
@@ -179,6 +198,8 @@ function toVerdict(row: SettlementRow): Verdict {
     subject,
     occurredAtMs: Number(row.occurredAtMs),
     limited: total === null ? undefined : { ...subject, declared: row.declared!, total },
+    isPriced: row.isPriced === 'true',
+    overdraft: row.overdraft,
     warnings,
   };
 }
@@ -221,9 +242,11 @@ const limitedUse = ({ limited, occurredAtMs: atMs, reservation, warnings }: Verd
   ];
 };
 
+const isRepeat = ({ outcome, isCounted }: Verdict): boolean => outcome === 'repeated' || !isCounted;
+
 /** Reads the warnings for settlements that counted nothing; the statement returns them only while counting. */
 async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
-  const repeats = verdicts.filter(({ outcome, isCounted }) => outcome === 'repeated' || !isCounted);
+  const repeats = verdicts.filter(isRepeat);
   if (repeats.length === 0) return;
   const periods = repeats.map(({ occurredAtMs }) => monthOf(occurredAtMs));
   const rows = await run<OverCapRow>(findOverCap, [
@@ -240,6 +263,24 @@ async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
     const period = monthRange(periods[Number(place)]!);
     warnings.push({ code: 'unit_cap_exceeded', productSlug, metric, unitCap, used, period });
   }
+}
+
+/** Reads the overdrafts of products for which nothing was burned; otherwise the statement returns them. */
+async function addOverdrafts(run: Run, verdicts: Verdict[], nowMs: number): Promise<void> {
+  const priced = verdicts.filter(({ isPriced }) => isPriced);
+  const unread = priced.filter((verdict) => isRepeat(verdict) || verdict.overdraft == null);
+  if (unread.length > 0) {
+    const rows = await run<OverdrawnRow>(findOverdrawn, [
+      textArray(unread.map(({ subject }) => subject.orgId)),
+      textArray(unread.map(({ subject }) => subject.productId)),
+      textArray(unread.map(({ subject }) => String(subject.livemode))),
+      new Date(nowMs).toISOString(),
+    ]);
+    for (const verdict of unread) verdict.overdraft = '0';
+    for (const { place, overdraft } of rows) unread[Number(place)]!.overdraft = overdraft;
+  }
+  for (const { overdraft, reservation, warnings } of priced)
+    if (overdraft !== '0') warnings.push(creditsOverdrawn(reservation.productSlug, overdraft!));
 }
 
 /** Warns if the idempotency key had already been used for a different event. */

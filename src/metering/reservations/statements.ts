@@ -1,5 +1,6 @@
 import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
 import type { Names, Template } from '../../core/db/client.js';
+import { accountGate, creditRooms } from '../credits/statements.js';
 import {
   countedDimensions,
   hasUnknownKey,
@@ -8,9 +9,17 @@ import {
   OTHER_SQL,
 } from '../entitlements/dimensions.js';
 import { heldFor, heldForSubject, limitUsage, subjectUsage } from '../entitlements/limit-queries.js';
+import { priceOf } from '../entitlements/price.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { totalAround } from '../ingestion/headroom.js';
-import { addToSums, joinPair, NEEDS_COMBINATION, whenPairIsBad } from '../ingestion/statements.js';
+import {
+  addToSums,
+  joinPair,
+  NEEDS_COMBINATION,
+  NEEDS_EXTENDED,
+  NEEDS_PRICED,
+  whenPairIsBad,
+} from '../ingestion/statements.js';
 import { reservationEnds } from '../ingestion/table.js';
 import type { ReservationStatus } from './table.js';
 
@@ -30,8 +39,12 @@ import type { ReservationStatus } from './table.js';
 export const reserve: Template = { name: 'usage_reserve', text: (t) => reserveText(t, false) };
 
 /**
- * Like `reserve`, if a request names a subject or dimensions. A subject with limits of its own is `named`: a request must
- * fit into its room too, beside the requests for the same subject that were accepted earlier in this flush.
+ * Like `reserve`, for subjects, dimensions and products that cost credits, which `reserve` leaves to it. A subject with limits of
+ * its own is `named`: a request must fit into its room too, beside the requests for the same subject that were accepted
+ * earlier in this flush. A request for a product that blocks must also fit into what holds leave of the credits. Requests for all
+ * products with a price of an Organization and mode are decided in one chain. If one does not fit beside those accepted
+ * earlier, it is retried, because they may have taken grants that do not apply to its product. A flush that holds credits of a product that
+ * blocks raises the account's gate too.
  * $10 dimensions as JSON, per pair · $11 subject, per request
  */
 export const reserveDetailed: Template = {
@@ -41,12 +54,14 @@ export const reserveDetailed: Template = {
 
 function reserveText(t: Names, isDetailed: boolean): string {
   const detailed = (part: string) => (isDetailed ? part : '');
+  const plain = (part: string) => (isDetailed ? '' : part);
   return `
 ${t.withRecursive} pair as materialized (
   select p.ord - 1 as place, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric, pr.max_quantity, e.limits,
     case${whenPairIsBad('$9::timestamptz')}${detailed(`
-      when ${hasUnknownKey('p.asked')} then 'unknown_dimension'`)}
-    end as problem${detailed(', d.dimensions, pr.dimensions as keys')}
+      when ${hasUnknownKey('p.asked')} then 'unknown_dimension'`)}${plain(`
+      when pr.credit_price is not null then '${NEEDS_EXTENDED}'`)}
+    end as problem${detailed(`, d.dimensions, pr.dimensions as keys, pr.credit_enforcement, ${priceOf('p.asked')} as credit_price`)}
   from unnest($1::text[], $2::text[], $3::text[]${detailed(', $10::jsonb[]')}) with ordinality
     as p (hashed_secret, slug, metric${detailed(', asked')}, ord)${t.held}${joinPair(t, '$9::timestamptz')}${detailed(joinEncoded('p.asked'))}
 ), subject as materialized (
@@ -64,9 +79,10 @@ ${t.withRecursive} pair as materialized (
   select s.number, ${roomOf('s')}
   from subject s${limitUsage(t, 's', '$9::timestamptz')}
   group by s.number
-), ${detailed(namedRooms(t))}request as materialized (
+), ${detailed(`${namedRooms(t)}${accounts(t)}`)}request as materialized (
   select a.ord - 1 as place, a.id, a.idempotency_key, a.quantity, a.expires_at, p.org_id, p.product_id, p.api_key_id, p.livemode,
-    p.usage_metric, p.max_quantity, s.number, r.room, k.id as known_id${detailed(', a.subject, p.dimensions, p.keys, n.number as own_number, o.room as own_room')},
+    p.usage_metric, p.max_quantity, s.number, r.room, k.id as known_id${detailed(`, a.subject, p.dimensions, p.keys, n.number as own_number, o.room as own_room,
+    p.credit_enforcement, p.credit_price, a.quantity * p.credit_price as cost, case when a.quantity * p.credit_price > 0 then c.room end as credit_room`)},
     case when p.problem is not null then p.problem when a.quantity > p.max_quantity then 'quantity_out_of_range' end as problem,
     row_number() over (partition by p.org_id, a.idempotency_key order by a.ord) > 1 as is_twin
   from unnest($4::int[], $5::uuid[], $6::text[], $7::numeric[], $8::timestamptz[]${detailed(', $11::text[]')}) with ordinality
@@ -76,14 +92,20 @@ ${t.withRecursive} pair as materialized (
   left join room r on r.number = s.number${detailed(`
   left join named n on n.org_id = p.org_id and n.product_id = p.product_id and n.livemode = p.livemode and n.metric = p.usage_metric
     and n.subject = a.subject
-  left join own_room o on o.number = n.number`)}
+  left join own_room o on o.number = n.number
+  left join credit_room c on c.org_id = p.org_id and c.product_id = p.product_id and c.livemode = p.livemode`)}
   left join lateral (
     select id from ${t('usage_reservations')} where org_id = p.org_id and idempotency_key = a.idempotency_key limit 1
   ) k on true
 ), ${isDetailed ? decideDetailed : decide}, raised as (
   insert into ${t('usage_gates')} as g (org_id, product_id, livemode, metric, seq)
   select org_id, product_id, livemode, metric, seq + 1 from subject
-  where number in (select number from decided where taken is not null)
+  where number in (select number from decided where ${isDetailed ? TAKEN : 'taken is not null'})${detailed(`
+  union all
+  select org_id, '${accountGate.productId}', livemode, '${accountGate.metric}', seq + 1 from account
+  where (org_id, livemode) in (
+    select r.org_id, r.livemode from decided join request r using (place) where ${TAKEN} and r.credit_room is not null
+  )`)}
   order by 1, 2, 3, 4
   on conflict (org_id, product_id, livemode, metric) do update set seq = excluded.seq where g.seq = excluded.seq - 1
   returning org_id, product_id, livemode, metric
@@ -91,21 +113,21 @@ ${t.withRecursive} pair as materialized (
   select s.number from raised join subject s using (org_id, product_id, livemode, metric)
 ), stored as (
   insert into ${t('usage_reservations')}
-    (org_id, id, product_id, api_key_id, created_at, expires_at, livemode, idempotency_key, metric, quantity${detailed(', subject, dimensions')})
-  select r.org_id, r.id, r.product_id, r.api_key_id, $9::timestamptz, r.expires_at, r.livemode, r.idempotency_key, r.usage_metric, r.quantity${detailed(', r.subject, r.dimensions')}
+    (org_id, id, product_id, api_key_id, created_at, expires_at, livemode, idempotency_key, metric, quantity${detailed(', subject, dimensions, credit_price')})
+  select r.org_id, r.id, r.product_id, r.api_key_id, $9::timestamptz, r.expires_at, r.livemode, r.idempotency_key, r.usage_metric, r.quantity${detailed(', r.subject, r.dimensions, r.credit_price')}
   from request r
   left join decided d on d.place = r.place
   where r.problem is null and r.known_id is null and not r.is_twin
-    and (${hasNoRoom('r', isDetailed)} or (d.taken is not null and r.number in (select number from opened)))
+    and ${isDetailed ? mayStoreDetailed : '(r.room is null or (d.taken is not null and r.number in (select number from opened)))'}
   order by r.org_id, r.idempotency_key collate "C"
   on conflict (org_id, idempotency_key) do nothing
   returning id
 )
 select number::text as number, limits, held_until as "heldUntilMs", null as place, null as outcome, null as "orgId", null as "productId",
-  null as livemode, null as before, null as metric, null as "knownId", null as "maxQuantity"${detailed(', null as "ownNumber", null as "ownBefore", null as dimensions, null as keys')}
+  null as livemode, null as before, null as metric, null as "knownId", null as "maxQuantity"${detailed(', null as "ownNumber", null as "ownBefore", null as dimensions, null as keys, null as required, null as available')}
 from room
 union all${detailed(`
-select 'subject ' || number, limits, held_until, null, null, null, null, null, null, null, null, null, null, null, null, null
+select 'subject ' || number, limits, held_until, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null
 from own_room
 union all`)}
 select r.number::text, null, null, r.place::text,
@@ -113,24 +135,20 @@ select r.number::text, null, null, r.place::text,
     when r.problem is not null then r.problem
     when r.known_id is not null then 'repeated'
     when r.id in (select id from stored) then 'held'
-    when d.place is not null and d.taken is null then 'limit_reached'
+    ${isDetailed ? `when d.outcome <> 'held' then d.outcome` : `when d.place is not null and d.taken is null then 'limit_reached'`}
     else 'retry'
   end,
   r.org_id::text, r.product_id::text, r.livemode::text, trim_scale(coalesce(d.before, 0))::text, r.usage_metric, r.known_id::text,
-  trim_scale(r.max_quantity)::text${detailed(`, 'subject ' || r.own_number, trim_scale(coalesce(d.own_before, 0))::text, r.dimensions, to_json(r.keys)::text`)}
+  trim_scale(r.max_quantity)::text${detailed(`, 'subject ' || r.own_number, trim_scale(coalesce(d.own_before, 0))::text, r.dimensions, to_json(r.keys)::text,
+  trim_scale(r.cost)::text, trim_scale(r.credit_room)::text`)}
 from request r
 left join decided d on d.place = r.place`;
 }
 
-const hasNoRoom = (request: string, isDetailed: boolean): string =>
-  isDetailed ? `(${request}.room is null and ${request}.own_room is null)` : `${request}.room is null`;
-
-const candidates = (isDetailed: boolean): string => `candidate as materialized (
-  select place, number, room, quantity${isDetailed ? ', own_number, own_room' : ''}, row_number() over (partition by number order by place) as n
-  from request r where problem is null and known_id is null and not is_twin and not ${hasNoRoom('r', isDetailed)}
-)`;
-
-const decide = `${candidates(false)}, decided (number, n, place, before, taken) as (
+const decide = `candidate as materialized (
+  select place, number, room, quantity, row_number() over (partition by number order by place) as n
+  from request where problem is null and known_id is null and not is_twin and room is not null
+), decided (number, n, place, before, taken) as (
   select number, n, place, 0::numeric, case when quantity <= room then quantity end from candidate where n = 1
   union all
   select c.number, c.n, c.place, d.before + coalesce(d.taken, 0),
@@ -139,28 +157,64 @@ const decide = `${candidates(false)}, decided (number, n, place, before, taken) 
   join candidate c on c.number = d.number and c.n = d.n + 1
 )`;
 
-/** Carries what each subject was given so far, by its number. A room of null is unlimited. */
-const decideDetailed = `${candidates(true)}, decided (number, n, place, before, taken, own_before, own) as (
-  select c.number, c.n, c.place, 0::numeric, f.taken, 0::numeric, case when f.taken is null or c.own_number is null then '{}'::jsonb
-    else jsonb_build_object(c.own_number::text, f.taken) end
-  from candidate c
-  cross join lateral (
-    select case when c.quantity <= coalesce(c.room, 'Infinity') and c.quantity <= coalesce(c.own_room, 'Infinity') then c.quantity end as taken
-  ) f
-  where c.n = 1
+const TAKEN = `outcome = 'held'`;
+
+/** Whether nothing can refuse a request, or it was accepted and each of its gates was raised. */
+const mayStoreDetailed = `(d.place is null or (d.${TAKEN} and (r.number is null or r.number in (select number from opened))
+      and (r.credit_room is null or (r.org_id, r.livemode) in (select org_id, livemode from raised where product_id = '${accountGate.productId}'))))`;
+
+/** `given` has what was given so far, by number of the subject, by `own` number, and in credits. A room of null is unlimited. */
+const decideDetailed = `candidate as materialized (
+  select place, chain, number, room, quantity, own_number, own_room, cost, credit_room, row_number() over (partition by chain order by place) as n
+  from (
+    select *, case when credit_enforcement is null then number::text else concat(org_id, livemode) end as chain from request
+    where problem is null and known_id is null and not is_twin
+      and (room is not null or own_room is not null or cost > 0)
+  ) r
+), decided (chain, n, place, number, before, own_before, outcome, given) as (
+  select chain, 0::bigint, null::bigint, null::bigint, null::numeric, null::numeric, null::text, '{}'::jsonb from candidate where n = 1
   union all
-  select c.number, c.n, c.place, b.before, f.taken, b.own_before, case when f.taken is null or c.own_number is null then d.own
-    else d.own || jsonb_build_object(c.own_number::text, b.own_before + f.taken) end
+  select c.chain, c.n, c.place, c.number, b.before, b.own_before, f.outcome,
+    case when f.outcome <> 'held' then d.given else d.given || jsonb_build_object(concat(c.number), b.before + c.quantity,
+      concat('own ', c.own_number), b.own_before + c.quantity, 'credits', b.credits + c.cost) end
   from decided d
-  join candidate c on c.number = d.number and c.n = d.n + 1
+  join candidate c on c.chain = d.chain and c.n = d.n + 1
   cross join lateral (
-    select d.before + coalesce(d.taken, 0) as before, coalesce((d.own ->> c.own_number::text)::numeric, 0) as own_before
+    select coalesce((d.given ->> concat(c.number))::numeric, 0) as before,
+      coalesce((d.given ->> concat('own ', c.own_number))::numeric, 0) as own_before,
+      coalesce((d.given ->> 'credits')::numeric, 0) as credits
   ) b
   cross join lateral (
-    select case when b.before + c.quantity <= coalesce(c.room, 'Infinity') and b.own_before + c.quantity <= coalesce(c.own_room, 'Infinity')
-      then c.quantity end as taken
+    select case
+      when b.before + c.quantity > coalesce(c.room, 'Infinity') or b.own_before + c.quantity > coalesce(c.own_room, 'Infinity')
+        then 'limit_reached'
+      when b.credits + c.cost <= coalesce(c.credit_room, 'Infinity') then 'held'
+      when b.credits = 0 then 'credits_exhausted'
+      else 'retry'
+    end as outcome
   ) f
 )`;
+
+/** What holds leave of the credits for each product that blocks. An account that does not exist has none. */
+const accounts = (t: Names): string => `account as materialized (
+  select a.*, coalesce(g.seq, 0) as seq
+  from (
+    select org_id, livemode, array_agg(distinct product_id) as ids from pair where problem is null and credit_enforcement = 'block' group by 1, 2
+  ) a
+  left join lateral (
+    select seq from ${t('usage_gates')}
+    where org_id = a.org_id and product_id = '${accountGate.productId}' and livemode = a.livemode and metric = '${accountGate.metric}'
+    limit 1
+  ) g on true
+), credit_room as materialized (
+  select a.org_id, a.livemode, c.product_id, c.room
+  from account a
+  cross join lateral (
+    select p.product_id, coalesce(r.room, 0) as room
+    from unnest(a.ids) as p (product_id)
+    left join ${creditRooms(t, 'a', 'a.ids', '$9::timestamptz')} r on r.product = p.product_id
+  ) c
+), `;
 
 const namedRooms = (t: Names): string => `named as materialized (
   select row_number() over () as number, s.*, h.held, h.held_until
@@ -215,6 +269,9 @@ export interface DecisionRow {
   /** Encoded, and the product's dimensions as JSON. */
   dimensions?: string | null;
   keys?: string | null;
+  /** Credits: the cost, and what was available for the product if it blocks. */
+  required?: string | null;
+  available?: string | null;
 }
 
 const columns = (
@@ -310,12 +367,18 @@ const monthOf = (occurredAt: string): string =>
 /**
  * Ends holds and records their usage, in one commit and with the same sums as any other event. Rows are locked in key order:
  * of two settlements, the second one sees the result of the first (`retry`). Expired and released holds are settled too,
- * because usage is a fact, even if the Organization is no longer entitled.
+ * because usage is a fact, even if the Organization is no longer entitled. A reservation with a price is left to `settlePriced`,
+ * which burns the event's credits at that price after all sums.
  * $1 hashed secret, $2 reservation, $3 quantity (null: what was held), $4 occurred at (null: now), per request · $5 now
  */
-export const settle: Template = {
-  name: 'usage_settle',
-  text: (t) => `
+export const settle: Template = { name: 'usage_settle', text: (t) => settleText(t, false) };
+
+export const settlePriced: Template = { name: 'usage_settle_priced', text: (t) => settleText(t, true) };
+
+function settleText(t: Names, isPriced: boolean): string {
+  const priced = (part: string) => (isPriced ? part : '');
+  const burns = isPriced ? ('of their hour' as const) : undefined;
+  return `
 ${t.with} target as materialized (
   select w.ord - 1 as place, k.id as key_id, r.*, pr.slug, pr.max_quantity, pr.dimensions as keys, pr.subjects_since, ${effectiveCap('e', 'pr')} as unit_cap,
     e.limits, e.thresholds, coalesce(w.quantity, r.quantity) as asked_quantity, w.occurred_at as asked_at,
@@ -325,7 +388,12 @@ ${t.with} target as materialized (
       when r.settled_at is not null then
         case when r.settled_quantity = coalesce(w.quantity, r.quantity) and r.settle_occurred_at is not distinct from w.occurred_at
           then 'repeated' else 'idempotency_conflict' end
-      when w.quantity > pr.max_quantity then 'quantity_out_of_range'
+      when w.quantity > pr.max_quantity then 'quantity_out_of_range'${
+        isPriced
+          ? ''
+          : `
+      when r.credit_price > 0 then '${NEEDS_PRICED}'`
+      }
       when ${needsListing(t, 'r', monthOf('w.occurred_at'))} then '${NEEDS_COMBINATION}'
     end as problem
   from unnest($1::text[], $2::uuid[], $3::numeric[], $4::timestamptz[]) with ordinality as w (hashed_secret, id, quantity, occurred_at, ord)${t.held}
@@ -343,14 +411,14 @@ ${t.with} target as materialized (
   for update of r
 ), inserted as (
   insert into ${t('usage_events')}
-    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at, subject, dimensions)
+    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at, subject, dimensions${priced(', credit_price')})
   select org_id, idempotency_key, product_id, metric, asked_quantity, livemode, key_id, coalesce(asked_at, $5::timestamptz), $5::timestamptz,
-    subject, dimensions
+    subject, dimensions${priced(', credit_price')}
   from ending
   order by org_id, idempotency_key
   on conflict (org_id, idempotency_key) do nothing
-  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, subject, dimensions
-), ${addToSums(t, { now: '$5::timestamptz', entitled: 'target', isDetailed: true })}, ended as (
+  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, subject, dimensions${priced(', credit_price')}
+), ${addToSums(t, { now: '$5::timestamptz', entitled: 'target', isDetailed: true, burns })}, ended as (
   update ${t('usage_reservations')} r
   set settled_at = $5::timestamptz, settled_quantity = e.asked_quantity, settle_occurred_at = e.asked_at,
     is_counted = (e.org_id, e.idempotency_key) in (select org_id, idempotency_key from inserted)
@@ -366,7 +434,9 @@ select t.place::text, case when t.problem is not null then t.problem when d.id i
   trim_scale(t.max_quantity)::text as "maxQuantity",
   (extract(epoch from coalesce(f.settle_occurred_at, f.settled_at, t.asked_at, $5::timestamptz)) * 1000)::bigint::text as "occurredAtMs", t.limits::text as declared, a.total,
   trim_scale(t.unit_cap)::text as "unitCap", trim_scale(m.quantity)::text as used, m.period::text,
-  (${countedDimensions(t, 't', monthOf('t.settle_occurred_at, t.settled_at, t.asked_at'))} = ${OTHER_SQL})::text as "isOther", (select count(*) from noted)::text as noted
+  (${countedDimensions(t, 't', monthOf('t.settle_occurred_at, t.settled_at, t.asked_at'))} = ${OTHER_SQL})::text as "isOther", (select count(*) from noted)::text as noted,
+  (t.credit_price > 0)::text as "isPriced"${priced(`, 
+  trim_scale(case when b.org_id is not null then coalesce(b.debts[array_position(b.debtors, t.product_id)], 0) end)::text as overdraft`)}
 from target t
 left join ended d on d.org_id = t.org_id and d.id = t.id and not t.is_twin
 cross join lateral (
@@ -377,8 +447,9 @@ cross join lateral (
 left join around a on a.org_id = t.org_id and a.product_id = t.product_id and a.livemode = t.livemode and a.metric = t.metric
   and t.limits is not null
 left join raised m on m.org_id = t.org_id and m.product_id = t.product_id and m.metric = t.metric and m.livemode = t.livemode
-  and m.period = date_trunc('month', coalesce(t.asked_at, $5::timestamptz) at time zone 'UTC')::date and m.quantity > t.unit_cap`,
-};
+  and m.period = date_trunc('month', coalesce(t.asked_at, $5::timestamptz) at time zone 'UTC')::date and m.quantity > t.unit_cap${priced(`
+left join burnt b on b.org_id = t.org_id and b.livemode = t.livemode`)}`;
+}
 
 /** A row of `settle`: a request, with the settled reservation if it was found. */
 export interface SettlementRow extends ReservationRow {
@@ -402,6 +473,9 @@ export interface SettlementRow extends ReservationRow {
   isOther: string | null;
   /** How much was noted for thresholds, the same in all rows. */
   noted: string;
+  /** Whether it costs credits; and the product's overdraft if the account was changed, only in the priced text. */
+  isPriced: string | null;
+  overdraft?: string | null;
 }
 
 /** Ends a hold that is not settled, unless it has already ended. $1 hashed secret, $2 id, $3 now */

@@ -125,6 +125,14 @@ describe('a new price', () => {
     expect(form).toContain('value="1000.5"');
   });
 
+  it('can be changed again from the preview, which keeps what was typed', async () => {
+    const { post, stored } = await scene();
+    const { text } = await post({ ...byModel, price: '', step: 'edit' });
+    expect(text).toContain('value="large"');
+    expect(text).not.toContain('Required.');
+    expect(await stored()).toMatchObject({ creditPrice: null });
+  });
+
   it('is compared with the price of today', async () => {
     const { save, post } = await scene([{ name: 'Acme', dimensions: 'eu\u001flarge', quantity: '10' }]);
     await save(byModel);
@@ -152,7 +160,7 @@ describe('a new price', () => {
       expect.stringContaining('has changed since the preview'),
     ]);
     expect(await stored()).toMatchObject({ creditPrice: '9' });
-    // A repeat of the saved form finds the price that it wanted, and the page says so as well.
+    // A form without the version of its preview is refused as well.
     expect((await post({ ...price, step: 'save' })).status).toBe(400);
   });
 

@@ -9,6 +9,7 @@ afterAll(() => database.remove());
 
 const A = '00000000-0000-7000-8000-00000000000a';
 const B = '00000000-0000-7000-8000-00000000000b';
+const C = '00000000-0000-7000-8000-00000000000c';
 const grant = (n: number) => `00000000-0000-7000-8000-0000000000${n}0`;
 const NOW = '2026-11-15T10:30:00Z';
 const HOUR = '2026-11-15T10:00:00Z';
@@ -155,11 +156,12 @@ describe('room', () => {
       { n: 1, rest: '10' },
       { n: 2, rest: '3', scope: B },
       { n: 3, rest: '9', ends: HOUR },
+      { n: 4, rest: '2', scope: C },
     ];
     const row = await selectRow<{ room: string }>(
       database.db.orm,
-      sql`select trim_scale(gauge_room(${account(grants, debts)}, ${array(held.map(([one]) => one))}::uuid[],
-        ${array(held.map(([, cost]) => cost))}::numeric[], ${product}::uuid, ${NOW}::timestamptz))::text as room`,
+      sql`select trim_scale((gauge_rooms(${account(grants, debts)}, ${array(held.map(([one]) => one))}::uuid[],
+        ${array(held.map(([, cost]) => cost))}::numeric[], array[${product}::uuid], ${NOW}::timestamptz)).room)::text as room`,
     );
     return row!.room;
   };
@@ -169,6 +171,19 @@ describe('room', () => {
     expect(await room(B, [])).toBe('13');
     expect(await room(A, [[B, '4']])).toBe('6');
     expect(await room(B, [[A, '11']])).toBe('3');
+  });
+
+  it('is the same in any order of the holds, if one needs a grant that the other can spare', async () => {
+    const holds: [string, string][] = [
+      [A, '8'],
+      [B, '4'],
+    ];
+    for (const held of [holds, holds.toReversed()]) {
+      expect(await room(A, held)).toBe('0');
+      expect(await room(B, held)).toBe('1');
+      // A grant for another product is not touched.
+      expect(await room(C, held)).toBe('2');
+    }
   });
 
   it('pays overdrafts first, and is never below 0', async () => {

@@ -246,6 +246,18 @@ describe('a correction to less', () => {
   });
 });
 
+describe('corrections of several events of a flush', () => {
+  it('give back together what the flush burned', async () => {
+    const { give, send, correct, read } = await arrive();
+    await give('a', 3);
+    await send({ e: 5, f: 5 });
+    await correct(['e', 1], ['f', 1]);
+    expect(await read()).toEqual([1, { a: [2, 1, 'open'] }, []]);
+    await correct(['e', 0], ['f', 0]);
+    expect(await read()).toEqual([3, { a: [0, 3, 'open'] }, []]);
+  });
+});
+
 describe('a correction to more', () => {
   it('burns what is open now, as an event of that hour', async () => {
     const { give, send, correct, read } = await arrive();
@@ -320,5 +332,23 @@ describe('a correction without credits', () => {
     expect(await readAccount(database.db, orgId)).toEqual({ rests: {}, debts: {} });
     await send({ e: 5 });
     await correct(['e', 5]);
+  });
+});
+
+describe('a settled reservation', () => {
+  it('is corrected like any event', async () => {
+    const { product, give, post, correct, read } = await arrive();
+    await give('a', 10);
+    const { body } = await post('/usage/reservations', {
+      productSlug: product.slug,
+      metric: 'calls',
+      quantity: 6,
+      idempotencyKey: 'r',
+    });
+    await post(`/usage/reservations/${body.reservation.id}/settle`, { quantity: 4 });
+    const [before] = await read();
+    await correct(['r', 1]);
+    const [after] = await read();
+    expect([before, after]).toEqual([6, 9]);
   });
 });

@@ -285,9 +285,9 @@ it('simultaneous settlements, releases and expiries neither let too much through
           ttlSeconds: kind === 0 ? 1 : 600,
         })
         .catch((error: unknown) => {
-          const { code, limit: state } = error as AppError & { limit: { remaining: number } };
+          const { code, members } = error as AppError & { members: { limit: { remaining: number } } };
           expect(code).toBe('limit_reached');
-          expect(state.remaining).toBeLessThan(quantity);
+          expect(members.limit.remaining).toBeLessThan(quantity);
           refused++;
         });
       if (!made || kind === 0) continue;

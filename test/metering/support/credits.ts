@@ -3,7 +3,9 @@ import { v7 as uuid } from 'uuid';
 import { expect } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
 import { selectRow, selectRows } from '../../../src/core/db/sql.js';
-import { enterTaken, setBurned } from '../../../src/metering/credits/statements.js';
+import { byService, change } from '../../../src/accounts/audit/audit.js';
+import { putIn } from '../../../src/metering/credit-grants/account.js';
+import { burn, insertGrant, lockAccount, writeAccount } from '../../../src/metering/credit-grants/queries.js';
 import type { operatorClient } from '../../support/operator.js';
 
 export interface NewGrant {
@@ -16,45 +18,40 @@ export interface NewGrant {
   rollover?: { percent: number; days: number };
 }
 
-const names = Object.assign((name: string) => name, {
-  with: 'with',
-  withRecursive: 'with recursive',
-  held: '',
-});
-
-const textOf = (date: Date | undefined): string | null => date?.toISOString() ?? null;
-
-/** Adds a grant, and settles the account. Returns the grant's id. */
+/** Adds a grant, perhaps one that began long ago, and settles the account. Returns the grant's id. */
 export async function addGrant(db: Database, orgId: string, grant: NewGrant, now: Date): Promise<string> {
   const id = uuid();
   const { amount, priority = 50, startsAt = now, expiresAt, productIds, livemode = true, rollover } = grant;
-  const at = sql`${now.toISOString()}::timestamptz`;
-  const isAccount = sql`org_id = ${orgId}::uuid and livemode = ${livemode}`;
-  const ends = sql`${textOf(expiresAt)}::timestamptz`;
-  const of = (column: string) => sql.raw(`array_agg(${column} order by priority, ends, id)`);
-  await db.orm.transaction(async (tx) => {
-    await tx.execute(sql`insert into credit_grants
-        (org_id, id, starts_at, expires_at, created_at, livemode, priority, rollover_percent, rollover_days, grant_key, amount, product_ids, reason, actor, request)
-      values (${orgId}::uuid, ${id}::uuid, ${textOf(startsAt)}::timestamptz, ${ends}, ${at}, ${livemode}, ${priority}, ${rollover?.percent ?? null}::int,
-        ${rollover?.days ?? null}::int, ${id}, ${amount}::numeric, ${productIds ? `{${productIds.join(',')}}` : null}::uuid[], 'test', 'system', '{}')`);
-    await tx.execute(
-      sql`insert into credit_accounts (org_id, livemode) values (${orgId}::uuid, ${livemode}) on conflict do nothing`,
-    );
-    await tx.execute(sql`update credit_accounts a
-      set (grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days) = (
-        select ${of('id')}, ${of('rest')}, ${of('starts')}, ${of('ends')}, ${of('scope')}, ${of('priority')}, ${of('roll_percent')}, ${of('roll_days')}
-        from (
-          select * from unnest(a.grants, a.rests, a.starts, a.ends, a.scopes, a.priorities, a.roll_percents, a.roll_days)
-          union all
-          select ${id}::uuid, ${amount}::numeric, ${textOf(startsAt)}::timestamptz, coalesce(${ends}, 'infinity'), ${(productIds ?? []).join(' ')}::text,
-            ${priority}::int, ${rollover?.percent ?? 0}::int, ${rollover?.days ?? 0}::int
-        ) g (id, rest, starts, ends, scope, priority, roll_percent, roll_days)
-      )
-      where ${isAccount}`);
-    const settled = enterTaken(names, 'settled', `'${now.toISOString()}'::timestamptz`);
-    await tx.execute(sql`with settled as (
-      update credit_accounts a set ${sql.raw(setBurned(`'${now.toISOString()}'::timestamptz`))} where ${isAccount} returning *
-    ), ${sql.raw(settled)} select 1`);
+  const account = { orgId, livemode };
+  await change({ db, clock: { now: () => now.getTime() } }, byService, async (tx) => {
+    await insertGrant(tx, {
+      ...account,
+      id,
+      startsAt,
+      expiresAt,
+      createdAt: now,
+      priority,
+      rolloverPercent: rollover?.percent,
+      rolloverDays: rollover?.days,
+      grantKey: id,
+      amount,
+      productIds,
+      reason: 'test',
+      actor: 'system',
+      request: {},
+    });
+    const held = putIn(await lockAccount(tx, account), {
+      id,
+      rest: amount,
+      startsMs: startsAt.getTime(),
+      endsMs: expiresAt?.getTime() ?? Infinity,
+      scope: (productIds ?? []).join(' '),
+      priority,
+      rollPercent: rollover?.percent ?? 0,
+      rollDays: rollover?.days ?? 0,
+    });
+    const burnt = await burn(tx, held, now);
+    await writeAccount(tx, account, burnt.account, burnt.entries);
   });
   return id;
 }

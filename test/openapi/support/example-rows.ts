@@ -121,10 +121,14 @@ export async function resetExampleWorld(db: Database): Promise<void> {
     const issuer = 'https://login.acme.example';
     await tx.insert(identities).values({ issuer, subject: 'olivia', userId, createdAt });
     for (const { entitlement, used, ...product } of Object.values(exampleWorld.products)) {
-      const { countsSubjects = false, ...columns } = product as typeof product & { countsSubjects?: boolean };
-      await tx
-        .insert(products)
-        .values({ ...columns, ...both, subjectsSince: countsSubjects ? new Date(0) : null });
+      const { countsSubjects, credits, ...columns } = { countsSubjects: false, credits: null, ...product };
+      await tx.insert(products).values({
+        ...columns,
+        ...both,
+        subjectsSince: countsSubjects ? new Date(0) : null,
+        creditPrice: credits && String(credits.price),
+        creditEnforcement: credits?.enforcement ?? null,
+      });
       if (entitlement !== null) {
         const granted = {
           orgId,

@@ -1,10 +1,11 @@
 """A typed client for Gauge's API, and a usage reporter that loses no events."""
 
 from .client import GaugeClient, Hold
-from .errors import DeliveryError, GaugeError, OtherModeError, RefusedError, SpoolFullError
+from .errors import CreditsExhaustedError, DeliveryError, GaugeError, OtherModeError, RefusedError, SpoolFullError
 from .reporter import RefusedEvent, ReportedEvent, Reporter
 
 __all__ = [
+    "CreditsExhaustedError",
     "DeliveryError",
     "GaugeClient",
     "GaugeError",

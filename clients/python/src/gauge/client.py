@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
-from .errors import DeliveryError, GaugeError, OtherModeError, RefusedError, read_problem
+from .errors import DeliveryError, GaugeError, OtherModeError, read_problem, to_refusal
 from .transport import NO_ANSWER, Transport, backoff
 from .types import (
     CorrectionAnswer,
     CorrectionInput,
+    CreditEntry,
+    Credits,
     Entitlement,
     EntitlementCheckAnswer,
     EntitlementCheckItem,
@@ -91,7 +93,8 @@ class GaugeClient:
     def reserve(self, reservation: ReservationInput) -> Iterator[Hold]:
         """Reserves, runs the block, and settles the units used. An exception in the block releases the hold.
 
-        A settlement that cannot be delivered raises, and the hold expires.
+        A settlement that cannot be delivered raises, and the hold expires. Without enough credits it raises
+        `CreditsExhaustedError`, and the block does not run.
         """
         hold = Hold(self._call("POST", "/api/usage/reservations", reservation)["reservation"])
         path = f"/api/usage/reservations/{hold.reservation['id']}"
@@ -144,6 +147,24 @@ class GaugeClient:
             "POST", "/api/usage/events/lookup", {"idempotencyKeys": list(idempotency_keys)}
         )
         return answer
+
+    def credits(self) -> Credits:
+        """The balance, the overdrafts and the grants."""
+        answer: Credits = self._call("GET", "/api/credits")
+        return answer
+
+    def credit_entries(
+        self,
+        *,
+        product_slug: str | None = None,
+        grant_key: str | None = None,
+        kind: Literal["burn", "return", "expire", "roll", "void", "repay", "forgive"] | None = None,
+        start: str | None = None,
+        end: str | None = None,
+    ) -> Iterator[CreditEntry]:
+        """The ledger of credits from `start` to before `end`, the newest entries first, page by page."""
+        query = {"productSlug": product_slug, "grantKey": grant_key, "kind": kind, "from": start, "to": end}
+        return self._pages("/api/credits/entries", "entries", query)
 
     def entitlements(self) -> Iterator[Entitlement]:
         """All entitlements, page by page."""
@@ -215,7 +236,7 @@ class GaugeClient:
                     problem = read_problem(answer)
                     if problem is None:
                         raise response.foreign()
-                    raise RefusedError(problem, response.retry_after)
+                    raise to_refusal(problem, response.retry_after)
             time.sleep(max(wait, backoff(FIRST_PAUSE, failures, LONGEST_PAUSE)))
             failures += 1
 

@@ -21,6 +21,17 @@ class RefusedError(GaugeError):
         """Seconds after which the call may succeed, if the service named them."""
 
 
+class CreditsExhaustedError(RefusedError):
+    """The credits do not cover a reservation. Nothing is held."""
+
+    def __init__(self, problem: Problem, required: float, available: float) -> None:
+        super().__init__(problem)
+        self.required = required
+        """Credits that the reservation costs."""
+        self.available = available
+        """Credits that were available for its product."""
+
+
 class DeliveryError(GaugeError):
     """No attempt got an answer, or the answer is not Gauge's."""
 
@@ -43,6 +54,13 @@ class SpoolFullError(GaugeError):
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__(f"The spool is full: {max_bytes} bytes of events are waiting for the service.")
+
+
+def to_refusal(problem: Problem, retry_after: float | None) -> RefusedError:
+    required, available = problem.get("required"), problem.get("available")
+    if required is not None and available is not None:
+        return CreditsExhaustedError(problem, required, available)
+    return RefusedError(problem, retry_after)
 
 
 def read_problem(body: Any) -> Problem | None:

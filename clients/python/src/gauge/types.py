@@ -129,8 +129,10 @@ class _ProblemRequired(TypedDict):
 class Problem(_ProblemRequired, total=False):
     errors: list[ErrorPlace]
     limit: dict[str, Any]
+    required: float
+    available: float
 
-ErrorCode = Literal["invalid_json", "invalid_request", "session_cookie_not_allowed", "key_in_query_string", "missing_key", "invalid_key", "key_expired", "key_revoked", "not_signed_in", "insufficient_scope", "forbidden_role", "cross_site_request", "not_found", "method_not_allowed", "request_timeout", "key_not_active", "key_already_rotated", "idempotency_conflict", "body_too_large", "batch_too_large", "unsupported_media_type", "rate_limited", "headers_too_large", "unavailable", "internal", "entitlement_not_found", "event_not_found", "backfill_state", "limit_reached", "unknown_metric", "unknown_dimension", "timestamp_out_of_range", "quantity_out_of_range", "live_trading_disabled", "unknown_station", "unknown_market", "market_closed", "insufficient_funds", "insufficient_position", "risk_limit", "price_moved", "market_data_unavailable", "market_data_stale", "entitlement_required", "entitlement_read_only"]
+ErrorCode = Literal["invalid_json", "invalid_request", "session_cookie_not_allowed", "key_in_query_string", "missing_key", "invalid_key", "key_expired", "key_revoked", "not_signed_in", "insufficient_scope", "forbidden_role", "cross_site_request", "not_found", "method_not_allowed", "request_timeout", "key_not_active", "key_already_rotated", "idempotency_conflict", "body_too_large", "batch_too_large", "unsupported_media_type", "rate_limited", "headers_too_large", "unavailable", "internal", "entitlement_not_found", "event_not_found", "backfill_state", "limit_reached", "credits_exhausted", "too_many_grants", "grant_closed", "unknown_metric", "unknown_dimension", "unknown_product", "timestamp_out_of_range", "quantity_out_of_range", "live_trading_disabled", "unknown_station", "unknown_market", "market_closed", "insufficient_funds", "insufficient_position", "risk_limit", "price_moved", "market_data_unavailable", "market_data_stale", "entitlement_required", "entitlement_read_only"]
 
 
 class _ErrorPlaceRequired(TypedDict):
@@ -332,9 +334,72 @@ class CorrectionResult(TypedDict):
     quantity: float
 
 
+class Credits(TypedDict):
+    balance: float
+    held: float
+    overdrafts: list[CreditOverdraft]
+    grants: list[CreditGrant]
+
+
+class CreditOverdraft(TypedDict):
+    productSlug: str
+    quantity: float
+
+
+CreditGrantRollover = TypedDict("CreditGrantRollover", {"percent": int, "for": str})
+
+
+class CreditGrant(TypedDict):
+    id: str
+    grantKey: str
+    amount: float
+    priority: int
+    startsAt: str
+    expiresAt: str | None
+    productSlugs: list[str] | None
+    rollover: CreditGrantRollover | None
+    livemode: bool
+    reason: str
+    createdAt: str
+    voidedAt: str | None
+    voidReason: str | None
+    burned: float
+    remaining: float
+    status: Literal["scheduled", "open", "spent", "expired", "voided"]
+
+
+class CreditEntries(TypedDict):
+    entries: list[CreditEntry]
+    nextCursor: str | None
+
+
+class CreditEntry(TypedDict):
+    at: str
+    hour: str
+    kind: Literal["burn", "return", "expire", "roll", "void", "repay", "forgive"]
+    productSlug: str | None
+    grantKey: str | None
+    amount: float
+
+
 class EntitlementList(TypedDict):
     entitlements: list[Entitlement]
     nextCursor: str | None
+
+
+class EntitlementCreditsBy(TypedDict):
+    dimension: str
+    prices: dict[str, Any]
+
+
+class _EntitlementCreditsRequired(TypedDict):
+    price: float
+    enforcement: Literal["warn", "block"]
+    available: float
+
+
+class EntitlementCredits(_EntitlementCreditsRequired, total=False):
+    by: EntitlementCreditsBy
 
 
 class _EntitlementRequired(TypedDict):
@@ -353,6 +418,7 @@ class _EntitlementRequired(TypedDict):
 
 class Entitlement(_EntitlementRequired, total=False):
     limitsPerSubject: list[DeclaredLimit]
+    credits: EntitlementCredits
 
 
 class EntitlementCheck(TypedDict, total=False):
@@ -377,7 +443,7 @@ class EntitlementCheckAnswer(TypedDict):
 class EntitlementCheckResult(TypedDict):
     productSlug: str
     allowed: bool
-    reason: Literal["entitlement_required", "entitlement_read_only", "limit_reached"] | None
+    reason: Literal["entitlement_required", "entitlement_read_only", "limit_reached", "credits_exhausted"] | None
     kind: Literal["live", "read_only"] | None
     unitCap: float | None
     used: float | None

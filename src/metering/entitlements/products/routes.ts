@@ -33,13 +33,13 @@ const product = (name: keyof typeof exampleWorld.products) => {
   return {
     dimensions: [],
     countsSubjects: false,
+    credits: null,
     ...rest,
     unitCap: unitCap === null ? null : Number(unitCap),
     maxQuantity: 1e15,
     archivedAt: null,
     stripeMeterEvent: null,
     stripeSince: null,
-    credits: null,
     createdAt,
     updatedAt: createdAt,
   };

@@ -18,6 +18,8 @@ export interface CustomerUsage {
   metric: string;
   quantity: string;
   events: string;
+  /** Burned by the product's usage of the step, on the row of its first metric; 0 on others. */
+  credits: string;
 }
 
 /** The unique key of the row order. */
@@ -151,6 +153,22 @@ function subjectSumsOf(range: SumRange, t: GroupTables, subject: string | undefi
 const stepMsOf = (granularity: 'hour' | 'day' | 'total', from: Date, to: Date): number =>
   ({ hour: HOUR_MS, day: DAY_MS, total: to.getTime() - from.getTime() })[granularity];
 
+/** What the usage of each step burned, less what corrections gave back. Entries begin with the hour of the usage. */
+function creditsOf({ from, to, granularity, livemode, productId }: SumRange, t: GroupTables): SQL {
+  const fromTime = sql`${from.toISOString()}::timestamptz`;
+  const start =
+    granularity === 'month'
+      ? sql`date_trunc('month', e.hour at time zone 'UTC') at time zone 'UTC'`
+      : sql`date_bin(make_interval(secs => ${stepMsOf(granularity, from, to) / 1000}), e.hour, ${fromTime})`;
+  return sql`
+      select e.product_id, ${start} as start, sum(case e.kind when 'burn' then e.amount else -e.amount end) as credits
+      from ${t('credit_entries')} e
+      where e.org_id = o.id and e.livemode = ${livemode} and e.at >= ${fromTime} - interval '1 hour'
+        and e.hour >= ${fromTime} and e.hour < ${to.toISOString()}::timestamptz and e.kind in ('burn', 'return')
+        ${productId === undefined ? sql`` : sql`and e.product_id = ${productId}::uuid`}
+      group by 1, 2`;
+}
+
 /** Walks Organizations by slug only until the page is full, and reads each one's sums by primary key. */
 export function selectCustomerUsage(range: CustomerUsageRange, t: GroupTables = wholeTables): SQL {
   const { orgId, after, limit } = range;
@@ -164,12 +182,17 @@ export function selectCustomerUsage(range: CustomerUsageRange, t: GroupTables = 
     sql`where (o.slug, u.product, u.start, u.metric) > (${after.organization}, ${after.product}, ${after.start}::timestamptz, ${after.metric})`;
   return sql`
     select o.slug as organization, r.product, ${sql.raw(timeJson('r.start'))} as start, r.metric,
-      trim_scale(r.quantity)::text as quantity, r.events::text as events
+      trim_scale(r.quantity)::text as quantity, r.events::text as events, trim_scale(coalesce(r.credits, 0))::text as credits
     from (
       select id, slug from ${t('organizations')} where ${isAsked}
     ) o
     cross join lateral (
-      select u.* from (${sumsOf(range, t)}) u ${isBeyond ?? sql``}
+      select u.*, case when u.place = 1 then c.credits end as credits
+      from (select s.*, row_number() over (partition by s.product, s.start order by s.metric) as place from (${sumsOf(range, t)}) s) u
+      left join (
+        select p.slug as product, e.start, e.credits from (${creditsOf(range, t)}) e
+        cross join lateral (select slug from ${t('products')} where id = e.product_id limit 1) p
+      ) c on c.product = u.product and c.start = u.start ${isBeyond ?? sql``}
       order by u.product, u.start, u.metric
       limit ${limit}
     ) r
@@ -188,7 +211,7 @@ export const listCustomerUsage = (
     range.limit,
   );
 
-export interface SeriesPoint extends Omit<CustomerUsage, 'organization'> {
+export interface SeriesPoint extends Omit<CustomerUsage, 'organization' | 'credits'> {
   apiKeyId?: string;
   /** With `isOther`: the subject or the dimension's value; null for other usage. */
   value?: string | null;

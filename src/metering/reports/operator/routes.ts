@@ -73,6 +73,7 @@ const used = {
   end: '2026-02-01T00:00:00.000Z',
   quantity: '400',
   events: 1,
+  credits: '50',
 };
 
 export const customerUsageRoutes = [
@@ -84,7 +85,7 @@ export const customerUsageRoutes = [
     description: `
 For billing systems: the usage of each Organization and product, as exact sums of events by the time at which they occurred. Periods without events have no row.
 
-At most 366 days, or 31 days by hour. With \`Accept: text/csv\` or \`format=csv\`, the response is one file with all rows; its columns are the fields in their order.
+At most 366 days, or 31 days by hour. With \`Accept: text/csv\` or \`format=csv\`, the response is one file with all rows; its columns are the fields in their order. New columns are only added at the end.
 
 An event can be reported up to seven days after it occurred, so the sums of a month are final on the eighth of the next month.
 `.trim(),
@@ -130,7 +131,7 @@ An event can be reported up to seven days after it occurred, so the sums of a mo
         summary: 'A file',
         request: { query: { ...january, granularity: 'day', format: 'csv' } },
         answer:
-          'organization,product,metric,livemode,start,end,quantity,events\r\nacme,api-calls,calls,true,2026-01-05T00:00:00.000Z,2026-01-06T00:00:00.000Z,400,1\r\n',
+          'organization,product,metric,livemode,start,end,quantity,events,credits\r\nacme,api-calls,calls,true,2026-01-05T00:00:00.000Z,2026-01-06T00:00:00.000Z,400,1,50\r\n',
       },
       problemExample('invalid_request', {
         summary: 'Months that do not start at a month',

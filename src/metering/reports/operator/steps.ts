@@ -27,6 +27,12 @@ export const usageSchema = z
       .regex(/^\d+(\.\d+)?$/)
       .describe('The sum of the events, an exact decimal as text with all its digits.'),
     events: z.int().min(1).describe('The number of events in the sum.'),
+    credits: z
+      .string()
+      .regex(/^-?\d+(\.\d+)?$/)
+      .describe(
+        "Credits that the product's usage of the step burned, less what corrections gave back: an exact decimal as text. If a product has several metrics in a step, its first row has the credits of all, and the others have 0.",
+      ),
   })
   .meta({ id: 'CustomerUsage', description: "An Organization's usage of a product in one step." });
 
@@ -120,6 +126,6 @@ async function* exportUsage(db: ReportedDatabase, range: FileRange): AsyncGenera
 
 const toCells = (row: z.output<typeof usageSchema>): CsvCell[] =>
   columns.map((name) => {
-    if (name === 'quantity') return new ExactNumber(row.quantity);
+    if (name === 'quantity' || name === 'credits') return new ExactNumber(row[name]);
     return name === 'livemode' ? String(row.livemode) : row[name];
   });

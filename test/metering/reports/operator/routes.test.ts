@@ -46,6 +46,7 @@ interface Row {
   end: string;
   quantity: string;
   events: number;
+  credits: string;
 }
 
 const toQuery = (query: Record<string, string>) => `/usage?${new URLSearchParams(query).toString()}`;
@@ -112,6 +113,8 @@ async function sumEvents(
       end,
       quantity: '0',
       events: 0,
+      // Nothing in this world has a price.
+      credits: '0',
     };
     sums.set(key, { ...sum, quantity: addDecimals(sum.quantity, quantity), events: sum.events + 1 });
   }
@@ -147,7 +150,9 @@ describe('GET /operator/usage', () => {
     expect(csv.headers.get('content-type')).toContain('text/csv');
     expect(csv.headers.get('vary')).toContain('Accept');
     expect(csv.headers.get('content-disposition')).toContain('usage-month-20200101T00Z-to-20200201T00Z.csv');
-    expect(await csv.text()).toBe('organization,product,metric,livemode,start,end,quantity,events\r\n');
+    expect(await csv.text()).toBe(
+      'organization,product,metric,livemode,start,end,quantity,events,credits\r\n',
+    );
   });
 
   it(
@@ -232,9 +237,46 @@ describe('GET /operator/usage', () => {
     ]);
     const file = await (await fetchCsv({ ...query, format: 'csv' })).text();
     expect(file).toContain(`"'=1+""x"" `);
-    expect(file).toContain(',12345678901234567890.250000000000000000001,2\r\n');
+    expect(file).toContain(',12345678901234567890.250000000000000000001,2,0\r\n');
     expect(await readPages({ ...query, product: 'a' }, 5)).toEqual([]);
     expect(await readPages({ ...query, product: slug }, 5)).toEqual(rows);
+  });
+
+  it('has the credits that usage burned, on the first row of a product', async () => {
+    const { db } = service.context;
+    const { id, slug: organization } = await createOrganization(db);
+    const product = await createProduct(db);
+    const priced = sql`credit_price = 0.000000000001, credit_enforcement = 'warn'`;
+    await db.orm.execute(sql`update products set ${priced} where id = ${product.id}`);
+    await grant(db, id, product.id);
+    const key = await createKey(db, id);
+    await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'b', { quantity: 3 })]);
+    await db.orm.execute(
+      sql`update products set usage_metric = 'bytes', credit_price = 2 where id = ${product.id}`,
+    );
+    // The service remembers the product for a moment.
+    service.clock.advance(61_000);
+    const bytes = { ...usageEvent(product.slug, 'a', { quantity: 0.5 }), metric: 'bytes' };
+    expect((await sendUsage(service.url, key.secret, [bytes])).status).toBe(202);
+    for (const granularity of ['hour', 'day', 'month', 'total']) {
+      const query = { from: '2026-03-01', to: '2026-04-01', granularity, organization };
+      for (const limit of [1, 5])
+        expect((await readPages(query, limit)).map((row) => [row.metric, row.credits])).toEqual([
+          ['bytes', '1.000000000003'],
+          ['calls', '0'],
+        ]);
+    }
+    const file = await (
+      await fetchCsv({
+        from: '2026-03-01',
+        to: '2026-04-01',
+        granularity: 'month',
+        organization,
+        format: 'csv',
+      })
+    ).text();
+    expect(file).toContain(',0.5,1,1.000000000003\r\n');
+    expect(file).toContain(',3,1,0\r\n');
   });
 
   it('accepts a time with an offset, and reads a date as its start in UTC', async () => {

@@ -2,11 +2,12 @@ import { sql, type SQL } from 'drizzle-orm';
 import { byService, change, type ChangeDeps } from '../../accounts/audit/audit.js';
 import { queueWebhook } from '../../accounts/webhooks/outbox.js';
 import type { DataOf } from '../../accounts/webhooks/types.js';
-import type { GroupTables, Tx } from '../../core/db/client.js';
+import type { Database, GroupTables, Template, Tx } from '../../core/db/client.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../../core/db/shards.js';
 import { selectRow, timeJson } from '../../core/db/sql.js';
 import { BATCH, FIRST, walk } from '../../core/db/walk.js';
 import { exact } from '../../core/http/json.js';
+import type { Metrics } from '../../core/metrics.js';
 import { DAY_MS } from '../../core/time.js';
 import { accountOf } from '../credits/statements.js';
 
@@ -148,3 +149,21 @@ export async function reportBalance(tx: Tx, account: CreditAccount, at: Date): P
   const data = { livemode, threshold: level, balance: exact(balance), granted: exact(granted) };
   await queueWebhook(tx, { ...account, type: 'credits.threshold_reached', data, at });
 }
+
+const countOverdrawn: Template = {
+  name: 'credits_count_overdrawn',
+  text: (t) => `
+${t.with} a as materialized (select 1 from ${t('credit_accounts')}${t.held} where debtors <> '{}')
+select count(*)::text as overdrawn from a`,
+};
+
+/** The count covers the whole service, so every instance reports the same. */
+export const createOverdraftWatch =
+  ({ db, metrics }: { db: Pick<Database, 'shards'>; metrics: Metrics }): (() => Promise<void>) =>
+  async () => {
+    const rows = await Promise.all(db.shards.groups.map(({ run }) => run(countOverdrawn, [])));
+    metrics.creditAccounts.set(
+      { state: 'overdrawn' },
+      rows.reduce((sum, [row]) => sum + Number(row!.overdrawn), 0),
+    );
+  };

@@ -2,12 +2,15 @@ import { sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { organizations } from '../../../src/accounts/organizations/table.js';
 import { selectRow } from '../../../src/core/db/sql.js';
-import { newId } from '../../../src/core/ids.js';
-import { createCreditMessages } from '../../../src/metering/credit-grants/messages.js';
+import { createCreditMessages, createOverdraftWatch } from '../../../src/metering/credit-grants/watch.js';
 import { setBurned } from '../../../src/metering/credits/statements.js';
-import { creditAccounts, creditGrants, NOBODY } from '../../../src/metering/credits/table.js';
+import { NOBODY } from '../../../src/metering/credits/table.js';
 import { isEmbedded } from '../../support/database.js';
-import { createOrganization } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { addGrant, giveCredits, type NewGrant } from '../support/credits.js';
+import { createProduct, grant } from '../support/products.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
+import { operatorClient } from '../../support/operator.js';
 import { useOtherConnections, useService } from '../../support/use.js';
 import { createListener, readWebhookData, readWebhookMessages } from '../../support/webhook-messages.js';
 
@@ -16,6 +19,7 @@ const START = '2026-05-14T10:00:00.000Z';
 const { database, service } = useService();
 const others = isEmbedded ? undefined : useOtherConnections(database);
 beforeEach(() => service.clock.set(START));
+const operator = operatorClient(() => service);
 
 /** Every instance looks at the same time, and again a little later. */
 async function look() {
@@ -25,43 +29,9 @@ async function look() {
   for (let i = 0; i < 2; i++) await Promise.all(jobs.map((job) => job()));
 }
 
-interface Given {
-  amount: string;
-  startsAt?: string;
-  expiresAt?: string;
-  rollover?: [percent: number, days: number];
-}
-
 const now = () => new Date(service.clock.now());
 
-/** Grants credits in the account `livemode`, as one statement of the service does. */
-async function give(orgId: string, { amount, startsAt, expiresAt, rollover }: Given, livemode = true) {
-  const { orm } = database.db;
-  const id = newId(service.clock.now());
-  const begin = startsAt === undefined ? now() : new Date(startsAt);
-  await orm.insert(creditGrants).values({
-    orgId,
-    id,
-    livemode,
-    amount,
-    grantKey: `key ${id}`,
-    startsAt: begin,
-    expiresAt: expiresAt === undefined ? null : new Date(expiresAt),
-    rolloverPercent: rollover?.[0],
-    rolloverDays: rollover?.[1],
-    createdAt: now(),
-    priority: 50,
-    reason: 'test',
-    actor: 'operator',
-    request: {},
-  });
-  await orm.insert(creditAccounts).values({ orgId, livemode }).onConflictDoNothing();
-  await orm.execute(sql`update credit_accounts a set grants = grants || ${id}::uuid, rests = rests || ${amount}::numeric,
-    starts = starts || ${begin.toISOString()}::timestamptz, ends = ends || ${expiresAt ?? 'infinity'}::timestamptz, scopes = scopes || ''::text,
-    priorities = priorities || 50, roll_percents = roll_percents || ${rollover?.[0] ?? 0}::int, roll_days = roll_days || ${rollover?.[1] ?? 0}::int
-    where ${isAccount(orgId, livemode)}`);
-  return `key ${id}`;
-}
+const give = (orgId: string, more: NewGrant) => addGrant(database.db, orgId, more, now());
 
 const isAccount = (orgId: string, livemode: boolean) =>
   sql`a.org_id = ${orgId}::uuid and a.livemode = ${livemode}::bool`;
@@ -115,7 +85,7 @@ describe('credits.threshold_reached', () => {
     }
     // The overdraft of 4 leaves 6 of 60: at 10%, above 0 only.
     await give(orgId, { amount: '10' });
-    await give(orgId, { amount: '50', startsAt: '2026-05-14T12:00:00.000Z' });
+    await give(orgId, { amount: '50', startsAt: new Date('2026-05-14T12:00:00.000Z') });
     await look();
     await burn(orgId, '6');
     await look();
@@ -132,7 +102,7 @@ describe('credits.threshold_reached', () => {
 
   it('is not sent again when corrections or the end of another grant raise the share that is left', async () => {
     const orgId = await createListening();
-    await give(orgId, { amount: '100', expiresAt: '2026-05-15T00:00:00.000Z' });
+    await give(orgId, { amount: '100', expiresAt: new Date('2026-05-15T00:00:00.000Z') });
     await give(orgId, { amount: '10' });
     await burn(orgId, '95');
     await look();
@@ -156,7 +126,11 @@ describe('credits.threshold_reached', () => {
 
   it('is sent when credits expire by themselves, and compares what rolled over with the whole grant', async () => {
     const orgId = await createListening();
-    await give(orgId, { amount: '100', expiresAt: '2026-05-15T00:00:00.000Z', rollover: [15, 30] });
+    await give(orgId, {
+      amount: '100',
+      expiresAt: new Date('2026-05-15T00:00:00.000Z'),
+      rollover: { percent: 15, days: 30 },
+    });
     await look();
     expect(await reported(orgId)).toEqual([]);
     service.clock.set('2026-05-15T00:00:00.000Z');
@@ -177,7 +151,7 @@ describe('credits.threshold_reached', () => {
       .set({ creditThresholds: [50, 5] })
       .where(sql`id = ${orgId}::uuid`);
     await give(orgId, { amount: '100' });
-    await give(orgId, { amount: '1' }, false);
+    await give(orgId, { amount: '1', livemode: false });
     await burn(orgId, '80');
     await burn(orgId, '1', false);
     await look();
@@ -205,9 +179,45 @@ describe('credits.threshold_reached', () => {
 
   it('says nothing before the first grant begins', async () => {
     const orgId = await createListening();
-    await give(orgId, { amount: '100', startsAt: '2026-05-20T00:00:00.000Z' });
+    await give(orgId, { amount: '100', startsAt: new Date('2026-05-20T00:00:00.000Z') });
     await look();
     expect(await reported(orgId)).toEqual([]);
+  });
+});
+
+describe('credits.granted', () => {
+  it('is sent once for each grant, in its commit, which can make thresholds reportable again', async () => {
+    const { id: orgId, slug } = await createOrganization(database.db);
+    await createListener(database.db, orgId);
+    const rollover = { percent: 50, for: 'P30D' };
+    const path = `/organizations/${slug}/credits/grants/a`;
+    const body = { amount: 100, expiresAt: '2026-06-01T00:00:00.000Z', rollover, reason: 'Invoice 1' };
+    const statuses = [];
+    for (const each of [body, body, { ...body, amount: 2 }])
+      statuses.push((await operator('PUT', path, each)).status);
+    expect(statuses).toEqual([201, 200, 409]);
+    expect(await readWebhookData(database.db, orgId, 'credits.granted')).toEqual([
+      {
+        grantKey: 'a',
+        livemode: true,
+        amount: 100,
+        priority: 50,
+        startsAt: START,
+        expiresAt: body.expiresAt,
+        productSlugs: null,
+        rollover,
+      },
+    ]);
+    await burn(orgId, '100');
+    await look();
+    // The job never sees the balance above the threshold.
+    await giveCredits(operator, slug, 'b', 10);
+    await burn(orgId, '10');
+    await look();
+    expect(await reported(orgId)).toEqual([
+      [0, 0, 0],
+      [0, 0, 0],
+    ]);
   });
 });
 
@@ -217,14 +227,14 @@ describe('credits.expiring', () => {
     const rollover = { percent: 50, for: 'P30D' };
     const grantKey = await give(orgId, {
       amount: '100',
-      expiresAt: '2026-05-21T12:00:00.000Z',
-      rollover: [50, 30],
+      expiresAt: new Date('2026-05-21T12:00:00.000Z'),
+      rollover: { percent: 50, days: 30 },
     });
-    const later = await give(orgId, { amount: '3', expiresAt: '2026-05-29T00:00:00.000Z' });
+    const later = await give(orgId, { amount: '3', expiresAt: new Date('2026-05-29T00:00:00.000Z') });
     await give(orgId, {
       amount: '3',
-      startsAt: '2026-05-30T00:00:00.000Z',
-      expiresAt: '2026-05-31T00:00:00.000Z',
+      startsAt: new Date('2026-05-30T00:00:00.000Z'),
+      expiresAt: new Date('2026-05-31T00:00:00.000Z'),
     });
     await burn(orgId, '0.12345678901234567');
     const expiring = () => readWebhookData(database.db, orgId, 'credits.expiring');
@@ -264,4 +274,26 @@ describe('credits.expiring', () => {
       daysBefore: 7,
     });
   });
+});
+
+it('metrics count requests that overdraw credits, and accounts with an overdraft', async () => {
+  const { db } = database;
+  const { id: orgId } = await createOrganization(db);
+  const product = await createProduct(db, { creditPrice: '2', creditEnforcement: 'warn' });
+  await grant(db, orgId, product.id);
+  const { secret } = await createKey(db, orgId);
+  await give(orgId, { amount: '5' });
+  const read = async (name: string) =>
+    (await service.context.metrics.registry.getSingleMetric(name)!.get()).values[0]!.value;
+  const watch = createOverdraftWatch(service.context);
+  await watch();
+  const [requests, accounts] = [
+    await read('gauge_credit_overdrafts_total'),
+    await read('gauge_credit_accounts'),
+  ];
+  for (const key of ['a', 'b', 'c', 'c'])
+    expect((await sendUsage(service.url, secret, [usageEvent(product.slug, key)])).status).toBe(202);
+  expect(await read('gauge_credit_overdrafts_total')).toBe(requests + 1);
+  await watch();
+  expect(await read('gauge_credit_accounts')).toBe(accounts + 1);
 });

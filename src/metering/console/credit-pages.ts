@@ -1,0 +1,325 @@
+import { randomBytes } from 'node:crypto';
+import type { Request, Response, Router } from 'express';
+import { z } from 'zod';
+import {
+  addDecimals,
+  compareDecimals,
+  differenceOf,
+  subtractDecimals,
+  toPlainDecimal,
+} from '../../core/decimal.js';
+import { AppError } from '../../core/errors.js';
+import { decimalField, parseInput, text } from '../../core/http/validate.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
+import {
+  addForm,
+  fieldError,
+  listField,
+  newForm,
+  textField,
+  type FormFields,
+  type FormState,
+  parseQueryForm,
+  readQuery,
+} from '../../core/pages/form.js';
+import { pageRouter } from '../../core/pages/layout.js';
+import { HOUR_MS } from '../../core/time.js';
+import { filledIn } from '../../accounts/identity/account/schema.js';
+import { changeAsOperator } from '../../accounts/identity/operator/http.js';
+import { slugSchema } from '../../accounts/identity/operator/schema.js';
+import { requireConfirmation } from '../../accounts/identity/session/operator.js';
+import type { Organization } from '../../accounts/identity/organizations/queries.js';
+import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
+import { readCredits, readEntries, type CreditGrant, type Credits } from '../credit-grants/credits.js';
+import { forgiveOverdraft, putGrant, voidGrant, type GrantInput } from '../credit-grants/grants.js';
+import { grantKeySchema } from '../credit-grants/schema.js';
+import { toPrice } from '../entitlements/price.js';
+import { getProduct } from '../entitlements/products.js';
+import { listPricedProducts } from '../entitlements/queries.js';
+import { mode, type Mode } from '../events/page-schema.js';
+import { toModeTabs } from '../reports/choices.js';
+import { readAccountView } from '../reports/credits/pages.js';
+import { toEntryView, toGrantView } from '../reports/credits/view.js';
+
+/** A list of products that is offered as check boxes. */
+const MAX_PRODUCTS = 100;
+
+const notices = {
+  granted: 'The credits are granted.',
+  voided: 'The grant is void. What was left is forfeited.',
+  forgiven: 'The overdraft is forgiven.',
+};
+
+const base = (slug: string) => `${addressOf(slug)}/credits`;
+const modeField = mode.default('live');
+const reason = text(200);
+const minute = z.iso.datetime({ local: true, error: 'must be a date and a time' });
+const wholeNumber = (least: number, most: number) =>
+  z
+    .string()
+    .trim()
+    .regex(/^\d{1,3}$/, `must be a whole number from ${least} to ${most}`)
+    .transform(Number)
+    .refine((count) => count >= least && count <= most, `must be a whole number from ${least} to ${most}`);
+
+const grantSchema = z.object({
+  mode: modeField,
+  amount: decimalField.refine((value) => /[1-9]/.test(value), 'must be above 0'),
+  startsAt: minute.optional(),
+  expiresAt: minute.optional(),
+  priority: wholeNumber(0, 100).default(50),
+  percent: wholeNumber(1, 100).optional(),
+  days: wholeNumber(1, 366).optional(),
+  reason,
+  grantKey: grantKeySchema,
+});
+
+/** A customer's credits: balance, grants in burning order and ledger, and the three changes. */
+export function customerCreditPages(deps: ConsoleDeps): Router {
+  const router = pageRouter();
+  router.get('/customers/:slug/credits', (req, res) => showCredits(deps, req, res));
+  addGrant(router, deps);
+  addVoid(router, deps);
+  addForgive(router, deps);
+  return router;
+}
+
+/** The account of the mode that the address or the form names. */
+async function readAccount(deps: ConsoleDeps, req: Request, fields: FormFields = {}) {
+  const customer = await readCustomer(deps, req);
+  const asked = textField(fields, 'mode') ?? readQuery(req).mode;
+  // A form with another mode is refused, and must be shown again.
+  const mode: Mode = asked === 'test' ? 'test' : 'live';
+  const id = { orgId: customer.id, livemode: mode === 'live' };
+  return { customer, mode, id, now: new Date(deps.clock.now()) };
+}
+
+async function showCredits(deps: ConsoleDeps, req: Request, res: Response): Promise<void> {
+  const { orm } = deps.db;
+  const { cursor } = parseQueryForm(z.object({ cursor: z.string().optional() }), readQuery(req));
+  const { customer, mode, id, now } = await readAccount(deps, req);
+  const { entries, nextCursor } = await readEntries(orm, id, { limit: PAGE_SIZE, cursor });
+  const path = base(customer.slug);
+  await renderCustomer(
+    deps,
+    req,
+    res,
+    { view: 'metering/console/credits', tab: 'credits', title: 'Credits', notices },
+    customer,
+    {
+      mode,
+      modes: toModeTabs(path, {}, mode),
+      account: await readAccountView(orm, await readCredits(orm, id, now), now),
+      entries: entries.map(toEntryView),
+      pager: toPager(path, { mode }, { cursor, nextCursor: nextCursor ?? undefined }),
+      grantHref: toAddress(`${path}/grant`, { mode }),
+    },
+  );
+}
+
+const done = (customer: Organization, mode: string, word: keyof typeof notices) =>
+  toAddress(base(customer.slug), { mode: mode === 'live' ? undefined : mode, done: word });
+
+function addGrant(router: Router, deps: ConsoleDeps): void {
+  const { orm } = deps.db;
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const { customer, mode, now } = await readAccount(deps, req, form.values);
+    const products = await listPricedProducts(orm, MAX_PRODUCTS);
+    const isNew = Object.keys(form.values).length === 0;
+    const page = { view: 'metering/console/credit-grant', tab: 'credits', title: 'Grant credits' };
+    await renderCustomer(deps, req, res, page, customer, {
+      form: { ...form, values: isNew ? { mode, priority: '50', grantKey: newKey(now) } : form.values },
+      products: products.map(({ slug, name }) => ({ value: slug, label: name, note: slug })),
+      now,
+    });
+  };
+
+  addForm(router, '/customers/:slug/credits/grant', {
+    before: [requireConfirmation(deps.clock)],
+    async act(req, res, { step, ...fields }) {
+      if (step === 'edit') return show(req, res, newForm(fields));
+      const { customer, mode, id, now } = await readAccount(deps, req, fields);
+      const { grantKey, ...input } = readGrant(fields);
+      if (step === 'save') {
+        await changeAsOperator(deps, req, res, (tx, source) => putGrant(tx, id, grantKey, input, source));
+        return res.redirect(303, done(customer, mode, 'granted'));
+      }
+      refusePast(input, now);
+      const credits = await readCredits(orm, id, now);
+      if (credits.grants.some((grant) => grant.grantKey === grantKey))
+        throw fieldError('grantKey', 'is taken by another grant');
+      const page = { view: 'metering/console/credit-grant-preview', tab: 'credits', title: 'Grant credits' };
+      await renderCustomer(deps, req, res, page, customer, {
+        mode,
+        fields: Object.entries(fields).flatMap(([name, value]) => [value].flat().map((one) => [name, one])),
+        preview: previewGrant(credits, { grantKey, ...input }, now),
+      });
+    },
+    show,
+    codes: new Set(['idempotency_conflict', 'too_many_grants', 'unknown_product']),
+  });
+}
+
+/** Repeating the form grants only once. */
+const newKey = (now: Date): string =>
+  `console-${now.toISOString().slice(0, 10)}-${randomBytes(3).toString('hex')}`;
+
+/** @throws AppError invalid_request that names the field */
+function readGrant(fields: FormFields): GrantInput & { grantKey: string } {
+  const {
+    mode: _,
+    amount,
+    percent,
+    days,
+    startsAt,
+    expiresAt,
+    ...typed
+  } = parseInput(grantSchema, filledIn(fields));
+  if ((percent === undefined) !== (days === undefined))
+    throw fieldError(percent === undefined ? 'percent' : 'days', 'is required for a rollover');
+  if (percent !== undefined && expiresAt === undefined)
+    throw fieldError('expiresAt', 'is required for a rollover');
+  const productSlugs = parseInput(z.object({ products: z.array(slugSchema) }), {
+    products: listField(fields, 'products').filter((slug) => slug !== ''),
+  }).products;
+  const utc = (typedTime: string | undefined) => typedTime && `${typedTime.replace(/Z$/, '')}Z`;
+  return {
+    ...typed,
+    amount: toPrice(toPlainDecimal(amount, 0), 'amount'),
+    startsAt: utc(startsAt),
+    expiresAt: utc(expiresAt),
+    ...(productSlugs.length > 0 ? { productSlugs } : {}),
+    ...(percent !== undefined && days !== undefined ? { rollover: { percent, for: `P${days}D` } } : {}),
+  };
+}
+
+/** The change refuses it too, but only after the preview. @throws AppError invalid_request */
+function refusePast({ startsAt, expiresAt }: GrantInput, now: Date): void {
+  const start = startsAt === undefined ? now : new Date(startsAt);
+  if (start < now) throw fieldError('startsAt', 'must not be in the past');
+  if (expiresAt && new Date(expiresAt) <= start)
+    throw fieldError('expiresAt', 'must be later than the beginning');
+}
+
+/** What a grant will do. */
+function previewGrant(credits: Credits, input: GrantInput & { grantKey: string }, now: Date) {
+  const { amount, startsAt, expiresAt, productSlugs = null, priority = 50, rollover } = input;
+  const endsAt = expiresAt ? new Date(Math.ceil(Date.parse(expiresAt) / HOUR_MS) * HOUR_MS) : null;
+  const isBefore = (grant: CreditGrant) =>
+    grant.priority < priority ||
+    (grant.priority === priority && endMs(grant.expiresAt) <= (endsAt?.getTime() ?? Infinity));
+  const current = credits.grants.filter(({ status }) => status === 'open' || status === 'scheduled');
+  const paid = startsAt
+    ? []
+    : credits.overdrafts.filter(({ productSlug }) => productSlugs?.includes(productSlug) ?? true);
+  let left = amount;
+  const overdrafts = paid.flatMap(({ productSlug, quantity }) => {
+    const part = compareDecimals(quantity, left) < 0 ? quantity : left;
+    left = subtractDecimals(left, part);
+    return part === '0' ? [] : [{ productSlug, part }];
+  });
+  return {
+    ...input,
+    productSlugs,
+    priority,
+    rollover,
+    startsAt: startsAt ? new Date(startsAt) : undefined,
+    endsAt,
+    overdrafts,
+    before: current.filter(isBefore).map((grant) => toGrantView(grant, now)),
+    balance: credits.balance,
+    balanceAfter: startsAt ? credits.balance : addSigned(credits.balance, amount),
+  };
+}
+
+const endMs = (expiresAt: string | null): number => (expiresAt === null ? Infinity : Date.parse(expiresAt));
+
+/** The first number may be negative. */
+const addSigned = (a: string, b: string): string =>
+  a.startsWith('-') ? differenceOf(b, a.slice(1)) : addDecimals(a, b);
+const subtractSigned = (a: string, b: string): string =>
+  a.startsWith('-') ? `-${addDecimals(a.slice(1), b)}` : differenceOf(a, b);
+
+const changeSchema = z.object({ reason, mode: modeField });
+
+function addVoid(router: Router, deps: ConsoleDeps): void {
+  const read = async (req: Request, fields: FormFields) => {
+    const found = await readAccount(deps, req, fields);
+    const { grant: key } = parseInput(z.object({ grant: grantKeySchema }), {
+      grant: textField(fields, 'grant') ?? readQuery(req).grant,
+    });
+    const credits = await readCredits(deps.db.orm, found.id, found.now);
+    const grant = credits.grants.find(({ grantKey }) => grantKey === key);
+    if (!grant) throw new AppError('not_found', 'This customer has no such grant.');
+    return { ...found, credits, grant };
+  };
+
+  addForm(router, '/customers/:slug/credits/void', {
+    before: [requireConfirmation(deps.clock)],
+    async act(req, res, fields) {
+      const { customer, mode, id, grant } = await read(req, fields);
+      const { reason } = parseInput(changeSchema, filledIn(fields));
+      await changeAsOperator(deps, req, res, (tx, source) =>
+        voidGrant(tx, id, grant.grantKey, reason, source),
+      );
+      res.redirect(303, done(customer, mode, 'voided'));
+    },
+    async show(req, res, form) {
+      const { customer, mode, credits, grant, now } = await read(req, form.values);
+      const page = { view: 'metering/console/void-grant', tab: 'credits', title: 'Void a grant' };
+      const isOpen = grant.status === 'open';
+      await renderCustomer(deps, req, res, page, customer, {
+        form,
+        mode,
+        grant: toGrantView(grant, now),
+        balance: credits.balance,
+        balanceAfter: isOpen ? subtractSigned(credits.balance, grant.remaining) : credits.balance,
+        creditsHref: toAddress(base(customer.slug), { mode }),
+      });
+    },
+    codes: new Set(['grant_closed']),
+  });
+}
+
+function addForgive(router: Router, deps: ConsoleDeps): void {
+  const read = async (req: Request, fields: FormFields) => {
+    const found = await readAccount(deps, req, fields);
+    const { product: slug } = parseInput(z.object({ product: slugSchema }), {
+      product: textField(fields, 'product') ?? readQuery(req).product,
+    });
+    const product = await getProduct(deps.db.orm, slug);
+    const credits = await readCredits(deps.db.orm, found.id, found.now);
+    const overdraft = credits.overdrafts.find(({ productSlug }) => productSlug === slug)?.quantity ?? '0';
+    return { ...found, product, credits, overdraft };
+  };
+
+  addForm(router, '/customers/:slug/credits/forgive', {
+    before: [requireConfirmation(deps.clock)],
+    async act(req, res, fields) {
+      const { customer, mode, id, product } = await read(req, fields);
+      const { reason } = parseInput(changeSchema, filledIn(fields));
+      await changeAsOperator(deps, req, res, (tx, source) =>
+        forgiveOverdraft(tx, id, product.slug, reason, source),
+      );
+      res.redirect(303, done(customer, mode, 'forgiven'));
+    },
+    async show(req, res, form) {
+      const { customer, mode, product, credits, overdraft } = await read(req, form.values);
+      const page = {
+        view: 'metering/console/forgive-overdraft',
+        tab: 'credits',
+        title: 'Forgive an overdraft',
+      };
+      await renderCustomer(deps, req, res, page, customer, {
+        form,
+        mode,
+        product,
+        overdraft,
+        balance: credits.balance,
+        balanceAfter: addSigned(credits.balance, overdraft),
+        creditsHref: toAddress(base(customer.slug), { mode }),
+      });
+    },
+  });
+}

@@ -1,0 +1,321 @@
+import type { Router } from 'express';
+import { z } from 'zod';
+import { toStackedChart } from '../../../core/charts/stacked.js';
+import { compareDecimals, sumDecimals } from '../../../core/decimal.js';
+import type { Orm } from '../../../core/db/client.js';
+import type { Context } from '../../../core/http/context.js';
+import { ExactNumber } from '../../../core/http/json.js';
+import { parseInput, text } from '../../../core/http/validate.js';
+import { toAddress, toPager } from '../../../core/pages/address.js';
+import { sendCsv, type CsvCell } from '../../../core/pages/csv.js';
+import { fieldError, readQuery, requireOnce, tryQuery, type FormFields } from '../../../core/pages/form.js';
+import { formatCount, formatDecimal, formatShare } from '../../../core/pages/format.js';
+import { renderPage } from '../../../core/pages/layout.js';
+import { DAY_MS } from '../../../core/time.js';
+import { slugSchema } from '../../../accounts/identity/operator/schema.js';
+import { sessionOf } from '../../../accounts/identity/session/session.js';
+import { readCredits, readEntries, type Credits } from '../../credit-grants/credits.js';
+import type { AccountId } from '../../credit-grants/queries.js';
+import { creditEntryKinds } from '../../credits/table.js';
+import type { UsageProduct } from '../../events/page-queries.js';
+import { mode, modes, productsQuerySchema, type Mode } from '../../events/page-schema.js';
+import {
+  chooseProduct,
+  readProducts,
+  scopeOf,
+  toModeTabs,
+  toPeriodChoices,
+  type PageDeps,
+} from '../choices.js';
+import {
+  formatPeriod,
+  monthPeriod,
+  parsePeriod,
+  stepName,
+  stepsOf,
+  toPeriodQuery,
+  type Period,
+} from '../period.js';
+import { axisName } from '../report-view.js';
+import {
+  readBurns,
+  readCostParts,
+  readCreditPace,
+  readProductNames,
+  type BurnSum,
+  type CostPart,
+} from './queries.js';
+import {
+  CREDITS_PATH,
+  kindOptions,
+  LEDGER_PATH,
+  PACE_DAYS,
+  projectEnd,
+  toAccountView,
+  toEntryView,
+} from './view.js';
+
+/** Beyond it, costs are not read from the events. */
+const MAX_PART_DAYS = 92;
+const LATEST_ENTRIES = 5;
+const PAGE_SIZE = 50;
+/** Entries per statement of a file. */
+const BATCH_SIZE = 2_000;
+
+const querySchema = productsQuerySchema.extend({ product: slugSchema.optional() });
+
+const accountOf = (orgId: string, mode: Mode): AccountId => ({ orgId, livemode: mode === 'live' });
+
+/** `/dashboard/credits`, and the ledger below it. */
+export function addCreditPages(router: Router, context: Context): void {
+  const { db, clock } = context;
+  const { orm } = db;
+  const deps = { orm, clock };
+
+  router.get('/credits', async (req, res) => {
+    const { orgId } = sessionOf(res);
+    const query = readQuery(req);
+    const now = new Date(clock.now());
+    const shown = modes.find((one) => one === query.mode) ?? 'live';
+    const { form, result } = await tryQuery(res, query, async () => {
+      requireOnce(query);
+      const { range, product, ...asked } = parseInput(querySchema, query);
+      return readBurned(deps, accountOf(orgId, asked.mode), product, parsePeriod(range, query, now));
+    });
+    const id = accountOf(orgId, shown);
+    const credits = await readCredits(orm, id, now);
+    const { entries } = await readEntries(orm, id, { limit: LATEST_ENTRIES });
+    const products = await readProducts(deps, orgId, shown);
+    const period = result?.period ?? monthPeriod(now);
+    const page = { view: 'metering/credits/credits', title: 'Credits', section: 'credits' };
+    const kept = { product: result?.product?.slug };
+    await renderPage(context, req, res, page, {
+      ...toPeriodChoices(CREDITS_PATH, { mode: shown, period }, query, kept, now),
+      form: { ...form, values: { ...toPeriodQuery(period), ...form.values } },
+      account: await readAccountView(orm, credits, now),
+      projection: await project(orm, id, credits, now),
+      pricedProducts: products.filter(({ creditPrice }) => creditPrice !== null),
+      entries: entries.map(toEntryView),
+      ledgerHref: toAddress(LEDGER_PATH, { mode: shown }),
+      burned: result && toBurnedView(result, shown),
+    });
+  });
+
+  addLedger(router, context);
+}
+
+export async function readAccountView(orm: Orm, credits: Credits, now: Date) {
+  const names = await readProductNames(
+    orm,
+    credits.overdrafts.map(({ productSlug }) => productSlug),
+  );
+  return toAccountView(credits, (slug) => names.get(slug) ?? slug, now);
+}
+
+/** Undefined unless credits were burned over at least a day, some are left, and none is owed. */
+async function project(orm: Orm, id: AccountId, credits: Credits, now: Date) {
+  if (compareDecimals(credits.balance.replace(/^-.*/, '0'), '0') === 0 || credits.overdrafts.length > 0)
+    return undefined;
+  const from = new Date(now.getTime() - PACE_DAYS * DAY_MS);
+  const { quantity, slugs, firstAt, isOlder } = await readCreditPace(orm, id, { from, to: now });
+  if (firstAt === null) return undefined;
+  const days = isOlder ? PACE_DAYS : (now.getTime() - Date.parse(firstAt)) / DAY_MS;
+  const perDay = Number(quantity) / days;
+  if (days < 1 || perDay <= 0) return undefined;
+  const end = projectEnd(credits.grants, { perDay, slugs }, now);
+  return end && { end: end === 'later' ? undefined : end, perDay, days: Math.floor(days) };
+}
+
+interface Burned {
+  period: Period;
+  sums: BurnSum[];
+  /** The product whose costs are divided. */
+  product: UsageProduct | undefined;
+  /** Undefined if they could not be read. */
+  parts: CostPart[] | undefined;
+}
+
+/** @throws AppError not_found that names the field */
+async function readBurned(
+  { orm }: PageDeps,
+  id: AccountId,
+  slug: string | undefined,
+  period: Period,
+): Promise<Burned> {
+  const sums = await readBurns(orm, id, period);
+  const chosen = slug ?? largestOf(sums);
+  const product = chosen === undefined ? undefined : await chooseProduct(orm, id.orgId, [], chosen);
+  const places = product
+    ? [...product.dimensions.map((_, i) => i + 1), ...(product.countsSubjects ? [0] : [])]
+    : [];
+  const isShort = period.to.getTime() - period.from.getTime() <= MAX_PART_DAYS * DAY_MS;
+  const parts =
+    product && places.length > 0 && isShort
+      ? await readCostParts(orm, scopeOf(id.orgId, product, id.livemode ? 'live' : 'test'), {
+          ...period,
+          places,
+        })
+      : undefined;
+  return { period, sums, product, parts };
+}
+
+/** The sums of each product, the largest first. */
+function byProduct(sums: readonly BurnSum[]) {
+  const slugs = [...new Set(sums.map(({ slug }) => slug))];
+  return slugs
+    .map((slug) => {
+      const own = sums.filter((sum) => sum.slug === slug);
+      const burned = sumDecimals(own.map((sum) => sum.burned));
+      return { slug, name: own[0]!.name, own, burned, returned: sumDecimals(own.map((sum) => sum.returned)) };
+    })
+    .toSorted((a, b) => compareDecimals(b.burned, a.burned));
+}
+
+const largestOf = (sums: readonly BurnSum[]): string | undefined => byProduct(sums)[0]?.slug;
+
+function toBurnedView({ period, sums, product, parts }: Burned, shown: Mode) {
+  const rows = byProduct(sums);
+  const total = sumDecimals(rows.map(({ burned }) => burned));
+  const isHour = period.range === 'day';
+  const steps = stepsOf(period);
+  const names = product ? ['subject', ...product.dimensions] : [];
+  return {
+    total,
+    returned: sumDecimals(rows.map(({ returned }) => returned)),
+    stepName: isHour ? 'hour' : 'day',
+    chart: toStackedChart({
+      title: `Credits burned by ${isHour ? 'hour' : 'day'} and product, ${formatPeriod(period)}`,
+      stepName: isHour ? 'Hour (UTC)' : 'Day (UTC)',
+      steps: steps.map((start) => ({ axis: axisName(start, period), name: stepName(start, isHour) })),
+      series: rows.map(({ name, own }) => {
+        const byStart = new Map(own.map((sum) => [sum.start, sum.burned]));
+        return { name, values: steps.map((start) => byStart.get(start.getTime()) ?? '0') };
+      }),
+      nameOthers: (count) => formatCount(count, 'other product'),
+      format: (credits) => `${formatDecimal(credits)} credits`,
+    }),
+    products: rows.map((row) => ({
+      ...row,
+      share: formatShare(row.burned, total),
+      isCurrent: row.slug === product?.slug,
+      href: toAddress(CREDITS_PATH, { product: row.slug, mode: shown, ...toPeriodQuery(period) }),
+    })),
+    product: product && {
+      name: product.name,
+      hasParts: product.dimensions.length > 0 || product.countsSubjects,
+    },
+    maxDays: MAX_PART_DAYS,
+    parts:
+      parts &&
+      names.flatMap((name, place) => {
+        const own = parts.filter((part) => part.place === place);
+        const sum = sumDecimals(own.map(({ credits }) => credits));
+        // A single nameless part says nothing.
+        return own.some(({ value, isOther }) => value || isOther)
+          ? [{ name, rows: own.map((part) => ({ ...part, share: formatShare(part.credits, sum) })) }]
+          : [];
+      }),
+  };
+}
+
+const day = z.iso
+  .date('must be a date like 2026-01-31')
+  .refine((date) => date.startsWith('20'), 'must be of the years 2000 to 2099');
+
+const ledgerSchema = z.object({
+  mode: mode.default('live'),
+  product: slugSchema.optional(),
+  grant: text(128).optional(),
+  kind: z.enum(creditEntryKinds, 'must be one of the options').optional(),
+  from: day.optional(),
+  to: day.optional(),
+  cursor: z.string().optional(),
+});
+
+/** The filter of a ledger's form; `to` is the last day. @throws AppError invalid_request that names the field */
+export function parseLedger(query: FormFields) {
+  requireOnce(query);
+  const { mode, product, grant, kind, from, to, cursor } = parseInput(ledgerSchema, query);
+  if (from !== undefined && to !== undefined && to < from)
+    throw fieldError('to', 'must not be before the first day');
+  return {
+    mode,
+    cursor,
+    filter: {
+      productSlug: product,
+      grantKey: grant,
+      kind,
+      from: from && `${from}T00:00:00Z`,
+      to: to && new Date(Date.parse(to) + DAY_MS).toISOString(),
+    },
+  };
+}
+
+function addLedger(router: Router, context: Context): void {
+  const { db, clock, log } = context;
+
+  router.get('/credits/ledger', async (req, res) => {
+    const { orgId } = sessionOf(res);
+    const query = readQuery(req);
+    const shown = modes.find((one) => one === query.mode) ?? 'live';
+    const { form, result } = await tryQuery(res, query, async () => {
+      const { mode, cursor, filter } = parseLedger(query);
+      const page = await readEntries(db.orm, accountOf(orgId, mode), { ...filter, limit: PAGE_SIZE, cursor });
+      return { ...page, cursor };
+    });
+    const { cursor: _cursor, ...kept } = query as Record<string, string>;
+    const page = { view: 'metering/credits/ledger', title: 'Ledger of credits', section: 'credits' };
+    const products = await readProducts({ orm: db.orm, clock }, orgId, shown);
+    const { mode: _mode, ...filters } = kept;
+    await renderPage(context, req, res, page, {
+      form,
+      mode: shown,
+      modes: toModeTabs(LEDGER_PATH, filters, shown),
+      isFiltered: Object.keys(filters).length > 0,
+      productOptions: products
+        .filter(({ creditPrice, slug }) => creditPrice !== null || slug === query.product)
+        .map(({ slug, name }) => ({ value: slug, label: `\u2068${name}\u2069 (${slug})` })),
+      kindOptions,
+      entries: result?.entries.map(toEntryView),
+      pager:
+        result &&
+        toPager(LEDGER_PATH, kept, { cursor: result.cursor, nextCursor: result.nextCursor ?? undefined }),
+      csvHref: toAddress(`${LEDGER_PATH}.csv`, kept),
+      creditsHref: toAddress(CREDITS_PATH, { mode: shown }),
+    });
+  });
+
+  router.get('/credits/ledger.csv', async (req, res) => {
+    const { orgId } = sessionOf(res);
+    const { mode, filter } = parseLedger(readQuery(req));
+    // Without an end, new entries could keep the file from ever ending.
+    const to = filter.to ?? new Date(clock.now() + 1).toISOString();
+    await sendCsv(log, req, res, {
+      filename: `credits-${mode}.csv`,
+      columns: ['at', 'hour', 'kind', 'product', 'grant_key', 'amount', 'mode'],
+      pieces: exportEntries(db.orm, accountOf(orgId, mode), { ...filter, to }),
+    });
+  });
+}
+
+/** Newest first, in batches. Each is a separate statement, so that memory does not grow with the file. */
+async function* exportEntries(
+  orm: Orm,
+  id: AccountId,
+  filter: ReturnType<typeof parseLedger>['filter'],
+): AsyncGenerator<CsvCell[][]> {
+  let cursor: string | undefined;
+  do {
+    const page = await readEntries(orm, id, { ...filter, limit: BATCH_SIZE, cursor });
+    yield page.entries.map(({ at, hour, kind, productSlug, grantKey, amount }) => [
+      at,
+      hour,
+      kind,
+      productSlug,
+      grantKey,
+      new ExactNumber(amount),
+      id.livemode ? 'live' : 'test',
+    ]);
+    cursor = page.nextCursor ?? undefined;
+  } while (cursor);
+}

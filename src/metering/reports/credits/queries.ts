@@ -1,0 +1,156 @@
+import { sql, type SQL } from 'drizzle-orm';
+import { sqlState, type Orm } from '../../../core/db/client.js';
+import { selectRow, selectRows, textArray, timeText } from '../../../core/db/sql.js';
+import type { AccountId } from '../../credit-grants/queries.js';
+import { SEPARATOR_SQL } from '../../entitlements/dimensions.js';
+import type { UsageScope } from '../../events/page-queries.js';
+
+interface Range {
+  from: Date;
+  to: Date;
+}
+
+const within = ({ from, to }: Range): SQL =>
+  sql`at >= ${from.toISOString()}::timestamptz and at < ${to.toISOString()}::timestamptz`;
+
+const account = ({ orgId, livemode }: AccountId): SQL =>
+  sql`org_id = ${orgId}::uuid and livemode = ${livemode}`;
+
+/** Credits of a product that the ledger entered in a step. Exact decimals. */
+export interface BurnSum {
+  slug: string;
+  name: string;
+  /** Milliseconds. */
+  start: number;
+  burned: string;
+  /** By corrections. */
+  returned: string;
+}
+
+export const selectBurns = (id: AccountId, range: Range & { stepMs: number }): SQL => sql`
+  select p.slug, p.name, (extract(epoch from s.start) * 1000)::float8 as start, trim_scale(s.burned)::text as burned, trim_scale(s.returned)::text as returned
+  from (
+    select product_id, date_bin(make_interval(secs => ${range.stepMs / 1000}), at, timestamptz '2000-01-01 00:00:00+00') as start,
+      coalesce(sum(amount) filter (where kind = 'burn'), 0) as burned, coalesce(sum(amount) filter (where kind = 'return'), 0) as returned
+    from credit_entries
+    where ${account(id)} and ${within(range)} and kind in ('burn', 'return')
+    group by 1, 2
+  ) s
+  cross join lateral (select slug, name from products where id = s.product_id limit 1) p
+  order by p.slug, s.start`;
+
+export const readBurns = (orm: Orm, id: AccountId, range: Range & { stepMs: number }): Promise<BurnSum[]> =>
+  selectRows(orm, selectBurns(id, range));
+
+/** What was burned lately, less what was given back. */
+interface PaceRow {
+  quantity: string;
+  slugs: string[];
+  /** The first entry since `from`. */
+  firstAt: string | null;
+  isOlder: boolean;
+}
+
+export const selectCreditPace = (id: AccountId, range: Range): SQL => sql`
+  select trim_scale(coalesce(sum(s.quantity), 0))::text as quantity, coalesce(array_agg(p.slug order by p.slug), '{}') as slugs,
+    ${timeText(sql`min(s.first_at)`)} as "firstAt",
+    (select at from credit_entries where ${account(id)} and at < ${range.from.toISOString()}::timestamptz and kind = 'burn' order by at desc limit 1) is not null as "isOlder"
+  from (
+    select product_id, sum(case kind when 'burn' then amount else -amount end) as quantity, min(at) as first_at
+    from credit_entries where ${account(id)} and ${within(range)} and kind in ('burn', 'return')
+    group by 1
+  ) s
+  cross join lateral (select slug from products where id = s.product_id limit 1) p`;
+
+export const readCreditPace = async (orm: Orm, id: AccountId, range: Range): Promise<PaceRow> =>
+  (await selectRow<PaceRow>(orm, selectCreditPace(id, range)))!;
+
+/** Parts that are shown by themselves. */
+export const MAX_PARTS = 20;
+/** Longest time that one reading of events may take. */
+const PARTS_MS = 4_000;
+
+/** What the events of a subject or of a value cost. */
+export interface CostPart {
+  /** 0 for subjects, otherwise the place of the dimension from 1. */
+  place: number;
+  value: string | null;
+  /** Parts beyond the largest, together. */
+  isOther: boolean;
+  credits: string;
+  count: number;
+}
+
+/** Events and their corrections at the prices that are written on them, by the time at which they occurred. */
+export function selectCostParts(
+  { orgId, productId, livemode }: UsageScope,
+  { from, to, places }: Range & { places: readonly number[] },
+): SQL {
+  const rows = (
+    row: SQL,
+  ) => sql`${row}.org_id = ${orgId}::uuid and ${row}.product_id = ${productId}::uuid and ${row}.livemode = ${livemode}
+      and ${row}.occurred_at >= ${from.toISOString()}::timestamptz and ${row}.occurred_at < ${to.toISOString()}::timestamptz`;
+  const values = places.map((place) =>
+    place === 0
+      ? sql`(0, s.subject)`
+      : sql`(${place}::int, split_part(s.dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) collate "C")`,
+  );
+  return sql`
+  with cost as (
+    select e.subject, e.dimensions, e.quantity * e.credit_price as credits from usage_events e where ${rows(sql`e`)} and e.credit_price > 0
+    union all
+    select e.subject, e.dimensions, (c.quantity - c.previous_quantity) * c.credit_price
+    from usage_corrections c
+    join usage_events e on e.org_id = ${orgId}::uuid and e.idempotency_key = c.idempotency_key and e.occurred_at = c.occurred_at
+    where ${rows(sql`c`)} and c.credit_price > 0
+  ), sums as (
+    select subject, dimensions, sum(credits) as credits from cost group by 1, 2
+  ), ranked as (
+    select v.place, v.value, sum(s.credits) as credits, row_number() over (partition by v.place order by sum(s.credits) desc, v.value) as rank
+    from sums s cross join lateral (values ${sql.join(values, sql`, `)}) as v (place, value)
+    group by 1, 2
+  )
+  select place::int, case when rank <= ${MAX_PARTS} then value end as value, rank > ${MAX_PARTS} as "isOther",
+    trim_scale(sum(credits))::text as credits, count(*)::int as count
+  from ranked where credits > 0
+  group by 1, 2, 3
+  order by 1, 3, sum(credits) desc, 2`;
+}
+
+const CANCELLED = '57014';
+
+/** Undefined if the range has too many events to read in time. */
+export async function readCostParts(
+  orm: Orm,
+  scope: UsageScope,
+  range: Range & { places: readonly number[] },
+): Promise<CostPart[] | undefined> {
+  try {
+    return await orm.transaction(async (tx) => {
+      await tx.execute(sql.raw(`set local statement_timeout = ${PARTS_MS}`));
+      return selectRows<CostPart>(tx, selectCostParts(scope, range));
+    });
+  } catch (error) {
+    if (sqlState(error) === CANCELLED) return undefined;
+    throw error;
+  }
+}
+
+export const readProductNames = async (orm: Orm, slugs: readonly string[]): Promise<Map<string, string>> => {
+  const rows = await selectRows<{ slug: string; name: string }>(
+    orm,
+    sql`select slug, name from products where slug = any (${textArray(slugs)}::text[])`,
+  );
+  return new Map(rows.map(({ slug, name }) => [slug, name]));
+};
+
+/** Whether an Organization has or had credits, or an entitlement to a product that costs some. */
+export const selectHasCredits = (orgId: string): SQL => sql`
+  select exists (select from credit_accounts where org_id = ${orgId}::uuid)
+    or exists (
+      select from entitlements e join products p on p.id = e.product_id
+      where e.org_id = ${orgId}::uuid and p.credit_price is not null
+    ) as "hasCredits"`;
+
+export const readHasCredits = async (orm: Orm, orgId: string): Promise<boolean> =>
+  (await selectRow<{ hasCredits: boolean }>(orm, selectHasCredits(orgId)))!.hasCredits;

@@ -1,0 +1,131 @@
+import { formatShare } from '../../../core/pages/format.js';
+import { DAY_MS } from '../../../core/time.js';
+import type { CreditEntryKind } from '../../credits/table.js';
+import type { CreditGrant, Credits } from '../../credit-grants/credits.js';
+import type { EntryRow } from '../../credit-grants/queries.js';
+
+export const CREDITS_PATH = '/dashboard/credits';
+export const LEDGER_PATH = `${CREDITS_PATH}/ledger`;
+
+const statuses: Record<CreditGrant['status'], { label: string; tone: string }> = {
+  open: { label: 'Open', tone: 'good' },
+  scheduled: { label: 'Scheduled', tone: 'info' },
+  spent: { label: 'Spent', tone: '' },
+  expired: { label: 'Expired', tone: '' },
+  voided: { label: 'Void', tone: '' },
+};
+
+/** When an open grant ends, in milliseconds: once it has rolled over, at its later end. */
+function endOf({ expiresAt, rolloverDays }: CreditGrant, nowMs: number): number {
+  if (expiresAt === null) return Infinity;
+  const ms = Date.parse(expiresAt);
+  return ms > nowMs ? ms : ms + (rolloverDays ?? 0) * DAY_MS;
+}
+
+export function toGrantView(grant: CreditGrant, now: Date) {
+  const { amount, remaining, status, startsAt, expiresAt } = grant;
+  const endMs = endOf(grant, now.getTime());
+  return {
+    ...grant,
+    isCurrent: status === 'open' || status === 'scheduled',
+    statusLabel: statuses[status].label,
+    tone: statuses[status].tone,
+    left: Number(remaining) / Number(amount),
+    percent: formatShare(remaining, amount),
+    startsAt: new Date(startsAt),
+    expiresAt: expiresAt === null ? null : new Date(expiresAt),
+    endsAt: endMs === Infinity ? null : new Date(endMs),
+    hasRolled: expiresAt !== null && status === 'open' && Date.parse(expiresAt) <= now.getTime(),
+    voidedAt: grant.voidedAt === null ? null : new Date(grant.voidedAt),
+  };
+}
+
+/** @param nameOf the name of a product by its slug */
+export function toAccountView(credits: Credits, nameOf: (slug: string) => string, now: Date) {
+  const grants = credits.grants.map((grant) => toGrantView(grant, now));
+  const current = grants.filter(({ isCurrent }) => isCurrent);
+  const ending = current
+    .filter(({ status, endsAt, remaining }) => status === 'open' && endsAt && remaining !== '0')
+    .toSorted((a, b) => a.endsAt!.getTime() - b.endsAt!.getTime());
+  return {
+    balance: credits.balance,
+    isNegative: credits.balance.startsWith('-'),
+    held: credits.held,
+    overdrafts: credits.overdrafts.map((one) => ({ ...one, name: nameOf(one.productSlug) })),
+    current,
+    closed: grants.filter(({ isCurrent }) => !isCurrent),
+    nextEnd: ending[0],
+  };
+}
+
+const kinds: Record<CreditEntryKind, { label: string; sign: '−' | '+' | '' }> = {
+  burn: { label: 'Burned', sign: '−' },
+  return: { label: 'Given back', sign: '+' },
+  expire: { label: 'Expired', sign: '−' },
+  roll: { label: 'Rolled over', sign: '' },
+  void: { label: 'Forfeited', sign: '−' },
+  repay: { label: 'Overdraft paid', sign: '' },
+  forgive: { label: 'Overdraft forgiven', sign: '+' },
+};
+
+export const kindOptions = Object.entries(kinds).map(([value, { label }]) => ({ value, label }));
+
+/** Undone entries have negative amounts, which turns their sign around. */
+export function toEntryView({ at, hour, kind, productSlug, grantKey, amount }: EntryRow) {
+  const { label, sign } = kinds[kind];
+  const isUndone = amount.startsWith('-');
+  return {
+    at: new Date(at),
+    hour: new Date(hour),
+    label: isUndone ? `${label}, undone` : label,
+    productSlug,
+    grantKey,
+    isOverdraft: (kind === 'burn' || kind === 'return') && grantKey === null,
+    sign: isUndone && sign !== '' ? (sign === '+' ? '−' : '+') : sign,
+    amount: amount.replace('-', ''),
+  };
+}
+
+export const PACE_DAYS = 7;
+/** A projection looks no further. */
+const HORIZON_DAYS = 366;
+
+/**
+ * When the grants run out if credits burn at one pace, with each grant's begin and end; `later` beyond a year. Undefined if
+ * some open grants pay only for some of what is burned, because no single pace describes that. An estimate, in doubles.
+ * @param slugs the products that burn
+ */
+export function projectEnd(
+  grants: readonly CreditGrant[],
+  { perDay, slugs }: { perDay: number; slugs: readonly string[] },
+  now: Date,
+): Date | 'later' | undefined {
+  const current = grants.filter(({ status }) => status === 'open' || status === 'scheduled');
+  const pays = ({ productSlugs }: CreditGrant, slug: string) =>
+    productSlugs === null || productSlugs.includes(slug);
+  const usable = current.filter((grant) => slugs.every((slug) => pays(grant, slug)));
+  if (current.some((grant) => !usable.includes(grant) && slugs.some((slug) => pays(grant, slug))))
+    return undefined;
+  const nowMs = now.getTime();
+  const rests = usable.map((grant) => ({
+    left: Number(grant.remaining),
+    startMs: Date.parse(grant.startsAt),
+    endMs: endOf(grant, nowMs),
+  }));
+  const horizonMs = nowMs + HORIZON_DAYS * DAY_MS;
+  const turns = rests
+    .flatMap(({ startMs, endMs }) => [startMs, endMs])
+    .filter((ms) => ms > nowMs && ms < horizonMs);
+  let atMs = nowMs;
+  for (const nextMs of [...turns.toSorted((a, b) => a - b), horizonMs]) {
+    let need = (perDay * (nextMs - atMs)) / DAY_MS;
+    for (const rest of rests.filter(({ startMs, endMs }) => startMs <= atMs && endMs > atMs)) {
+      const part = Math.min(rest.left, need);
+      rest.left -= part;
+      need -= part;
+    }
+    if (need > 0) return new Date(nextMs - (need / perDay) * DAY_MS);
+    atMs = nextMs;
+  }
+  return 'later';
+}

@@ -1,0 +1,256 @@
+import { eq } from 'drizzle-orm';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { auditLog } from '../../../src/accounts/audit/table.js';
+import { creditGrants } from '../../../src/metering/credits/table.js';
+import { products } from '../../../src/metering/entitlements/table.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { hostileTexts } from '../../support/hostile-texts.js';
+import { signedInOperator, type TestOperator } from '../../support/operators.js';
+import { useService } from '../../support/use.js';
+import { createProduct, grant } from '../support/products.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
+
+const { database, service } = useService();
+let operator: TestOperator;
+beforeAll(async () => {
+  operator = await signedInOperator(service);
+});
+
+const html = { accept: 'text/html' };
+const DAY_MS = 86_400_000;
+type Form = Record<string, string | string[]>;
+
+const unescape = (text: string) =>
+  text
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&#34;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&');
+/** The text of a page without markup, one space between words. */
+const readText = (page: string) =>
+  unescape(page.split('<main')[1]!.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ');
+
+/** A customer with a product that costs a credit a call. */
+async function scene() {
+  const { db } = database;
+  const organization = await createOrganization(db);
+  const product = await createProduct(db, { name: 'Tokens' });
+  await db.orm
+    .update(products)
+    .set({ creditPrice: '1', creditEnforcement: 'block' })
+    .where(eq(products.id, product.id));
+  await grant(db, organization.id, product.id);
+  const { secret } = await createKey(db, organization.id);
+  const base = `/console/customers/${organization.slug}/credits`;
+  const post = (path: string, form: Form) =>
+    operator.browser.send('POST', base + path, { form: form as Record<string, string>, headers: html });
+  let events = 0;
+  return {
+    base,
+    product,
+    post,
+    /** Sends the form of the page that says what will happen, as its button does. */
+    give: async (form: Form) => {
+      const { text } = await post('/grant', form);
+      const fields = [...text.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)];
+      const values = fields.map(([, name, value]) => [name!, unescape(value!)] as const);
+      return post('/grant', { ...Object.fromEntries(values), step: 'save' });
+    },
+    open: async (path = '') => readText((await operator.browser.get(base + path, html)).text),
+    burn: async (quantity: number) =>
+      expect(
+        (await sendUsage(service.url, secret, [usageEvent(product.slug, `e${events++}`, { quantity })]))
+          .status,
+      ).toBe(202),
+    grants: () => db.orm.select().from(creditGrants).where(eq(creditGrants.orgId, organization.id)),
+    audit: async () =>
+      (await db.orm.select().from(auditLog).where(eq(auditLog.orgId, organization.id)))
+        .filter(({ action }) => action.startsWith('credits.'))
+        .map(({ action, target, actor }) => ({ action, target, actor })),
+  };
+}
+
+const form = { mode: 'live', amount: '1,000.5', priority: '50', grantKey: 'order-1', reason: 'Invoice 1' };
+
+describe('a grant', () => {
+  it('is given after a page that says what it will do', async () => {
+    const { post, give, grants, open, burn, product, audit } = await scene();
+    await burn(25);
+    const day = new Date(service.clock.now() + 30 * DAY_MS).toISOString().slice(0, 10);
+    const typed = { ...form, expiresAt: `${day}T10:20`, percent: '50', days: '30', products: product.slug };
+    const page = readText((await post('/grant', typed)).text);
+    expect(page).toContain('Nothing has changed yet.');
+    expect(page).toContain('Grant 1,000.5 live credits Balance −25 → 975.5 at once');
+    expect(page).toContain('11:00 UTC');
+    expect(page).toContain('50% of the rest lives on for 30 days');
+    expect(page).toContain('First, with priority 50');
+    expect(page).toContain(`It pays 25 of ${product.slug} at once.`);
+    expect((await post('/grant', { ...typed, step: 'edit' })).text).toMatch(/value="1,000\.5"[\s\S]*checked/);
+    expect(await grants()).toEqual([]);
+    const { status, headers } = await give(typed);
+    expect([status, headers.get('location')]).toEqual([
+      303,
+      expect.stringMatching(/\/credits\?done=granted$/),
+    ]);
+    expect(await grants()).toMatchObject([
+      {
+        grantKey: 'order-1',
+        amount: '1000.5',
+        livemode: true,
+        priority: 50,
+        rolloverPercent: 50,
+        rolloverDays: 30,
+        productIds: [product.id],
+        expiresAt: new Date(`${day}T11:00Z`),
+        reason: 'Invoice 1',
+      },
+    ]);
+    expect(await open()).toMatch(/Balance 975\.5 live credits/);
+    expect(await audit()).toMatchObject([
+      { action: 'credits.granted', target: 'order-1', actor: `operator:${operator.email}` },
+    ]);
+  });
+
+  it('is given once, also if its button is pressed twice', async () => {
+    const { give, grants } = await scene();
+    expect((await give(form)).status).toBe(303);
+    expect((await give({ ...form, step: 'save' })).status).toBe(400);
+    const again = { ...form, step: 'save' };
+    const { post } = await scene();
+    expect([(await post('/grant', again)).status, (await post('/grant', again)).status]).toEqual([303, 303]);
+    expect((await post('/grant', { ...again, amount: '2' })).status).toBe(409);
+    expect(await grants()).toHaveLength(1);
+  });
+
+  it('is placed among the others: priority, then end', async () => {
+    const { give, post } = await scene();
+    await give({ ...form, grantKey: 'first', priority: '10' });
+    await give({ ...form, grantKey: 'never ends' });
+    const soon = { ...form, expiresAt: '2126-01-01T00:00' };
+    expect(readText((await post('/grant', soon)).text)).toContain(
+      'With priority 50, after 1 other grant: first',
+    );
+    const last = readText(
+      (await post('/grant', { ...form, priority: '60', startsAt: '2126-01-01T00:00' })).text,
+    );
+    expect(last).toMatch(/after 2 other grants: first never ends/);
+    expect(last).toMatch(/Balance 2,001 → 2,001 until it begins/);
+  });
+
+  it('is for test credits if that is chosen', async () => {
+    const { give, open } = await scene();
+    await give({ ...form, mode: 'test' });
+    expect(await open('?mode=test')).toContain('Balance 1,000.5 test credits');
+    expect(await open()).toContain('Balance 0 live credits');
+  });
+
+  it.each([
+    [{ amount: '' }, 'amount', 'Required.'],
+    [{ amount: '0' }, 'amount', 'Must be above 0.'],
+    [{ amount: '0.1234567890123' }, 'amount', 'Must have at most 12 decimal places.'],
+    [{ startsAt: '2020-01-01T00:00' }, 'startsAt', 'Must not be in the past.'],
+    [{ expiresAt: '2020-01-01T00:00' }, 'expiresAt', 'Must be later than the beginning.'],
+    [{ expiresAt: 'tomorrow' }, 'expiresAt', 'Must be a date and a time.'],
+    [{ percent: '50' }, 'days', 'Required for a rollover.'],
+    [
+      { percent: '101', days: '3', expiresAt: '2126-01-01T00:00' },
+      'percent',
+      'Must be a whole number from 1 to 100.',
+    ],
+    [
+      { percent: '50', days: '367', expiresAt: '2126-01-01T00:00' },
+      'days',
+      'Must be a whole number from 1 to 366.',
+    ],
+    [{ percent: '50', days: '3' }, 'expiresAt', 'Required for a rollover.'],
+    [{ priority: '101' }, 'priority', 'Must be a whole number from 0 to 100.'],
+    [{ reason: '' }, 'reason', 'Required.'],
+    [{ reason: 'x'.repeat(201) }, 'reason', 'Must be 1 to 200 characters'],
+    [{ grantKey: '' }, 'grantKey', 'Required.'],
+    [{ grantKey: 'x'.repeat(129) }, 'grantKey', 'Must be 1 to 128 characters'],
+  ])('with %o is refused beside its field, and what was typed stays', async (wrong, name, message) => {
+    const { post, grants } = await scene();
+    const { status, text } = await post('/grant', { ...form, ...wrong });
+    expect(status).toBe(400);
+    expect(text).toContain(`id="field-${name}-error">${message}`);
+    if (name !== 'reason') expect(text).toContain('value="Invoice 1"');
+    expect(await grants()).toEqual([]);
+  });
+
+  it('for a product that does not exist is refused', async () => {
+    const { post, grants } = await scene();
+    expect((await post('/grant', { ...form, products: 'nothing-here', step: 'save' })).status).toBe(422);
+    expect(await grants()).toEqual([]);
+  });
+
+  it('may have any text as its key and reason', async () => {
+    const { give, open } = await scene();
+    for (const [i, text] of hostileTexts.entries()) {
+      const reason = text.slice(0, 200);
+      expect(
+        (await give({ ...form, grantKey: text.slice(0, 128), reason, amount: String(i + 1) })).status,
+      ).toBe(303);
+    }
+    const page = (await operator.browser.get((await scene()).base, html)).text;
+    expect(page).not.toContain('<script>alert');
+    expect(await open()).toContain(hostileTexts[0]!.slice(0, 20));
+  });
+});
+
+describe('voiding a grant', () => {
+  it('says what is forfeited, needs a reason, and happens once', async () => {
+    const { give, burn, post, open, audit } = await scene();
+    await give(form);
+    await burn(0.5);
+    const page = await open('/void?grant=order-1');
+    expect(page).toContain(
+      '1,000 of 1,000.5 live credits are left and will be forfeited. The balance goes from 1,000 to 0 .',
+    );
+    expect((await post('/void', { grant: 'order-1', mode: 'live' })).status).toBe(400);
+    const voided = await post('/void', { grant: 'order-1', mode: 'live', reason: 'Entered twice' });
+    expect([voided.status, voided.headers.get('location')]).toEqual([
+      303,
+      expect.stringContaining('done=voided'),
+    ]);
+    expect(await open()).toMatch(/Balance 0 live credits .*Void Invoice 1 order-1 .*Entered twice/);
+    expect(await open('/void?grant=order-1')).toContain('nothing is left to void');
+    expect(await audit()).toMatchObject([
+      { action: 'credits.granted' },
+      { action: 'credits.voided', target: 'order-1' },
+    ]);
+  });
+
+  it('of a spent grant is refused, and of an unknown one as well', async () => {
+    const { give, burn, post, base } = await scene();
+    await give({ ...form, amount: '1' });
+    await burn(2);
+    expect((await post('/void', { grant: 'order-1', mode: 'live', reason: 'Late' })).status).toBe(409);
+    for (const grant of ['nothing', '<b>', 'x'.repeat(129)])
+      expect(
+        (await operator.browser.get(`${base}/void?grant=${encodeURIComponent(grant)}`, html)).status,
+      ).toBeOneOf([400, 404]);
+    // Another customer's grant.
+    const other = await scene();
+    expect((await other.post('/void', { grant: 'order-1', mode: 'live', reason: 'Mine' })).status).toBe(404);
+  });
+});
+
+it('forgiving an overdraft says what is given up, needs a reason, and leaves an entry', async () => {
+  const { burn, post, open, product, audit } = await scene();
+  await burn(12.5);
+  expect(await open()).toMatch(/Tokens is overdrawn by 12\.5 credits/);
+  expect(await open(`/forgive?product=${product.slug}`)).toMatch(
+    /You give up 12\.5 live credits .* goes from −12\.5 to 0 /,
+  );
+  expect((await post('/forgive', { product: product.slug, mode: 'live' })).status).toBe(400);
+  const { status, headers } = await post('/forgive', {
+    product: product.slug,
+    mode: 'live',
+    reason: 'Outage',
+  });
+  expect([status, headers.get('location')]).toEqual([303, expect.stringContaining('done=forgiven')]);
+  expect(await open()).toMatch(/Balance 0 live credits .*Overdraft forgiven \S+ – \+12\.5/);
+  expect(await open(`/forgive?product=${product.slug}`)).toContain('This product has no overdraft.');
+  expect(await audit()).toMatchObject([{ action: 'credits.forgiven', target: product.slug }]);
+});

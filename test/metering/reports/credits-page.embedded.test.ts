@@ -1,0 +1,309 @@
+import { eq } from 'drizzle-orm';
+import { v7 as uuid } from 'uuid';
+import { describe, expect, it } from 'vitest';
+import { creditEntries } from '../../../src/metering/credits/table.js';
+import { products } from '../../../src/metering/entitlements/table.js';
+import { signedIn, type Browser } from '../../support/accounts.js';
+import { createKey } from '../../support/fixtures.js';
+import { operatorClient } from '../../support/operator.js';
+import { useService } from '../../support/use.js';
+import { createProduct, grant } from '../support/products.js';
+import { sendUsage } from '../support/usage.js';
+
+const { database, service } = useService();
+const call = operatorClient(() => service);
+const DAY_MS = 86_400_000;
+const html = { accept: 'text/html' };
+
+const unescape = (text: string) =>
+  text
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&#34;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&');
+/** The text of a page without markup, one space between words. */
+const readText = (page: string) =>
+  unescape(page.split('<main')[1]!.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ');
+
+/** A customer with a priced product and keys of both modes. */
+async function scene() {
+  const { db } = database;
+  const { browser, organization } = await signedIn(db, service.url, 'member');
+  const product = await createProduct(db, {
+    name: 'Tokens',
+    dimensions: ['model'],
+    subjectsSince: new Date(0),
+  });
+  await db.orm
+    .update(products)
+    .set({
+      creditPrice: '0.5',
+      creditDimension: 'model',
+      creditPrices: { large: '2' },
+      creditEnforcement: 'warn',
+    })
+    .where(eq(products.id, product.id));
+  await grant(db, organization.id, product.id);
+  const keys = {
+    live: (await createKey(db, organization.id)).secret,
+    test: (await createKey(db, organization.id, { livemode: false })).secret,
+  };
+  const path = `/organizations/${organization.slug}/credits`;
+  return {
+    browser,
+    organization,
+    product,
+    open: async (query = '') => readText((await browser.get(`/dashboard/credits${query}`, html)).text),
+    send: async (quantity: number, more: object = {}, key: keyof typeof keys = 'live') => {
+      const event = { productSlug: product.slug, metric: 'calls', quantity, idempotencyKey: uuid(), ...more };
+      const { status } = await sendUsage(service.url, keys[key], [event]);
+      expect(status).toBe(202);
+      return event.idempotencyKey;
+    },
+    give: async (key: string, body: object) =>
+      expect(
+        (await call('PUT', `${path}/grants/${encodeURIComponent(key)}`, { reason: 'Invoice', ...body }))
+          .status,
+      ).toBe(201),
+    void: (key: string) => call('POST', `${path}/grants/${key}/void`, { reason: 'Mistake' }),
+  };
+}
+
+const sections = async (browser: Browser) =>
+  (await browser.get('/dashboard', html)).text.includes('href="/dashboard/credits"');
+
+describe('the section', () => {
+  it('is in the navigation only with credits, or an entitlement to a product that costs some', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url, 'billing');
+    expect(await sections(browser)).toBe(false);
+    const product = await createProduct(database.db);
+    await grant(database.db, organization.id, product.id);
+    expect(await sections(browser)).toBe(false);
+    await database.db.orm
+      .update(products)
+      .set({ creditPrice: '1', creditEnforcement: 'warn' })
+      .where(eq(products.id, product.id));
+    expect(await sections(browser)).toBe(true);
+    const other = await signedIn(database.db, service.url);
+    await call('PUT', `/organizations/${other.organization.slug}/credits/grants/one`, {
+      amount: 1,
+      reason: 'One',
+      livemode: false,
+    });
+    expect(await sections(other.browser)).toBe(true);
+  });
+
+  it('explains what there will be to see', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    const page = readText((await browser.get('/dashboard/credits', html)).text);
+    expect(page).toContain('Your products cost no live credits');
+    const { open } = await scene();
+    expect(await open()).toMatch(/No live credits yet .* usage of Tokens is recorded as an overdraft/);
+  });
+});
+
+describe('the page of credits', () => {
+  it('shows the balance, the grants in burning order, and what burned them', async () => {
+    const { open, give, send } = await scene();
+    await give('plan', {
+      amount: 100,
+      expiresAt: '2126-01-01T00:00:00Z',
+      rollover: { percent: 25, for: 'P30D' },
+    });
+    await give('welcome', { amount: 10, priority: 1 });
+    await give('later', { amount: 7, startsAt: new Date(service.clock.now() + DAY_MS).toISOString() });
+    await send(30, { dimensions: { model: 'large' }, subject: 'ada' });
+    await send(10, { dimensions: { model: 'small' }, subject: 'ben' });
+    const page = await open();
+    expect(page).toContain('Balance 45 live credits');
+    expect(page.indexOf('plan')).toBeLessThan(page.indexOf('later'));
+    expect(page).toMatch(/Open Invoice plan 45 of 100 left All products/);
+    expect(page).toContain('then 25% of the rest lives on for 30 days');
+    expect(page).toMatch(/Scheduled Invoice later/);
+    expect(page).toMatch(/Tokens 65 100\.0% –/);
+    expect(page).toMatch(/Tokens by subject Value Credits Share ada 60 92\.3% ben 5 7\.7%/);
+    expect(page).toMatch(/Tokens by model Value Credits Share large 60 92\.3% small 5 7\.7%/);
+    // Spent, so it is closed.
+    expect(page).toMatch(/Closed grants .*Spent Invoice welcome/);
+    expect(page).not.toContain('At the pace');
+  });
+
+  it('keeps live and test credits apart, and says how much is held', async () => {
+    const { open, give, send } = await scene();
+    await give('live', { amount: 5 });
+    await give('test', { amount: 20, livemode: false });
+    await send(4, {}, 'test');
+    expect(await open()).toContain('Balance 5 live credits');
+    expect(await open('?mode=test')).toContain('Balance 18 test credits');
+  });
+
+  it('explains an overdraft, and what a correction gave back', async () => {
+    const { open, send, organization } = await scene();
+    await send(7);
+    expect(await open()).toMatch(/Balance −3\.5 live credits Tokens is overdrawn by 3\.5 credits\./);
+    expect((await open('/ledger')).match(/Burned \S+ Overdraft −3\.5/)).not.toBeNull();
+    const [entry] = await database.db.orm
+      .select()
+      .from(creditEntries)
+      .where(eq(creditEntries.orgId, organization.id));
+    await database.db.orm.insert(creditEntries).values({ ...entry!, kind: 'return', amount: '1.25' });
+    const page = await open();
+    expect(page).toContain('Corrections gave back 1.25.');
+    expect(page).toContain('Tokens 3.5 100.0% 1.25');
+  });
+
+  it('says until when it lasts once a day has burned credits, with the ends of grants counted in', async () => {
+    const { open, give, send } = await scene();
+    await give('all', { amount: 100 });
+    await send(20);
+    service.clock.advance(2 * DAY_MS);
+    const day = (days: number) =>
+      new Intl.DateTimeFormat('en-GB', {
+        timeZone: 'UTC',
+        day: 'numeric',
+        month: 'short',
+        year: 'numeric',
+      }).format(service.clock.now() + days * DAY_MS);
+    // 10 in 2 days are 5 a day, and 90 are left.
+    expect(await open()).toContain(`At the pace of the last 2 days it lasts until about ${day(18)}.`);
+    await give('ending', {
+      amount: 1_000,
+      priority: 0,
+      expiresAt: new Date(service.clock.now() + 4 * DAY_MS).toISOString(),
+    });
+    expect(await open()).toMatch(new RegExp(`lasts until about (${day(22)}|${day(23)})\\.`));
+    await give('many', { amount: 100_000 });
+    expect(await open()).toContain('it lasts for more than a year.');
+    await give('other', { amount: 5, productSlugs: [(await scene()).product.slug] });
+    expect(await open()).toContain('it lasts for more than a year.');
+  });
+
+  it('reads the costs of subjects only in a period that it can read', async () => {
+    const { open, give, send } = await scene();
+    await give('all', { amount: 100 });
+    await send(2, { subject: 'ada' });
+    const to = new Date(service.clock.now() + DAY_MS).toISOString().slice(0, 10);
+    const from = new Date(service.clock.now() - 100 * DAY_MS).toISOString().slice(0, 10);
+    const page = await open(`?range=custom&from=${from}&to=${to}`);
+    expect(page).toContain('at most 92 days');
+    expect(page).not.toContain('ada');
+  });
+
+  it.each([
+    ['range=custom&from=2026-02-28&to=2026-02-01', 400, 'Must not be before the first day.'],
+    ['range=never', 400, 'Must be day, last7, last30, month or custom.'],
+    ['mode=both', 400, 'Must be live or test.'],
+    ['product=nothing-here', 404, 'Not a product of your Organization.'],
+  ])('answers ?%s with %i', async (query, status, message) => {
+    const { browser } = await scene();
+    const answer = await browser.get(`/dashboard/credits?${query}`, html);
+    expect([answer.status, readText(answer.text)]).toEqual([status, expect.stringContaining(message)]);
+  });
+});
+
+describe('the ledger', () => {
+  it('has every entry with its effect on the balance, filters and pages', async () => {
+    const { open, give, send, browser, product, organization } = await scene();
+    await give('=1+1', { amount: 10 });
+    await give('other', { amount: 1, priority: 60 });
+    await send(2);
+    await call('POST', `/organizations/${organization.slug}/credits/grants/other/void`, {
+      reason: 'Mistake',
+    });
+    const page = await open('/ledger');
+    expect(page).toMatch(/Forfeited – other −1/);
+    expect(page).toMatch(new RegExp(`Burned ${product.slug} =1\\+1 −1 `));
+    const onlyVoid = await open('/ledger?kind=void');
+    expect(onlyVoid).toMatch(/Forfeited – other −1/);
+    expect(onlyVoid).not.toMatch(/Burned product/);
+    expect(await open(`/ledger?grant=${encodeURIComponent('=1+1')}`)).not.toMatch(/– other −1/);
+    const tomorrow = new Date(service.clock.now() + DAY_MS).toISOString().slice(0, 10);
+    expect(await open(`/ledger?from=${tomorrow}`)).toContain('No entries match.');
+    const wrong = await browser.get('/dashboard/credits/ledger?from=2026-02-02&to=2026-02-01', html);
+    expect([wrong.status, readText(wrong.text)]).toEqual([
+      400,
+      expect.stringContaining('Must not be before the first day.'),
+    ]);
+    expect((await browser.get('/dashboard/credits/ledger?cursor=nonsense', html)).status).toBe(400);
+
+    const csv = await browser.get(`/dashboard/credits/ledger.csv?kind=burn`, html);
+    const [head, row, end] = csv.text.split('\r\n');
+    expect(head).toBe('at,hour,kind,product,grant_key,amount,mode');
+    // A spreadsheet would run the key as a formula.
+    expect(row).toMatch(new RegExp(`^\\S+Z,\\S+Z,burn,${product.slug},'=1\\+1,1,live$`));
+    expect(end).toBe('');
+  });
+
+  it('goes on over pages, and the file has all of them', async () => {
+    const { organization, product, browser } = await scene();
+    const at = Date.parse('2026-01-05T10:00:00Z');
+    const rows = Array.from({ length: 2_100 }, (_, i) => ({
+      orgId: organization.id,
+      livemode: true,
+      productId: product.id,
+      grantId: product.id,
+      kind: 'burn' as const,
+      at: new Date(at + i),
+      hour: new Date(at),
+      amount: `0.${String(i + 1).padStart(12, '0')}`,
+    }));
+    await database.db.orm.insert(creditEntries).values(rows);
+    const csv = (await browser.get('/dashboard/credits/ledger.csv', html)).text
+      .trimEnd()
+      .split('\r\n')
+      .slice(1);
+    expect(csv.map((line) => line.split(',')[5])).toEqual(
+      rows.map(({ amount }) => amount.replace(/0+$/, '')).toReversed(),
+    );
+    const seen: string[] = [];
+    let path: string | undefined = '/dashboard/credits/ledger?kind=burn';
+    while (path !== undefined && seen.length < 200) {
+      const { text } = await browser.get(path, html);
+      seen.push(...[...text.matchAll(/<span>−(0\.\d+)<\/span>/g)].map(([, amount]) => amount!));
+      path = /rel="next" href="([^"]*)"/.exec(text)?.[1]?.replaceAll('&amp;', '&');
+    }
+    expect(seen).toEqual(
+      rows
+        .map(({ amount }) => amount.replace(/0+$/, ''))
+        .toReversed()
+        .slice(0, seen.length),
+    );
+    expect(seen.length).toBe(200);
+  });
+});
+
+it('an event shows what it cost, and its product what it costs', async () => {
+  const { browser, send, product } = await scene();
+  const key = await send(3, { dimensions: { model: 'large' } });
+  const event = readText((await browser.get(`/dashboard/usage/events?idempotencyKey=${key}`, html)).text);
+  expect(event).toMatch(/Cost 6 credits , 2 for 1 of calls/);
+  const list = readText((await browser.get(`/dashboard/usage/events?product=${product.slug}`, html)).text);
+  expect(list).toMatch(/Quantity Credits API key .* 3 calls 6 /);
+  expect(readText((await browser.get('/dashboard/usage', html)).text)).toMatch(
+    /Price 0\.5 credits , some values have their own/,
+  );
+  expect(readText((await browser.get('/dashboard/entitlements', html)).text)).toContain(
+    '0.5 credits for 1 of calls',
+  );
+});
+
+it('another Organization sees none of it', async () => {
+  const { give, send, product } = await scene();
+  await give('secret-key', { amount: 10 });
+  const key = await send(2);
+  const { browser } = await signedIn(database.db, service.url);
+  for (const path of [
+    '',
+    '?mode=live',
+    `/ledger?product=${product.slug}`,
+    '/ledger?grant=secret-key',
+    '/ledger.csv',
+  ])
+    expect((await browser.get(`/dashboard/credits${path}`, html)).text).not.toMatch(
+      /secret-key<|secret-key,|,burn,|−1</,
+    );
+  expect((await browser.get(`/dashboard/usage/events?idempotencyKey=${key}`, html)).text).not.toContain(
+    'Cost',
+  );
+});
