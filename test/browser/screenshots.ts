@@ -127,7 +127,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
       await page.goto('/dashboard/markets');
       // Signals arrive with the first prices after the gates have been evaluated, and the page updates automatically.
       await page.locator('.best li').first().waitFor({ timeout: 120_000 });
-      await page.getByText('The demo is still building').waitFor({ state: 'detached', timeout: 120_000 });
+      await page.getByText('The demo is still building').waitFor({ state: 'detached', timeout: 600_000 });
     },
     'markets-city': '/dashboard/markets?station=KMIA',
     'markets-minimum': '/dashboard/markets?station=KMIA&kind=daily_minimum',
