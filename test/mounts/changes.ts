@@ -25,6 +25,8 @@ import {
   signedIn,
 } from '../support/accounts.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
+import { creditAccounts } from '../../src/metering/credits/table.js';
+import { addGrant } from '../metering/support/credits.js';
 import { createProduct } from '../metering/support/products.js';
 import { forgetConfirmation, makeLink, makeOperator, signedInOperator } from '../support/operators.js';
 import { givePasskey, SoftPasskey } from '../support/passkey.js';
@@ -223,6 +225,29 @@ const withEvent =
     });
     return prepare(idempotencyKey)(world);
   };
+
+interface Debtor {
+  slug: string;
+  grantKey: string;
+  productSlug: string;
+}
+
+/** The request for a new customer with a grant and an overdraft. */
+const withCredits =
+  (prepare: (debtor: Debtor) => Prepare): Prepare =>
+  async (world) => {
+    const { db, service } = world;
+    const { id: orgId, slug } = await createOrganization(db);
+    const product = await createProduct(db);
+    const scoped = { amount: '5', productIds: [uuid()] };
+    const grantKey = await addGrant(db, orgId, scoped, new Date(service.clock.now()));
+    await db.orm
+      .update(creditAccounts)
+      .set({ debtors: [product.id], debts: ['2'] })
+      .where(eq(creditAccounts.orgId, orgId));
+    return prepare({ slug, grantKey, productSlug: product.slug })(world);
+  };
+const because = { reason: 'half-sent' };
 const correctionOf = (idempotencyKey: string) => ({
   corrections: [{ idempotencyKey, quantity: 1, reason: 'half-sent', correctionKey: uuid() }],
 });
@@ -505,6 +530,33 @@ const inConsole: Record<string, Prepare[]> = {
   'post /console/customers/{slug}/usage/backfills/{id}/discard': [
     byOperatorPerson(backfillPage('open', '/discard'), () => ({}), true),
   ],
+  'post /console/customers/{slug}/credits/grant': [
+    withCredits(({ slug }) =>
+      byOperatorPerson(
+        `${CUSTOMERS}/${slug}/credits/grant`,
+        () => ({ ...because, step: 'save', mode: 'live', grantKey: uuid(), amount: '1', priority: '50' }),
+        true,
+      ),
+    ),
+  ],
+  'post /console/customers/{slug}/credits/void': [
+    withCredits(({ slug, grantKey }) =>
+      byOperatorPerson(
+        `${CUSTOMERS}/${slug}/credits/void`,
+        () => ({ ...because, mode: 'live', grant: grantKey }),
+        true,
+      ),
+    ),
+  ],
+  'post /console/customers/{slug}/credits/forgive': [
+    withCredits(({ slug, productSlug }) =>
+      byOperatorPerson(
+        `${CUSTOMERS}/${slug}/credits/forgive`,
+        () => ({ ...because, mode: 'live', product: productSlug }),
+        true,
+      ),
+    ),
+  ],
   'post /console/customers/{slug}/trading/limits': [
     byOperatorPerson(customerPath('/trading/limits'), () => ({ maxOpenOrders: '9' })),
     byOperatorPerson(
@@ -531,6 +583,15 @@ const inConsole: Record<string, Prepare[]> = {
       async ({ db }) => `/console/products/${(await createProduct(db)).slug}`,
       () => ({ name: 'Half-sent', usageMetric: 'calls' }),
     ),
+  ],
+  'post /console/products/{slug}/price': [
+    async (world) => {
+      const { id, slug } = await createProduct(world.db);
+      const [product] = await world.db.orm.select().from(products).where(eq(products.id, id));
+      const seen = product!.updatedAt.toISOString();
+      const fields = { step: 'save', price: '2', enforcement: 'warn', seen };
+      return byOperatorPerson(`/console/products/${slug}/price`, () => fields, true)(world);
+    },
   ],
   'post /console/products/{slug}/archive': [
     byOperatorPerson(
@@ -1049,6 +1110,21 @@ export const changes: Record<string, Prepare[]> = {
   ],
   'post /api/usage/reservations/{id}/settle': [byKey(heldReservation('/settle'), () => ({}))],
   'delete /api/usage/reservations/{id}': [byKey(heldReservation(), () => ({}), 'DELETE')],
+  'put /operator/organizations/{slug}/credits/grants/{grantKey}': [
+    withCredits(({ slug }) =>
+      byOperator('PUT', () => `/organizations/${slug}/credits/grants/${uuid()}`, { ...because, amount: 1 }),
+    ),
+  ],
+  'post /operator/organizations/{slug}/credits/grants/{grantKey}/void': [
+    withCredits(({ slug, grantKey }) =>
+      byOperator('POST', () => `/organizations/${slug}/credits/grants/${grantKey}/void`, because),
+    ),
+  ],
+  'post /operator/organizations/{slug}/credits/overdrafts/{productSlug}/forgive': [
+    withCredits(({ slug, productSlug }) =>
+      byOperator('POST', () => `/organizations/${slug}/credits/overdrafts/${productSlug}/forgive`, because),
+    ),
+  ],
   'put /operator/products/{slug}': [
     byOperator('PUT', () => `/products/made-${uuid()}`, { name: 'Half-sent', usageMetric: 'calls' }),
   ],

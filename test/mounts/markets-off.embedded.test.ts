@@ -27,7 +27,7 @@ describe('a service without markets', () => {
     };
     expect(Object.keys(document.paths).sort()).toEqual([...new Set(described)].sort());
     const subjects = new Set(Object.keys(document.webhooks).map((type) => type.split('.')[0]));
-    expect(subjects).toEqual(new Set(['api_key', 'entitlement', 'usage', 'webhook']));
+    expect(subjects).toEqual(new Set(['api_key', 'credits', 'entitlement', 'usage', 'webhook']));
     expect(JSON.stringify(Object.keys(document.paths))).not.toMatch(/market|trad|portfolio|score|forecast/);
   });
 

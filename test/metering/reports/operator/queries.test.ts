@@ -25,6 +25,8 @@ beforeAll(async () => {
   await orm.execute(sql`insert into usage_hours
     select ${id}, ${product.id}::uuid, true, h, 'calls', ${id}, 1, 1 from ${n}
     cross join generate_series(timestamptz '2031-03-02 00:00Z', '2031-03-02 02:00Z', '1 hour') h`);
+  await orm.execute(sql`insert into credit_entries (org_id, product_id, grant_id, at, hour, livemode, kind, amount)
+    select ${id}, ${product.id}::uuid, ${id}, '2031-03-02 00:00Z', '2031-03-02 00:00Z', true, 'burn', 1 from ${n}`);
   await orm.execute(sql`analyze`);
 });
 
