@@ -9,10 +9,17 @@ export function formatDecimal(decimal: string | number | bigint): string {
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
-/** Markup: a decimal too long for a phone may break only after its separators. */
+/** Parts of a decimal up to this length fit on one line of a phone. */
+const MAX_UNBROKEN = 20;
+
+/** Markup: a long decimal may break only after its separators. */
 export function formatQuantity(decimal: string | number | bigint): string {
   const text = formatDecimal(decimal);
-  return text.length > 15 ? text.replaceAll(',', ',<wbr>') : text;
+  if (text.length <= 8) return text;
+  const parts = text.length > 15 ? text.split(/(?<=,)/) : [text];
+  return parts
+    .map((part) => (part.length > MAX_UNBROKEN ? part : `<span class="nowrap">${part}</span>`))
+    .join('<wbr>');
 }
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
