@@ -15,7 +15,7 @@ const MAX_UNBROKEN = 20;
 /** Markup: a long decimal may break only after its separators. */
 export function formatQuantity(decimal: string | number | bigint): string {
   const text = formatDecimal(decimal);
-  if (text.length <= 8) return text;
+  if (text.length <= 12) return text;
   const parts = text.length > 15 ? text.split(/(?<=,)/) : [text];
   return parts
     .map((part) => (part.length > MAX_UNBROKEN ? part : `<span class="nowrap">${part}</span>`))
