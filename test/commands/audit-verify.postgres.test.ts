@@ -2,9 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { expect, it, vi } from 'vitest';
-import { readLog, writeRows } from '../accounts/audit/support.js';
+import { writeRows } from '../accounts/audit/support.js';
 import { createOrganization } from '../support/fixtures.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
+import { auditOf } from '../support/audit.js';
 
 // Each test starts processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
@@ -23,7 +24,7 @@ it('prints the heads of intact chains', async () => {
   const { organization, head } = await withDatabase(async (db) => {
     const organization = await createOrganization(db);
     await writeRows(db, organization.id, 5);
-    return { organization, head: (await readLog(db, organization.id)).at(-1)! };
+    return { organization, head: (await auditOf(db, organization.id)).at(-1)! };
   });
   const intact = await run([]);
   expect(intact).toMatchObject({ code: 0, stderr: '' });

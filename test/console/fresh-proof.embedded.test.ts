@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { auditLog, operatorLog } from '../../src/accounts/audit/table.js';
+import { operatorLog } from '../../src/accounts/audit/table.js';
 import { addMember, createUser, PASSWORD } from '../support/accounts.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { products } from '../../src/metering/entitlements/table.js';
@@ -9,6 +9,7 @@ import { createProduct, grant } from '../metering/support/products.js';
 import { forgetConfirmation, signedInOperator, type TestOperator } from '../support/operators.js';
 import { sendUsage, usageEvent } from '../metering/support/usage.js';
 import { useService } from '../support/use.js';
+import { auditOf } from '../support/audit.js';
 
 const { database, service } = useService();
 let operator: TestOperator;
@@ -29,8 +30,10 @@ const post = (path: string, form: Form, from: string) =>
 
 /** Changes made to the customer and to the service so far. */
 const readChanges = async () => [
-  ...(await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId))),
-  ...(await database.db.orm.select().from(operatorLog)).filter(({ action }) => action.startsWith('trading')),
+  ...(await auditOf(database.db, orgId)),
+  ...(await database.db.orm.select().from(operatorLog).orderBy(operatorLog.seq)).filter(({ action }) =>
+    action.startsWith('trading'),
+  ),
 ];
 
 /** Submits a form long after the password was given. @returns the redirect target */

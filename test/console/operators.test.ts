@@ -22,7 +22,9 @@ const open = (path: string, browser = operator.browser) => browser.get(path, htm
 const post = (path: string, form: Record<string, string> = {}, browser = operator.browser) =>
   browser.send('POST', path, { form, headers: html });
 const audited = async (action: string) =>
-  (await database.db.orm.select().from(operatorLog)).filter((row) => row.action === action);
+  (await database.db.orm.select().from(operatorLog).orderBy(operatorLog.seq)).filter(
+    (row) => row.action === action,
+  );
 
 describe('products', () => {
   it('are created once, changed, archived and restored', async () => {

@@ -2,7 +2,6 @@ import { eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
 import { apiKeys } from '../../src/accounts/api-keys/table.js';
-import { auditLog, operatorLog } from '../../src/accounts/audit/table.js';
 import { memberships, users } from '../../src/accounts/organizations/table.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
 import { createTestDatabase } from '../support/database.js';
@@ -10,6 +9,7 @@ import { createKey, createOrganization } from '../support/fixtures.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
 import { startTestService } from '../support/service.js';
 import { useService } from '../support/use.js';
+import { auditOf, operatorLogOf } from '../support/audit.js';
 
 const { database, service } = useService();
 let operator: TestOperator;
@@ -20,8 +20,7 @@ beforeAll(async () => {
 const html = { accept: 'text/html' };
 const post = (path: string, form: Record<string, string> = {}) =>
   operator.browser.send('POST', `/console/people/${path}`, { form, headers: html });
-const entriesOf = (email: string) =>
-  database.db.orm.select().from(operatorLog).where(eq(operatorLog.target, email)).orderBy(operatorLog.seq);
+const entriesOf = (email: string) => operatorLogOf(database.db, email);
 const userOf = async (id: string) => (await database.db.orm.select().from(users).where(eq(users.id, id)))[0];
 
 describe('a person', () => {
@@ -80,7 +79,7 @@ describe('a person', () => {
     expect(await database.db.orm.$count(memberships, eq(memberships.userId, id))).toBe(0);
     const [row] = await database.db.orm.select().from(apiKeys).where(eq(apiKeys.id, key.id));
     expect(row).toMatchObject({ createdBy: null, revokedAt: null });
-    const [entry] = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, organization.id));
+    const [entry] = await auditOf(database.db, organization.id);
     expect(entry).toMatchObject({
       action: 'member.removed',
       target: email,

@@ -1,12 +1,11 @@
-import { eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { beforeAll, expect, it } from 'vitest';
-import { auditLog } from '../../src/accounts/audit/table.js';
 import { textOf } from '../accounts/api-keys/html.js';
 import { Browser, signedIn } from '../support/accounts.js';
 import { createOrganization } from '../support/fixtures.js';
 import { forgetConfirmation, signedInOperator, type TestOperator } from '../support/operators.js';
 import { useService } from '../support/use.js';
+import { auditOf } from '../support/audit.js';
 
 const { database, service } = useService();
 let operator: TestOperator;
@@ -34,8 +33,7 @@ async function customer() {
   return { orgId, slug, list, form, created, own: `${list}/${form.id}` };
 }
 
-const readChanges = (orgId: string) =>
-  database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId));
+const readChanges = (orgId: string) => auditOf(database.db, orgId);
 
 it('an operator creates, changes and deletes an endpoint, and the audit log names them', async () => {
   const { orgId, slug, list, own } = await customer();

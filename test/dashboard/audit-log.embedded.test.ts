@@ -7,8 +7,9 @@ import { operators } from '../../src/accounts/identity/table.js';
 import { memberships, users } from '../../src/accounts/organizations/table.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { inChange } from '../support/change.js';
-import { readLog, writeRows, writeRowsAtOnce } from '../accounts/audit/support.js';
+import { writeRows, writeRowsAtOnce } from '../accounts/audit/support.js';
 import { useService } from '../support/use.js';
+import { auditOf } from '../support/audit.js';
 
 const PAGE = '/dashboard/audit-log';
 const CSV = '/dashboard/audit-log.csv';
@@ -97,7 +98,7 @@ describe('the audit log', () => {
     const other = await signedIn(database.db, service.url);
     await write({ action: 'other.secret', actor: other.user.id, target: 'theirs' }, other.organization.id);
     await write({ target: 'ours' });
-    const theirs = (await readLog(database.db, other.organization.id))[0]!;
+    const theirs = (await auditOf(database.db, other.organization.id))[0]!;
     const cursor = Buffer.from(theirs.id.replaceAll('-', ''), 'hex').toString('base64url');
     for (const query of ['', '?action=other.secret', `?actor=${other.user.id}`, `?cursor=${cursor}`]) {
       const { status, text } = await page(query);

@@ -88,7 +88,7 @@ it('a first start ends with a person signed in, and an invited owner who creates
   const key = await owner.send('POST', '/dashboard/api-keys', { json: { name: 'first', livemode: true } });
   expect(key.status).toBe(201);
 
-  const rows = await database.db.orm.select().from(operatorLog);
+  const rows = await database.db.orm.select().from(operatorLog).orderBy(operatorLog.seq);
   expect(rows.find(({ action }) => action === 'product.created')).toMatchObject({
     actor: 'operator:ada@example.com',
     target: 'api',

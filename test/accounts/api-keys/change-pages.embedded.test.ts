@@ -7,7 +7,6 @@ import { eq } from 'drizzle-orm';
 import { v4, v7 } from 'uuid';
 import { describe, expect, it } from 'vitest';
 import { apiKeys } from '../../../src/accounts/api-keys/table.js';
-import { auditLog } from '../../../src/accounts/audit/table.js';
 import { type Browser, signedIn } from '../../support/accounts.js';
 import { createKey } from '../../support/fixtures.js';
 import { createProduct, grant } from '../../metering/support/products.js';
@@ -16,6 +15,7 @@ import { hasPython } from '../../support/python.js';
 import { readUsage, sendUsage, usageEvent } from '../../metering/support/usage.js';
 import { copiedOf, fieldOf, formsOf, getPage, linksOf, postForm, textOf } from './html.js';
 import { useService } from '../../support/use.js';
+import { auditOf } from '../../support/audit.js';
 
 const { database, service } = useService();
 
@@ -23,7 +23,6 @@ const run = promisify(execFile);
 const PATH = '/dashboard/api-keys';
 const MINUTE = 60_000;
 const keysOf = (orgId: string) => database.db.orm.select().from(apiKeys).where(eq(apiKeys.orgId, orgId));
-const auditOf = (orgId: string) => database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId));
 const newId = () => v7({ msecs: service.clock.now() });
 
 type Pairs = [string, string][];
@@ -69,7 +68,9 @@ describe('the form for a new key', () => {
         expiresAt: null,
       },
     ]);
-    expect(await auditOf(organization.id)).toMatchObject([{ action: 'api_key.created', target: id }]);
+    expect(await auditOf(database.db, organization.id)).toMatchObject([
+      { action: 'api_key.created', target: id },
+    ]);
     for (const path of [PATH, `${PATH}/${id}`])
       expect((await getPage(browser, path)).text).not.toContain(secret);
   });
@@ -80,7 +81,7 @@ describe('the form for a new key', () => {
     const answers = await Promise.all([1, 2, 3].map(() => postForm(browser, PATH, form)));
     expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 303, 303]);
     expect(await keysOf(organization.id)).toHaveLength(1);
-    expect(await auditOf(organization.id)).toHaveLength(1);
+    expect(await auditOf(database.db, organization.id)).toHaveLength(1);
     const address = answers.find(({ status }) => status === 303)!.headers.get('location')!;
     expect(address).toBe(`${PATH}/${form[0]![1]}?done=exists`);
     expect(textOf(await getPage(browser, address))).toContain('already created this key');
@@ -423,7 +424,9 @@ describe('the revocation form', () => {
     expect((await sendUsage(service.url, secret, [usageEvent(product.slug, newId())])).body.code).toBe(
       'key_revoked',
     );
-    expect(await auditOf(organization.id)).toMatchObject([{ action: 'api_key.revoked', target: id }]);
+    expect(await auditOf(database.db, organization.id)).toMatchObject([
+      { action: 'api_key.revoked', target: id },
+    ]);
     expect(textOf(await getPage(browser, `${PATH}/${id}?done=revoked`))).toContain('The key is revoked.');
     const again = await getPage(browser, `${PATH}/${id}/revoke`);
     expect(textOf(again)).toContain('This key was revoked just now');
@@ -464,7 +467,7 @@ describe('permissions', () => {
         expect(refusal.headers.get('content-type')).toContain('text/html');
       }
       expect(await keysOf(organization.id)).toMatchObject([{ id, revokedAt: null }]);
-      expect(await auditOf(organization.id)).toEqual([]);
+      expect(await auditOf(database.db, organization.id)).toEqual([]);
     },
   );
 

@@ -6,13 +6,13 @@ import { createApiKey } from '../../../src/accounts/api-keys/api-keys.js';
 import type { Database } from '../../../src/core/db/client.js';
 import { openDatabase } from '../../../src/core/db/open.js';
 import { apiKeys } from '../../../src/accounts/api-keys/table.js';
-import { auditLog } from '../../../src/accounts/audit/table.js';
 import { isEmbedded } from '../../support/database.js';
 import { type Browser, signedIn } from '../../support/accounts.js';
 import { createProduct, grant } from '../../metering/support/products.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { byService } from '../../../src/accounts/audit/audit.js';
 import { useDatabase } from '../../support/use.js';
+import { auditOf } from '../../support/audit.js';
 
 const database = useDatabase();
 
@@ -172,7 +172,7 @@ describe('the limit of key changes', () => {
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(20);
     const { orm } = database.db;
     expect(await orm.select().from(apiKeys).where(eq(apiKeys.orgId, organization.id))).toHaveLength(10);
-    expect(await orm.select().from(auditLog).where(eq(auditLog.orgId, organization.id))).toHaveLength(10);
+    expect(await auditOf({ orm }, organization.id)).toHaveLength(10);
   });
 
   it('is shared by two instances and survives restarts', async () => {

@@ -2,13 +2,13 @@ import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
 import { isAnyKeyWatched } from '../../../src/accounts/api-keys/queries.js';
 import { apiKeyCalls, apiKeys } from '../../../src/accounts/api-keys/table.js';
-import { auditLog } from '../../../src/accounts/audit/table.js';
 import { addMember, signedIn, type Browser } from '../../support/accounts.js';
 import { createKey } from '../../support/fixtures.js';
 import { createProduct, grant } from '../../metering/support/products.js';
 import { sendUsage, usageEvent } from '../../metering/support/usage.js';
 import { fieldOf, formsOf, getPage, linksOf, postForm, textOf } from './html.js';
 import { useService } from '../../support/use.js';
+import { auditOf } from '../../support/audit.js';
 
 const { database, service } = useService();
 
@@ -16,7 +16,6 @@ const PATH = '/dashboard/api-keys';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const keysOf = (orgId: string) => database.db.orm.select().from(apiKeys).where(eq(apiKeys.orgId, orgId));
-const auditOf = (orgId: string) => database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId));
 
 /** A key, its successor, and a runtime that calls with them. */
 async function rotated(role: 'owner' | 'member' = 'owner', graceMinutes = 60) {
@@ -253,7 +252,7 @@ describe('a new name', () => {
       ]);
     }
     expect(await keysOf(organization.id)).toMatchObject([{ name: '<b>new</b> name' }]);
-    expect(await auditOf(organization.id)).toMatchObject([
+    expect(await auditOf(database.db, organization.id)).toMatchObject([
       {
         action: 'api_key.renamed',
         target: key.id,

@@ -11,15 +11,16 @@ import { isCitus, isEmbedded } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { createTenant, sendUsage, usageEvent } from '../../metering/support/usage.js';
 import { operatorClient, unique, uniqueEmail } from '../../support/operator.js';
-import { at, readLog, verify, writeRows } from './support.js';
+import { at, verify, writeRows } from './support.js';
 import { useService } from '../../support/use.js';
+import { auditOf } from '../../support/audit.js';
 
 const { database, service } = useService({ env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' } });
 
 const call = operatorClient(() => service);
 /** Asserts that rows are numbered without a gap and that each hash matches its row. */
 async function expectChain(orgId: string, length: number): Promise<void> {
-  const rows = await readLog(database.db, orgId);
+  const rows = await auditOf(database.db, orgId);
   expect(rows.map(({ seq }) => seq)).toEqual(Array.from({ length }, (_, i) => i + 1));
   let hash = genesisHash(orgId);
   for (const row of rows) {
@@ -202,7 +203,7 @@ describe('the hash covers exactly the stored row', () => {
     const [a, b] = [await createOrganization(database.db), await createOrganization(database.db)];
     await writeRows(database.db, a.id, 1);
     await writeRows(database.db, b.id, 1);
-    const [ofA, ofB] = [(await readLog(database.db, a.id))[0]!, (await readLog(database.db, b.id))[0]!];
+    const [ofA, ofB] = [(await auditOf(database.db, a.id))[0]!, (await auditOf(database.db, b.id))[0]!];
     expect(ofA.hash).not.toBe(ofB.hash);
     expect(genesisHash(a.id)).not.toBe(genesisHash(b.id));
   });

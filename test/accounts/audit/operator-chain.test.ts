@@ -3,17 +3,17 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { asc, eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { auditExportJobs, exportHeads } from '../../../src/accounts/audit/export-heads.js';
 import { verifyChains, type ChainReport } from '../../../src/accounts/audit/verify.js';
-import { operatorLog } from '../../../src/accounts/audit/table.js';
 import { operatorToken, unique } from '../../support/operator.js';
 import { Browser, createUser } from '../../support/accounts.js';
 import { inChange } from '../../support/change.js';
 import { giveSecondFactor } from '../../support/second-factor.js';
 import { recordOperatorAudit } from '../../../src/accounts/audit/audit.js';
 import { useService } from '../../support/use.js';
+import { operatorLogOf } from '../../support/audit.js';
 
 const named = 'a-token-of-billing-0123456789abcdef';
 const exchanged = 'the-next-one-of-billing-0123456789ab';
@@ -30,12 +30,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const logOf = (target: string) =>
-  database.db.orm
-    .select()
-    .from(operatorLog)
-    .where(eq(operatorLog.target, target))
-    .orderBy(asc(operatorLog.seq));
+const logOf = (target: string) => operatorLogOf(database.db, target);
 
 const put = (path: string, token: string, body: object) =>
   fetch(`${service.url}/operator${path}`, {

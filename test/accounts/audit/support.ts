@@ -1,4 +1,4 @@
-import { asc, eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { recordAudit, type AuditEntry } from '../../../src/accounts/audit/audit.js';
 import { genesisHash, hashRow } from '../../../src/accounts/audit/chain.js';
@@ -52,9 +52,6 @@ export async function writeRowsAtOnce(
     await moveChainEnd(tx, { orgId, seq, hash });
   });
 }
-
-export const readLog = (db: Database, orgId: string) =>
-  db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId)).orderBy(asc(auditLog.seq));
 
 export async function verify(
   db: Database,

@@ -6,19 +6,20 @@ import { searchAuditRows } from '../../../src/accounts/audit/queries.js';
 import { verifyRange } from '../../../src/accounts/audit/verify.js';
 import { auditChains, auditLog } from '../../../src/accounts/audit/table.js';
 import { createOrganization } from '../../support/fixtures.js';
-import { at, findProblems, readLog, shiftRows, swapRows, verify, writeRows } from './support.js';
+import { at, findProblems, shiftRows, swapRows, verify, writeRows } from './support.js';
 import { useDatabase } from '../../support/use.js';
+import { auditOf } from '../../support/audit.js';
 
 const database = useDatabase();
 
 const ROWS = 12;
 let orgId: string;
-let rows: Awaited<ReturnType<typeof readLog>>;
+let rows: Awaited<ReturnType<typeof auditOf>>;
 beforeEach(async () => {
   orgId = (await createOrganization(database.db)).id;
   const details = { before: { role: 'member' }, list: [1, 2] };
   await writeRows(database.db, orgId, ROWS, { details, ip: '192.0.2.1', requestId: 'request' });
-  rows = await readLog(database.db, orgId);
+  rows = await auditOf(database.db, orgId);
 });
 
 const id = (seq: number) => rows[seq - 1]!.id;
@@ -30,7 +31,7 @@ const insert = (values: Partial<typeof auditLog.$inferInsert>) =>
 /** Rewrites rows from `from` on with consistent hashes, as a role with all rights could. */
 async function rewrite(change: (row: (typeof rows)[number]) => void, from = 1): Promise<void> {
   let hash = from === 1 ? genesisHash(orgId) : rows[from - 2]!.hash!;
-  for (const row of (await readLog(database.db, orgId)).slice(from - 1)) {
+  for (const row of (await auditOf(database.db, orgId)).slice(from - 1)) {
     change(row);
     hash = hashRow(hash, { ...row, seq: row.seq!, at: row.at.toISOString() });
     await database.db.orm
@@ -118,7 +119,7 @@ describe('verification reports a change of', () => {
 
   it('the last row and its hash, through the recorded end', async () => {
     await execute(sql`update audit_log set actor = 'x' where org_id = ${orgId} and seq = 12`);
-    const row = (await readLog(database.db, orgId)).at(-1)!;
+    const row = (await auditOf(database.db, orgId)).at(-1)!;
     const hash = hashRow(rows[10]!.hash!, { ...row, seq: 12, at: row.at.toISOString() });
     await execute(sql`update audit_log set hash = ${hash} where org_id = ${orgId} and seq = 12`);
     expect(await problems()).toEqual([`end 12 ${id(12)}`]);
@@ -128,7 +129,7 @@ describe('verification reports a change of', () => {
     const other = await createOrganization(database.db);
     await writeRows(database.db, other.id, ROWS);
     await execute(sql`delete from audit_log where org_id = ${orgId} and seq = 5`);
-    await insert({ ...(await readLog(database.db, other.id))[4]!, orgId });
+    await insert({ ...(await auditOf(database.db, other.id))[4]!, orgId });
     expect(await problems()).toEqual([expect.stringMatching(/^changed 5 /), `changed 6 ${id(6)}`]);
   });
 });

@@ -128,7 +128,7 @@ describe('the URL of a chat', () => {
     expect(secret).toBe('');
     expect(endpoint.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/…path$/);
     const stored = await database.db.orm.select().from(webhookEndpoints);
-    const audited = await database.db.orm.select().from(auditLog);
+    const audited = await database.db.orm.select().from(auditLog).orderBy(auditLog.seq);
     expect(JSON.stringify([stored, audited, endpoint])).not.toContain('a-secret-path');
     expect(JSON.stringify(audited)).toContain(endpoint.url);
     expect(url).toContain('a-secret-path');

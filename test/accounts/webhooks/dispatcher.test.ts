@@ -235,7 +235,8 @@ describe('a failing receiver', () => {
     });
     const actions = await database.db.orm
       .select({ orgId: auditLog.orgId, action: auditLog.action })
-      .from(auditLog);
+      .from(auditLog)
+      .orderBy(auditLog.seq);
     expect(actions.filter((row) => row.orgId === orgId).map(({ action }) => action)).toContain(
       'webhook.disabled',
     );

@@ -18,6 +18,7 @@ import { hostileTexts } from '../../support/hostile-texts.js';
 import { startReceiver, verifyBySpecification, chat } from '../../support/webhooks.js';
 import { hostileSlugs, operatorClient } from '../../support/operator.js';
 import { useService } from '../../support/use.js';
+import { auditOf } from '../../support/audit.js';
 
 const DAY_MS = 86_400_000;
 const PATH = '/dashboard/webhooks';
@@ -52,11 +53,7 @@ async function sweep() {
 const call = operatorClient(() => service);
 
 const actionsOf = async (orgId: string) => {
-  const rows = await database.db.orm
-    .select()
-    .from(auditLog)
-    .where(eq(auditLog.orgId, orgId))
-    .orderBy(auditLog.seq);
+  const rows = await auditOf(database.db, orgId);
   return rows.map(({ action }) => action).filter((action) => action.startsWith('webhook.'));
 };
 
@@ -329,7 +326,7 @@ describe('endpoints by the operator', () => {
     expect((await call('GET', list)).body).toEqual((await browser.get(PATH)).body);
     expect((await call('DELETE', `${list}/${webhook.id}`)).status).toBe(204);
     expect((await call('DELETE', `${list}/${webhook.id}`)).status).toBe(404);
-    const rows = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, organization.id));
+    const rows = await auditOf(database.db, organization.id);
     expect(rows.map(({ action, actor }) => [action, actor])).toEqual([
       ['webhook.created', 'operator'],
       ['webhook.updated', 'operator'],

@@ -6,7 +6,6 @@ import { eq, sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Orm } from '../../../src/core/db/client.js';
-import { auditLog } from '../../../src/accounts/audit/table.js';
 import {
   usageArchives,
   usageHours,
@@ -25,6 +24,7 @@ import { startTestService, TestClock } from '../../support/service.js';
 import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
 import { fillUsage } from '../support/usage-events.js';
 import { useDatabase } from '../../support/use.js';
+import { auditOf } from '../../support/audit.js';
 
 const database = useDatabase();
 
@@ -155,7 +155,7 @@ it('moves every event of a month into files and changes nothing else', async () 
   const manifest = readFileSync(join(dir, archives[0]!.file.replace('.ndjson.gz', '.json')), 'utf8');
   expect(JSON.parse(manifest)).toMatchObject({ organization: slug, month: '2030-01', events: 30 });
   await checkAll(id);
-  const audits = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, id));
+  const audits = await auditOf(database.db, id);
   expect(audits).toMatchObject([
     { action: 'usage.archived', actor: 'system', target: '2030-01', details: { livemode: true, events: 30 } },
     { action: 'usage.archived', details: { livemode: false } },
@@ -190,7 +190,7 @@ it(
           const archived = archives.flatMap(({ file }) => linesOf(file)).map((line) => line.idempotencyKey);
           expect([...(await keysIn(id)), ...archived].sort()).toEqual(keys.sort());
           await checkAll(id);
-          const audits = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, id));
+          const audits = await auditOf(database.db, id);
           expect(audits).toHaveLength(2);
         },
       ),

@@ -1,6 +1,5 @@
 import { and, eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { auditLog } from '../../../src/accounts/audit/table.js';
 import { usageBackfillEvents, usageBackfills } from '../../../src/metering/backfills/table.js';
 import { products } from '../../../src/metering/entitlements/table.js';
 import { usageArchives, usageEvents, usageTotals } from '../../../src/metering/ingestion/table.js';
@@ -10,6 +9,7 @@ import { createKey, createOrganization } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
 import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
 import { useService } from '../../support/use.js';
+import { auditOf } from '../../support/audit.js';
 
 const { database, service } = useService();
 beforeAll(async () => {
@@ -116,7 +116,7 @@ describe('a backfill', () => {
       .where(and(eq(usageEvents.orgId, orgId), eq(usageEvents.idempotencyKey, 'jan')));
     expect(row).toMatchObject({ apiKeyId: staged.backfill.id, receivedAt: new Date('2031-03-20T12:00:00Z') });
     expect(await drift()).toEqual([]);
-    const rows = await orm().select().from(auditLog).where(eq(auditLog.orgId, orgId)).orderBy(auditLog.seq);
+    const rows = await auditOf({ orm: orm() }, orgId);
     expect(rows.map(({ action }) => action)).toEqual([
       'usage.backfill_opened',
       'usage.backfill_applying',
@@ -297,7 +297,7 @@ describe('a backfill', () => {
     await step('revert');
     await refused('POST', '/apply');
     expect((await operate('POST', `${path}/revert`)).body.state).toBe('reverted');
-    const rows = await orm().select().from(auditLog).where(eq(auditLog.orgId, orgId));
+    const rows = await auditOf({ orm: orm() }, orgId);
     expect(rows.length).toBe(5);
   });
 

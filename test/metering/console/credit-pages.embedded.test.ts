@@ -1,6 +1,5 @@
 import { eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { auditLog } from '../../../src/accounts/audit/table.js';
 import { creditGrants } from '../../../src/metering/credits/table.js';
 import { products } from '../../../src/metering/entitlements/table.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
@@ -9,6 +8,7 @@ import { signedInOperator, type TestOperator } from '../../support/operators.js'
 import { useService } from '../../support/use.js';
 import { createProduct, grant } from '../support/products.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
+import { auditOf } from '../../support/audit.js';
 
 const { database, service } = useService();
 let operator: TestOperator;
@@ -65,7 +65,7 @@ async function scene() {
       ).toBe(202),
     grants: () => db.orm.select().from(creditGrants).where(eq(creditGrants.orgId, organization.id)),
     audit: async () =>
-      (await db.orm.select().from(auditLog).where(eq(auditLog.orgId, organization.id)))
+      (await auditOf(db, organization.id))
         .filter(({ action }) => action.startsWith('credits.'))
         .map(({ action, target, actor }) => ({ action, target, actor })),
   };

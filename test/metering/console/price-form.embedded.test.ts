@@ -1,6 +1,5 @@
 import { eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { operatorLog } from '../../../src/accounts/audit/table.js';
 import { monthOf } from '../../../src/core/time.js';
 import { products } from '../../../src/metering/entitlements/table.js';
 import { usageHours, usageTotals } from '../../../src/metering/ingestion/table.js';
@@ -8,6 +7,7 @@ import { createKey, createOrganization, past } from '../../support/fixtures.js';
 import { signedInOperator, type TestOperator } from '../../support/operators.js';
 import { useService } from '../../support/use.js';
 import { createProduct } from '../support/products.js';
+import { operatorLogOf } from '../../support/audit.js';
 
 const { database, service } = useService();
 let operator: TestOperator;
@@ -115,10 +115,7 @@ describe('a new price', () => {
       creditPrices: { large: '1000.5', small: '0.25' },
       creditEnforcement: 'block',
     });
-    const [entry] = await database.db.orm
-      .select()
-      .from(operatorLog)
-      .where(eq(operatorLog.target, product.slug));
+    const [entry] = await operatorLogOf(database.db, product.slug);
     expect(entry).toMatchObject({ action: 'product.changed', details: { before: { credits: 'none' } } });
     const form = (await operator.browser.get(path, html)).text;
     expect(form).toContain('value="0.000000000001"');

@@ -1,7 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import { eq, sql } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { auditLog } from '../../../src/accounts/audit/table.js';
 import { webhookEndpoints, webhookMessages } from '../../../src/accounts/webhooks/table.js';
 import { entitlements, products } from '../../../src/metering/entitlements/table.js';
 import { usageCorrections, usageTotals } from '../../../src/metering/ingestion/table.js';
@@ -12,6 +11,7 @@ import { operatorClient } from '../../support/operator.js';
 import { TestClock } from '../../support/service.js';
 import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
 import { useService } from '../../support/use.js';
+import { auditOf } from '../../support/audit.js';
 
 const { database, service } = useService();
 
@@ -309,7 +309,7 @@ describe('a correction', () => {
     await send('a', { quantity: 10 });
     await correct([to('a', 4, '1'), to('a', 5, '2')]);
     await correct([to('a', 4, '1')]);
-    const rows = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId));
+    const rows = await auditOf(database.db, orgId);
     expect(rows).toMatchObject([
       {
         action: 'usage.corrected',
@@ -468,7 +468,7 @@ describe('POST /operator/organizations/{slug}/usage/corrections', () => {
       [['2031-03-01', 1, 1]],
       [['2031-03-01', 2, 1]],
     ]);
-    const [row] = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId));
+    const [row] = await auditOf(database.db, orgId);
     expect(row).toMatchObject({ action: 'usage.corrected', actor: 'operator' });
   });
 });

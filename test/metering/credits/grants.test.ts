@@ -1,12 +1,11 @@
-import { eq } from 'drizzle-orm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { auditLog } from '../../../src/accounts/audit/table.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
 import { useService } from '../../support/use.js';
 import { expectLedgerToBalance, giveCredits } from '../support/credits.js';
 import { createProduct, grant } from '../support/products.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
+import { auditOf } from '../../support/audit.js';
 
 const { database, service } = useService();
 const operate = operatorClient(() => service);
@@ -54,9 +53,7 @@ async function arrive() {
       expect((await sendUsage(service.url, key, [event])).status).toBe(202);
     },
     audit: async () =>
-      (await db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId)).orderBy(auditLog.seq)).map(
-        ({ action, target, details }) => ({ action, target, details }),
-      ),
+      (await auditOf(db, orgId)).map(({ action, target, details }) => ({ action, target, details })),
   };
 }
 

@@ -1,7 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { auditLog, operatorLog } from '../../../src/accounts/audit/table.js';
 import { usageHours, usageTotals } from '../../../src/metering/ingestion/table.js';
 import { toJson } from '../../../src/core/http/json.js';
 import { driftJson } from '../../../src/metering/reconciliation/drift-report.js';
@@ -11,6 +10,7 @@ import { ANY_QUANTITY, createProduct, grant } from '../support/products.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { TestClock } from '../../support/service.js';
 import { useService } from '../../support/use.js';
+import { auditOf, operatorLogOf } from '../../support/audit.js';
 
 const { database, service } = useService();
 
@@ -145,7 +145,7 @@ describe('drift', () => {
     expect(await hoursOf(organization.id)).toEqual(hours);
     expect(hasDrift(await compare(orm(), { orgId: organization.id }))).toBe(false);
 
-    const audits = await orm().select().from(auditLog).where(eq(auditLog.orgId, organization.id));
+    const audits = await auditOf({ orm: orm() }, organization.id);
     expect(audits).toMatchObject([
       {
         action: 'usage.totals_repaired',
@@ -162,7 +162,7 @@ describe('drift', () => {
 
     // Another Organization stays untouched, and repairing twice changes nothing.
     expect((await compare(orm(), { orgId: other.organization.id })).totals).toHaveLength(4);
-    expect(await orm().select().from(auditLog).where(eq(auditLog.orgId, other.organization.id))).toEqual([]);
+    expect(await auditOf({ orm: orm() }, other.organization.id)).toEqual([]);
     expect(await repair(asMaintained(database), clock, { orgId: organization.id })).toEqual({
       organizations: 0,
       totals: 0,
@@ -195,7 +195,7 @@ describe('drift', () => {
       subjects: 0,
     });
     expect(await totalsOf(orgId)).toEqual([]);
-    const logged = await orm().select().from(operatorLog).where(eq(operatorLog.target, orgId));
+    const logged = await operatorLogOf({ orm: orm() }, orgId);
     expect(logged).toMatchObject([{ action: 'usage.totals_repaired' }]);
   });
 });

@@ -2,7 +2,6 @@ import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
 import { answerPasswordRequests } from '../../../../src/accounts/identity/account/reset.js';
 import { createMailSender } from '../../../../src/accounts/mail/sender.js';
-import { operatorLog } from '../../../../src/accounts/audit/table.js';
 import { oneTimeLinks, passwordRequests } from '../../../../src/accounts/identity/table.js';
 import { mails } from '../../../../src/accounts/mail/table.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
@@ -14,6 +13,7 @@ import { authenticator, giveSecondFactor } from '../../../support/second-factor.
 import { startTestService } from '../../../support/service.js';
 import { logOf } from './account.js';
 import { use, useService } from '../../../support/use.js';
+import { operatorLogOf } from '../../../support/audit.js';
 
 const server = use(startMailServer, (mailServer) => mailServer.stop());
 const { database, service } = useService(() => ({ env: mailEnv(server.port) }));
@@ -61,7 +61,7 @@ describe('a forgotten password', () => {
       'Your password was changed',
       expect.stringMatching(/changed on .* UTC, from 127\.0\.0\.1\./),
     ]);
-    const log = await database.db.orm.select().from(operatorLog).where(eq(operatorLog.target, user.email));
+    const log = await operatorLogOf(database.db, user.email);
     expect(log.map(({ action }) => action)).toContain('link.created');
     // The links are erased.
     const rows = await database.db.orm.select().from(mails).where(eq(mails.toAddress, user.email));

@@ -1,7 +1,6 @@
 import { request } from 'node:http';
-import { desc, eq } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
-import { operatorLog } from '../../../../src/accounts/audit/table.js';
 import {
   passkeyChallenges,
   passkeys,
@@ -18,6 +17,7 @@ import { giveSecondFactor } from '../../../support/second-factor.js';
 import { startTestService } from '../../../support/service.js';
 import { ACCOUNT, html, isSignedIn, logOf, open, post } from './account.js';
 import { useService } from '../../../support/use.js';
+import { operatorLogOf } from '../../../support/audit.js';
 
 const PASSKEYS = '/passkeys';
 const MINUTE = 60_000;
@@ -38,15 +38,7 @@ const newOptions = (browser: Browser) => ask(browser, `${ACCOUNT}${PASSKEYS}/new
 const useOptions = (browser: Browser) => ask(browser, `${ACCOUNT}${PASSKEYS}/options`);
 const passkeysOf = (userId: string) =>
   database.db.orm.select().from(passkeys).where(eq(passkeys.userId, userId));
-const lastEntry = async (target: string) => {
-  const rows = await database.db.orm
-    .select()
-    .from(operatorLog)
-    .where(eq(operatorLog.target, target))
-    .orderBy(desc(operatorLog.seq))
-    .limit(1);
-  return rows[0];
-};
+const lastEntry = async (target: string) => (await operatorLogOf(database.db, target)).at(-1);
 
 async function add(browser: Browser, userId: string, name = 'Laptop', deviations: Deviations = {}) {
   const passkey = new SoftPasskey(service.url, userId);

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { and, eq, inArray, isNull } from 'drizzle-orm';
 import { findLink } from '../../../../src/accounts/identity/links/links.js';
-import { operatorLog } from '../../../../src/accounts/audit/table.js';
 import {
   oneTimeLinks,
   operators,
@@ -19,6 +18,7 @@ import { operatorClient } from '../../../support/operator.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
 import { startTestService } from '../../../support/service.js';
 import { useService } from '../../../support/use.js';
+import { operatorLogOf } from '../../../support/audit.js';
 
 const { database, service } = useService();
 
@@ -35,9 +35,7 @@ async function open(page: 'reset' | 'set-up', token: string): Promise<Browser> {
 }
 
 const actionsOf = async (email: string) =>
-  (await database.db.orm.select().from(operatorLog).where(eq(operatorLog.target, email))).map(
-    ({ action }) => action,
-  );
+  (await operatorLogOf(database.db, email)).map(({ action }) => action);
 
 it('a link works once, however many concurrent uses there are', async () => {
   const token = await makeLink(service, 'setup');

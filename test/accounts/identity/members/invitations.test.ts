@@ -4,7 +4,6 @@ import { v4, v7 as uuid } from 'uuid';
 import { hashToken } from '../../../../src/accounts/identity/session/session-cookie.js';
 import { invitations } from '../../../../src/accounts/organizations/table.js';
 import {
-  auditOf,
   createTeam,
   freshEmail,
   html,
@@ -21,6 +20,7 @@ import {
 } from './support.js';
 import { Browser } from '../../../support/accounts.js';
 import { useService } from '../../../support/use.js';
+import { auditOf } from '../../../support/audit.js';
 
 const { database, service } = useService();
 let team: Team;

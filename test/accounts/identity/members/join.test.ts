@@ -3,7 +3,6 @@ import { eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
 import { verifyPassword } from '../../../../src/accounts/identity/password.js';
-import { operatorLog } from '../../../../src/accounts/audit/table.js';
 import { sessions } from '../../../../src/accounts/identity/table.js';
 import {
   invitations,
@@ -17,7 +16,6 @@ import { operatorClient } from '../../../support/operator.js';
 import { addMember, Browser, createUser, PASSWORD } from '../../../support/accounts.js';
 import { startTestService } from '../../../support/service.js';
 import {
-  auditOf,
   createTeam,
   freshEmail,
   html,
@@ -31,6 +29,7 @@ import {
   type Team,
 } from './support.js';
 import { useService } from '../../../support/use.js';
+import { auditOf, operatorLogOf } from '../../../support/audit.js';
 
 const NEW_PASSWORD = 'a quite long password';
 const roomy = { wrongLinks: 10_000, newAccounts: 10_000 };
@@ -263,7 +262,7 @@ describe('a person who has no account', () => {
       target: email,
       details: { isNewAccount: true, after: { role: 'admin' } },
     });
-    const [made] = await database.db.orm.select().from(operatorLog).where(eq(operatorLog.target, email));
+    const [made] = await operatorLogOf(database.db, email);
     expect(made).toMatchObject({
       action: 'user.created',
       actor: user.id,

@@ -3,8 +3,9 @@ import { v7 as uuid } from 'uuid';
 import type { Role } from '../../../../src/accounts/organizations/table.js';
 import { addMember, Browser } from '../../../support/accounts.js';
 import { createKey, createOrganization } from '../../../support/fixtures.js';
-import { auditOf, createTeam, html, join, post, remove, roleOf, setRole, type Team } from './support.js';
+import { createTeam, html, join, post, remove, roleOf, setRole, type Team } from './support.js';
 import { useService } from '../../../support/use.js';
+import { auditOf } from '../../../support/audit.js';
 
 const { database, service } = useService();
 let team: Team;

@@ -1,6 +1,5 @@
-import { and, asc, eq } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import type { Database } from '../../../../src/core/db/client.js';
-import { auditLog } from '../../../../src/accounts/audit/table.js';
 import { memberships } from '../../../../src/accounts/organizations/table.js';
 import type { Role } from '../../../../src/accounts/organizations/table.js';
 import { addMember, Browser, createUser, type Answer, type TestUser } from '../../../support/accounts.js';
@@ -108,10 +107,6 @@ export async function roleOf(db: Database, orgId: string, userId: string): Promi
     .where(and(eq(memberships.orgId, orgId), eq(memberships.userId, userId)));
   return row?.role;
 }
-
-/** Oldest first. */
-export const auditOf = (db: Database, orgId: string) =>
-  db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId)).orderBy(asc(auditLog.at), asc(auditLog.id));
 
 let counter = 0;
 export const freshEmail = () => `invited-${process.pid}-${++counter}@example.com`;

@@ -2,7 +2,6 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
 import { v7 as uuid } from 'uuid';
-import { operatorLog } from '../../../../src/accounts/audit/table.js';
 import { identities, singleSignOns } from '../../../../src/accounts/identity/table.js';
 import { invitations, users } from '../../../../src/accounts/organizations/table.js';
 import { isEmbedded } from '../../../support/database.js';
@@ -13,6 +12,7 @@ import { operatorClient } from '../../../support/operator.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
 import { use, useService } from '../../../support/use.js';
 import { freshEmail, invite, JOIN, openLink, roleOf } from '../members/support.js';
+import { operatorLogOf } from '../../../support/audit.js';
 
 const html = { accept: 'text/html', 'sec-fetch-mode': 'navigate' };
 
@@ -50,13 +50,7 @@ async function nameOf(browser: Browser): Promise<string | undefined> {
 }
 
 const entriesOf = async (email: string) =>
-  (
-    await database.db.orm
-      .select()
-      .from(operatorLog)
-      .where(eq(operatorLog.target, email))
-      .orderBy(operatorLog.seq)
-  ).map(({ action, details }) => [action, details]);
+  (await operatorLogOf(database.db, email)).map(({ action, details }) => [action, details]);
 
 describe('who signs in', () => {
   it('the first sign-in links by the verified address, later ones go by the subject alone', async () => {
