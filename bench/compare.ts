@@ -20,6 +20,7 @@ import {
   reserveRequest,
   startProduct,
   usageRequest,
+  waitUntilIdle,
   type Product,
   type Tenant,
 } from './world.js';
@@ -148,7 +149,6 @@ insert into risk_limits (org_id, max_order_contracts, max_order_cost, max_positi
   select id, 1000000, 1e12, 1000000, 1e12, 1e12, 1000, 1000000, now() from organizations;
 analyze products, organizations, entitlements, api_keys;`;
 
-/** Each product had usage in each of the last 24 hours, and its meter events become due at ten a second. */
 /** A product with a price and a grant for each Organization, and a product that counts subjects and dimensions. */
 const OWN_SEED = `
 insert into products (id, slug, name, usage_metric, dimensions, subjects_since, credit_price, credit_enforcement, created_at, updated_at)
@@ -160,6 +160,7 @@ insert into credit_accounts (org_id, livemode, grants, rests, starts, ends, scop
   select id, true, array[gen_random_uuid()], '{1000000000000}', '{2020-01-01}', '{infinity}', '{""}', '{50}', '{0}', '{0}' from organizations;
 analyze products, entitlements, credit_accounts`;
 
+/** Each product had usage in each of the last 24 hours, and its meter events become due at ten a second. */
 const STRIPE_SEED = `
 update organizations set stripe_customer_id = 'cus_' || replace(slug, '-', ''), stripe_since = now() - interval '2 days';
 update products set stripe_meter_event = slug, stripe_since = now() - interval '2 days';
@@ -318,6 +319,7 @@ export async function compareVersions({ refs, without, keys, markets, turns }: C
           throw new Failure(`${name} did not start: ${findReason(error.message)}`);
         },
       );
+      await waitUntilIdle(product);
       versions.push({ name, database: `version_${i}`, product, tenants: [], limited: [] });
       Object.assign(versions[i]!, await createTenants(databaseUrl, seed));
     }
