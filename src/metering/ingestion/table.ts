@@ -275,7 +275,8 @@ export const usageReservations = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
-    uniqueIndex('usage_reservations_key').on(t.orgId, t.idempotencyKey),
+    // The key comes first: while the table is small, the planner could use an index that begins with the Organization to find an id.
+    uniqueIndex('usage_reservations_key').on(t.idempotencyKey, t.orgId),
     // Covers the sum of held quantities with an index-only scan.
     index('usage_reservations_held')
       .on(t.orgId, t.productId, t.livemode, t.metric, t.expiresAt, t.quantity)
