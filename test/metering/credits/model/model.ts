@@ -202,8 +202,11 @@ export class Model {
     return prices[model] ?? price;
   }
 
-  /** Records events of one request. They burn by hour, then by product. */
-  record(events: Event[], isBackfill = false): void {
+  /**
+   * Records events of one request. They burn by hour, then by product.
+   * @returns overdrafts as the answer tells them: an open grant that ends before the hour of an event pays its overdraft only afterwards
+   */
+  record(events: Event[], isBackfill = false): Map<number, Credits> {
     this.events.push(...events);
     const demands = new Map<string, Demand>();
     for (const { product, quantity, at, price } of events) {
@@ -215,9 +218,10 @@ export class Model {
     const costly = [...demands.values()]
       .filter(({ cost }) => cost > 0n)
       .sort((a, b) => a.hour - b.hour || a.product - b.product);
-    if (costly.length === 0) return;
+    if (costly.length === 0) return this.read().debts;
     this.settle();
     for (const demand of costly) this.take(demand, isBackfill);
+    return new Map(this.account.debts);
   }
 
   private take(demand: Demand, isOpenOnly = false): void {
@@ -232,8 +236,17 @@ export class Model {
     });
   }
 
+  /** Repayments of one time are undone in the reverse of the order in which grants burn. */
+  private orderRepaid(): void {
+    const order = inOrder(this.account.grants.map((grant) => ({ ...grant, ends: grant.first.ends }))).map(
+      ({ key }) => key,
+    );
+    this.repaid.sort((a, b) => b.at - a.at || order.indexOf(b.key) - order.indexOf(a.key));
+  }
+
   /** Corrects an event to one quantity after the other. */
   correct(event: Event, quantities: number[]): void {
+    this.orderRepaid();
     const { product, price } = event;
     const hour = hourOf(event.at);
     const shares = (event.shares ??= [{ at: event.receivedAt, cost: costOf(event.quantity, price) }]);

@@ -138,7 +138,7 @@ const steps: Record<Step['do'], [weight: number, arbitrary: fc.Arbitrary<Step>]>
 
 /** CREDITS_STEPS=grant,send,wait restricts a run to some kinds of steps. */
 const only = (
-  process.env.CREDITS_STEPS ?? 'grant,void,forgive,price,send,correct,reserve,settle,release,wait'
+  process.env.CREDITS_STEPS ?? 'grant,void,forgive,price,send,correct,reserve,settle,release,backfill,wait'
 ).split(',');
 
 export const anyStep = fc.oneof(
