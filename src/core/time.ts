@@ -3,9 +3,17 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
+/** The month of the latest `monthOf`, which is usually asked for again. */
+let latest = { firstDay: '', startMs: 0, endMs: 0 };
+
 /** First day of the time's calendar month (UTC), as `YYYY-MM-01`. */
 export function monthOf(timeMs: number): string {
-  return `${new Date(timeMs).toISOString().slice(0, 7)}-01`;
+  if (timeMs < latest.startMs || timeMs >= latest.endMs) {
+    const firstDay = `${new Date(timeMs).toISOString().slice(0, 7)}-01`;
+    const startMs = Date.parse(firstDay);
+    latest = { firstDay, startMs, endMs: new Date(startMs).setUTCMonth(new Date(startMs).getUTCMonth() + 1) };
+  }
+  return latest.firstDay;
 }
 
 /** A calendar month (UTC) as `{ start, end }`, the end exclusive. */

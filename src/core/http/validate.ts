@@ -2,12 +2,15 @@ import { z } from 'zod';
 import { AppError, type ErrorPlace } from '../errors.js';
 
 /** Unicode text without control characters and without halves of surrogate pairs, which no encoding can store. */
+export const textPattern = (maxLength: number) => new RegExp(`^[^\\p{Cc}\\p{Cs}]{1,${maxLength}}$`, 'u');
+
+/** Text that matches `textPattern`. */
 export const text = (maxLength: number) => {
-  const pattern = `^[^\\p{Cc}\\p{Cs}]{1,${maxLength}}$`;
+  const pattern = textPattern(maxLength);
   return z
     .string()
-    .regex(new RegExp(pattern, 'u'), `must be 1 to ${maxLength} characters without control characters`)
-    .meta({ minLength: 1, maxLength, pattern });
+    .regex(pattern, `must be 1 to ${maxLength} characters without control characters`)
+    .meta({ minLength: 1, maxLength, pattern: pattern.source });
 };
 
 export const nameField = text(200).refine((name) => !/^\s+$/.test(name), 'must not be blank');

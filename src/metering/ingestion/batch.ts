@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { dimensionsJson } from '../entitlements/dimensions.js';
+import { dimensionsJson, nameDimensions } from '../entitlements/dimensions.js';
 import { isDecimalAbove } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import { parseNumbersAsText } from '../../core/http/json.js';
@@ -93,11 +93,11 @@ export function toBatch(input: BatchInput): Batch {
   const known = new Map<string, number>();
   let pair = -1;
   for (const [i, event] of events.entries()) {
-    const dimensions = dimensionsJson(event.dimensions);
+    const dimensions = nameDimensions(event.dimensions);
     // Usually the same product as the previous event.
     if (
       pair < 0 ||
-      dimensions !== undefined ||
+      dimensions !== '' ||
       event.productSlug !== batch.pairs[pair]!.slug ||
       event.metric !== batch.pairs[pair]!.metric ||
       batch.pairs[pair]!.dimensions !== undefined
@@ -106,7 +106,7 @@ export function toBatch(input: BatchInput): Batch {
     }
     batch.pairOf.push(pair);
     batch.subjects.push(event.subject ?? '');
-    if (dimensions !== undefined || event.subject !== undefined) batch.isDetailed = true;
+    if (dimensions !== '' || event.subject !== undefined) batch.isDetailed = true;
     batch.keys.push(event.idempotencyKey);
     const quantity = exactQuantities.get(i) ?? String(event.quantity ?? 1);
     batch.quantities.push(quantity);
@@ -119,20 +119,18 @@ export function toBatch(input: BatchInput): Batch {
   return batch;
 }
 
-function numberOfPair(
-  batch: Batch,
-  known: Map<string, number>,
-  { productSlug, metric, occurredAt }: UsageEvent,
-  dimensions: string | undefined,
-): number {
+/** @param detail from `nameDimensions` */
+function numberOfPair(batch: Batch, known: Map<string, number>, event: UsageEvent, detail: string): number {
+  const { productSlug: slug, metric, occurredAt } = event;
   const month =
-    dimensions === undefined
+    detail === ''
       ? undefined
       : monthOf(occurredAt === undefined ? batch.receivedAtMs : Date.parse(occurredAt));
-  const name = pairName({ slug: productSlug, metric, dimensions, month });
+  const name = `${slug}\n${metric}\n${month}\n${detail}`;
   let pair = known.get(name);
   if (pair === undefined) {
-    pair = batch.pairs.push({ slug: productSlug, metric, dimensions, month, largest: '0' }) - 1;
+    const dimensions = dimensionsJson(event.dimensions);
+    pair = batch.pairs.push({ slug, metric, dimensions, month, largest: '0' }) - 1;
     known.set(name, pair);
   }
   return pair;

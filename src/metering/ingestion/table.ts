@@ -156,7 +156,8 @@ export const usageCombinations = pgTable(
       name: 'usage_combinations_pk',
       columns: [t.orgId, t.productId, t.livemode, t.period, t.dimensions],
     }),
-    uniqueIndex('usage_combinations_number').on(t.orgId, t.productId, t.livemode, t.period, t.number),
+    // The number comes first, so that the planner cannot use this index to find a combination.
+    uniqueIndex('usage_combinations_number').on(t.number, t.orgId, t.productId, t.livemode, t.period),
   ],
 );
 
