@@ -18,6 +18,11 @@ export const createMeteringMetrics = (registers: Registry[]) => ({
     help: 'Recorded requests with usage of products whose credits are overdrawn.',
     registers,
   }),
+  creditRefusals: new Counter({
+    name: 'gauge_credit_refusals_total',
+    help: 'Reservations refused because the credits left no room (credits_exhausted).',
+    registers,
+  }),
   creditAccounts: new Gauge({
     name: 'gauge_credit_accounts',
     help: 'Accounts of credits (an Organization in a mode) by state: overdrawn. Counted once a minute.',
@@ -26,7 +31,7 @@ export const createMeteringMetrics = (registers: Registry[]) => ({
   }),
   reservations: countOutcomes(['held', 'repeated', 'refused', 'settled', 'settled_late', 'released'], {
     name: 'gauge_usage_reservations_total',
-    help: 'Reservations by outcome: held, repeated, refused (a limit left no room), settled, settled_late (after expiry or release), released.',
+    help: 'Reservations by outcome: held, repeated, refused (a limit or the credits left no room), settled, settled_late (after expiry or release), released.',
     registers,
   }),
   reservationsOpen: new Gauge({

@@ -114,6 +114,7 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
       const decision = await coalescer.submit(request);
       if ('refusal' in decision) {
         if (exhausted.has(decision.refusal.code)) metrics.reservations.inc({ outcome: 'refused' });
+        if (decision.refusal.code === 'credits_exhausted') metrics.creditRefusals.inc();
         throw decision.refusal;
       }
       metrics.reservations.inc({ outcome: decision.isRepeat ? 'repeated' : 'held' });

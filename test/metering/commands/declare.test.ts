@@ -305,6 +305,29 @@ describe('a file', () => {
         stderr: expect.stringContaining('This is not the operator token.'),
       });
   });
+
+  it('prices the value __proto__ of a dimension like any other', async () => {
+    const priced = (prices: string) =>
+      `products: { odd: { name: Odd, usageMetric: calls, dimensions: [model], credits: { price: 1, by: { dimension: model, prices: ${prices} }, enforcement: warn } } }`;
+    expect((await apply(priced('{ large: 2, __proto__: 7 }'))).stdout).toContain('+ product odd');
+    const text = await exported();
+    expect(text).toContain('__proto__: 7');
+    expect(await apply(text)).toEqual({ code: 0, stdout: 'Nothing to change.\n', stderr: '' });
+    const changed = await apply(priced('{ __proto__: 8.50, large: 2 }'), '--dry-run');
+    expect(changed.stdout).toContain('"prices":{"__proto__":7,"large":2}');
+    expect(changed.stdout).toContain('"prices":{"__proto__":8.5,"large":2}');
+    expect((await apply(priced('{ __proto__: -1 }'))).stderr).toContain('/products/odd/credits/by/prices');
+    for (const hostile of [
+      'products: { __proto__: { name: Odd, usageMetric: calls } }',
+      'products: { odd: { __proto__: { name: Odd } } }',
+      'organizations: { products: { credits: { by: { prices: { __proto__: 1 } } } } }',
+      `${priced('&prices { __proto__: 1 }')}\norganizations: *prices`,
+    ])
+      expect(await apply(hostile)).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining('the key "__proto__" is not allowed') as string,
+      });
+  });
 });
 
 describe('before the first request', () => {

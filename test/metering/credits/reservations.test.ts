@@ -92,10 +92,15 @@ describe('a reservation of a product that blocks', () => {
 
   it('is refused without any grant, and holds nothing then', async () => {
     const t = await tenant();
+    const { creditRefusals } = service.context.metrics;
+    const refusals = async () => (await creditRefusals.get()).values[0]!.value;
+    const before = await refusals();
     expect((await t.reserve(1)).body).toMatchObject({ code: 'credits_exhausted', required: 1, available: 0 });
+    expect(await refusals()).toBe(before + 1);
     expect((await call('GET', PATH, t.secret)).body.reservations).toEqual([]);
     await t.give('1');
     expect((await t.reserve(1)).status).toBe(201);
+    expect(await refusals()).toBe(before + 1);
   });
 
   it('costs the price of its dimensions', async () => {

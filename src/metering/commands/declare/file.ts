@@ -10,6 +10,7 @@ import {
   type Document,
   type Node,
   type Scalar,
+  type YAMLMap,
 } from 'yaml';
 import { z } from 'zod';
 import { organizationSchema, slugSchema } from '../../../accounts/identity/operator/schema.js';
@@ -138,9 +139,10 @@ type Offend = (node: Node | undefined, detail: string) => string;
 function nameKeys(document: Document, offend: Offend): string[] {
   const problems: string[] = [];
   visit(document, {
-    Map(_, { items }) {
+    Map(_, map, path) {
       const known = new Set<string>();
-      for (const { key } of items) {
+      const allowsProto = arePrices(map, path);
+      for (const { key } of map.items) {
         if (!isScalar(key)) {
           problems.push(offend(key as Node, 'a key must be a plain text'));
           continue;
@@ -148,13 +150,29 @@ function nameKeys(document: Document, offend: Offend): string[] {
         const text = typeof key.value === 'string' ? key.value : (key.source ?? '');
         key.value = text;
         if (known.has(text)) problems.push(offend(key, `the key ${quote(text)} appears twice`));
-        if (text === '__proto__') problems.push(offend(key, 'the key "__proto__" is not allowed'));
+        if (text === '__proto__' && !allowsProto)
+          problems.push(offend(key, 'the key "__proto__" is not allowed'));
         known.add(text);
       }
     },
   });
   return problems;
 }
+
+const PRICES = /^products\/[^/]+\/credits\/by\/prices$/;
+
+/**
+ * Whether keys of the map are values of a dimension, where `__proto__` is a value like any other. A map with an anchor can also
+ * stand elsewhere, where zod would drop that key without an error.
+ */
+const arePrices = ({ anchor }: YAMLMap, path: readonly unknown[]): boolean =>
+  !anchor &&
+  PRICES.test(
+    path
+      .filter(isPair)
+      .map(({ key }) => String(key))
+      .join('/'),
+  );
 
 /** Turns numbers into text with all their digits; a double would round them. */
 function keepDigits(document: Document, offend: Offend): string[] {
