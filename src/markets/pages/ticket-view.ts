@@ -249,8 +249,18 @@ function problemOf({
   message,
 }: AppError): { title: string; detail: string; advice: string } | undefined {
   const found = problems[code];
-  return found && { title: found[0], detail: message, advice: found[1] };
+  return (
+    found && {
+      title: found[0],
+      detail: code === 'risk_limit' ? toSentence(message) : message,
+      advice: found[1],
+    }
+  );
 }
+
+/** Programs read the name of the check before the sentence. */
+const toSentence = (detail: string): string =>
+  detail.replace(/^\w+: (.)/u, (_, first: string) => first.toUpperCase());
 
 /** Shown in the form with a fresh quote. */
 export const ticketCodes: ReadonlySet<ErrorCode> = new Set(Object.keys(problems) as ErrorCode[]);

@@ -840,6 +840,15 @@ it.each<{ code: ErrorCode; status: number; says: string }>([
   expect(fieldOf(page, 'id')[0]).not.toBe(sent.id);
 });
 
+it('a limit that stops an order is explained in a sentence, without the name of its check', async () => {
+  const market = openMarket();
+  const refusal = new AppError('risk_limit', 'max_event_loss: with this order it could lose $6.00.');
+  service.trading.orders = { ...realOrders, place: () => Promise.reject(refusal) };
+  const page = await postForm(owner.browser, `${PATH}/${market.ticker}`, form(market));
+  expect(textOf(page)).toContain('With this order it could lose $6.00.');
+  expect(textOf(page)).not.toContain('max_event_loss');
+});
+
 it.each([
   { changes: { contracts: '1e9' }, says: 'Must be a number of contracts' },
   { changes: { contracts: '' }, says: 'Required' },
