@@ -73,7 +73,7 @@ function listDue(db: ReportedDatabase, { orgId, livemode }: CreditAccount, now: 
     ) as expiring
     from part p
     left join (${t('credit_accounts')} a join ${t('organizations')} o on o.id = a.org_id) on a.org_id = p.org_id and a.livemode = p.livemode
-    ${stateOf(t, at!)}
+    ${stateOf(t, at!, sql`a.org_id`)}
     order by 1, 2`,
     (row) => [row.orgId, String(row.livemode)],
     BATCH,
@@ -92,22 +92,22 @@ const isReported = sql`coalesce(l.level < a.reached or a.reached is null and l.l
 
 /**
  * Lateral joins for an account `a` of an Organization `o`: its state `f` at a time, the balance `b`, and the lowest threshold
- * `l` that it has reached. An account whose first grant has not begun has reached none, unless it is overdrawn.
+ * `l` that it has reached. `orgId` is the account's, as a constant where a sharded database must find its shard. An account whose first grant has not begun has reached none, unless it is overdrawn.
  */
-const stateOf = (t: GroupTables, at: string): SQL => sql`
+const stateOf = (t: GroupTables, at: string, orgId: SQL): SQL => sql`
   left join lateral gauge_burn(${sql.raw(accountOf('a'))}, '{}', '{}', '{}', ${at}::timestamptz) f on true
   left join lateral (
     select coalesce(sum(u.rest), 0) - coalesce((select sum(debt) from unnest(f.debts) as d (debt)), 0) as balance,
       coalesce(sum(g.amount), 0) as granted, max(u.start_at) as latest_start
     from unnest(f.grants, f.rests, f.starts, f.ends) as u (id, rest, start_at, end_at)
-    join ${t('credit_grants')} g on g.org_id = a.org_id and g.livemode = a.livemode and g.id = u.id
+    join ${t('credit_grants')} g on g.org_id = ${orgId} and g.livemode = a.livemode and g.id = u.id
     where u.start_at <= ${at}::timestamptz and u.end_at > ${at}::timestamptz
   ) b on true
   left join lateral (
     select min(level) as level from unnest(coalesce(o.credit_thresholds, '{20,10,0}')) as h (level)
     where b.balance * 100 <= b.granted * level and (b.granted > 0 or cardinality(f.debts) > 0 or exists (
       select from ${t('credit_grants')} g
-      where g.org_id = a.org_id and g.livemode = a.livemode and g.starts_at <= ${at}::timestamptz
+      where g.org_id = ${orgId} and g.livemode = a.livemode and g.starts_at <= ${at}::timestamptz
     ))
   ) l on true`;
 
@@ -137,7 +137,7 @@ export async function reportBalance(tx: Tx, account: CreditAccount, at: Date): P
   const row = await selectRow<BalanceRow>(
     tx,
     sql`select trim_scale(b.balance)::text as balance, trim_scale(b.granted)::text as granted, l.level, a.reached
-    from credit_accounts a join organizations o on o.id = a.org_id ${stateOf(wholeTables, at.toISOString())}
+    from credit_accounts a join organizations o on o.id = a.org_id ${stateOf(wholeTables, at.toISOString(), sql`${orgId}::uuid`)}
     where ${isAccount} and ${isReported}`,
   );
   if (!row) return;

@@ -1,9 +1,11 @@
 import { sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { organizations } from '../../../src/accounts/organizations/table.js';
+import type { Orm, Tx } from '../../../src/core/db/client.js';
 import { selectRow } from '../../../src/core/db/sql.js';
+import { HOUR_MS } from '../../../src/core/time.js';
+import { burn, lockAccount, writeAccount } from '../../../src/metering/credit-grants/queries.js';
 import { createCreditMessages, createOverdraftWatch } from '../../../src/metering/credit-grants/watch.js';
-import { setBurned } from '../../../src/metering/credits/statements.js';
 import { NOBODY } from '../../../src/metering/credits/table.js';
 import { isEmbedded } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
@@ -36,14 +38,17 @@ const give = (orgId: string, more: NewGrant) => addGrant(database.db, orgId, mor
 const isAccount = (orgId: string, livemode: boolean) =>
   sql`a.org_id = ${orgId}::uuid and a.livemode = ${livemode}::bool`;
 
-/** An event of this hour burns credits. */
-async function burn(orgId: string, cost: string, livemode = true) {
-  const at = `'${now().toISOString()}'::timestamptz`;
-  const asked = `'{${NOBODY}}', array[date_trunc('hour', ${at})], '{${cost}}'`;
-  await database.db.orm.execute(
-    sql`update credit_accounts a set ${sql.raw(setBurned(at, asked))} where ${isAccount(orgId, livemode)}`,
-  );
-}
+/** Usage of this hour burns credits. */
+const burnNow = (orgId: string, credits: string, livemode = true) =>
+  database.db.orm.transaction(async (transaction: Orm) => {
+    const tx = transaction as Tx;
+    const id = { orgId, livemode };
+    const hour = new Date(Math.floor(service.clock.now() / HOUR_MS) * HOUR_MS).toISOString();
+    const { account } = await burn(tx, await lockAccount(tx, id), now(), [
+      { productId: NOBODY, hour, credits },
+    ]);
+    await writeAccount(tx, id, account, []);
+  });
 
 /** A correction gives credits back to the first grant. */
 const giveBack = (orgId: string, credits: string) =>
@@ -78,7 +83,7 @@ describe('credits.threshold_reached', () => {
     ];
     const expected: unknown[] = [];
     for (const [burned, message] of steps) {
-      await burn(orgId, burned);
+      await burnNow(orgId, burned);
       await look();
       if (message.length > 0) expected.push(message);
       expect(await reported(orgId)).toEqual(expected);
@@ -87,14 +92,14 @@ describe('credits.threshold_reached', () => {
     await give(orgId, { amount: '10' });
     await give(orgId, { amount: '50', startsAt: new Date('2026-05-14T12:00:00.000Z') });
     await look();
-    await burn(orgId, '6');
+    await burnNow(orgId, '6');
     await look();
     expected.push([0, 0, 0]);
     expect(await reported(orgId)).toEqual(expected);
     // A grant lifts the balance when it begins.
     service.clock.set('2026-05-14T12:00:00.000Z');
     await look();
-    await burn(orgId, '45');
+    await burnNow(orgId, '45');
     await look();
     expected.push([10, 5, 50]);
     expect(await reported(orgId)).toEqual(expected);
@@ -104,19 +109,19 @@ describe('credits.threshold_reached', () => {
     const orgId = await createListening();
     await give(orgId, { amount: '100', expiresAt: new Date('2026-05-15T00:00:00.000Z') });
     await give(orgId, { amount: '10' });
-    await burn(orgId, '95');
+    await burnNow(orgId, '95');
     await look();
     expect(await reported(orgId)).toEqual([[20, 15, 110]]);
     await giveBack(orgId, '30');
     await look();
-    await burn(orgId, '30');
+    await burnNow(orgId, '30');
     await look();
     // 10 of 10 are left, then 2, then 1.
     service.clock.set('2026-05-15T00:00:00.000Z');
     await look();
-    await burn(orgId, '8');
+    await burnNow(orgId, '8');
     await look();
-    await burn(orgId, '1');
+    await burnNow(orgId, '1');
     await look();
     expect(await reported(orgId)).toEqual([
       [20, 15, 110],
@@ -152,8 +157,8 @@ describe('credits.threshold_reached', () => {
       .where(sql`id = ${orgId}::uuid`);
     await give(orgId, { amount: '100' });
     await give(orgId, { amount: '1', livemode: false });
-    await burn(orgId, '80');
-    await burn(orgId, '1', false);
+    await burnNow(orgId, '80');
+    await burnNow(orgId, '1', false);
     await look();
     const messages = await readWebhookMessages(database.db, orgId, 'credits.threshold_reached');
     const sent = messages.map(({ livemode, data }) => ({ livemode, threshold: data.threshold }));
@@ -165,7 +170,7 @@ describe('credits.threshold_reached', () => {
   it('costs nothing without an endpoint that listens, and is sent once one does', async () => {
     const orgId = await createListening({ types: ['credits.expiring'] });
     await give(orgId, { amount: '100' });
-    await burn(orgId, '95');
+    await burnNow(orgId, '95');
     await look();
     const account = await selectRow<{ reached: number | null }>(
       database.db.orm,
@@ -208,11 +213,11 @@ describe('credits.granted', () => {
         rollover,
       },
     ]);
-    await burn(orgId, '100');
+    await burnNow(orgId, '100');
     await look();
     // The job never sees the balance above the threshold.
     await giveCredits(operator, slug, 'b', 10);
-    await burn(orgId, '10');
+    await burnNow(orgId, '10');
     await look();
     expect(await reported(orgId)).toEqual([
       [0, 0, 0],
@@ -236,7 +241,7 @@ describe('credits.expiring', () => {
       startsAt: new Date('2026-05-30T00:00:00.000Z'),
       expiresAt: new Date('2026-05-31T00:00:00.000Z'),
     });
-    await burn(orgId, '0.12345678901234567');
+    await burnNow(orgId, '0.12345678901234567');
     const expiring = () => readWebhookData(database.db, orgId, 'credits.expiring');
     await look();
     expect(await expiring()).toEqual([]);
@@ -263,7 +268,7 @@ describe('credits.expiring', () => {
     ]);
     // What rolled over ends later.
     service.clock.set('2026-06-14T12:00:00.000Z');
-    await burn(orgId, '40');
+    await burnNow(orgId, '40');
     await look();
     expect((await expiring()).at(-1)).toEqual({
       grantKey,
