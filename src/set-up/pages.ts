@@ -141,6 +141,8 @@ async function showNext(deps: SetUpDeps, req: Request, res: Response, isMember: 
   if (typeof step === 'object') return showStep(deps, step, req, res, newForm(step.given));
   if (step === 'owner') return res.redirect(303, `${SET_UP}/owner`);
   const organization = await findOwnerless(deps.db.orm);
+  // Nothing is left to set up, and this is where an operator without an Organization arrives after every sign-in.
+  if (!organization && !isMember) return res.redirect(303, '/console');
   const invited = organization && (await findInvitedOwner(deps.db.orm, organization.id, now));
   const page = { view: 'set-up/done', title: 'Gauge is set up', frame };
   await renderPage(deps, req, res, page, { isMember, organization, invited });

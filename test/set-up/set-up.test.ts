@@ -2,9 +2,9 @@ import { expect, it, vi } from 'vitest';
 import { and, eq } from 'drizzle-orm';
 import { operatorLog } from '../../src/accounts/audit/table.js';
 import { operators } from '../../src/accounts/identity/table.js';
-import { memberships, users } from '../../src/accounts/organizations/table.js';
+import { memberships, organizations, users } from '../../src/accounts/organizations/table.js';
 import { entitlements, products } from '../../src/metering/entitlements/table.js';
-import { Browser, createUser, PASSWORD } from '../support/accounts.js';
+import { addMember, Browser, createUser, PASSWORD } from '../support/accounts.js';
 import { createOrganization } from '../support/fixtures.js';
 import { forgetConfirmation, makeOperator, signedInOperator } from '../support/operators.js';
 import { authenticator } from '../support/second-factor.js';
@@ -210,4 +210,15 @@ it('a person who is no longer an operator cannot continue, at any step', async (
   for (const step of ['second-factor', 'second-factor/confirm', 'product', 'owner'])
     expect((await post(browser, `/set-up/${step}`, {})).status).toBe(403);
   expect((await browser.get('/dashboard/account', html)).status).toBe(200);
+});
+
+it('an operator without an Organization arrives in the console once nothing is left to set up', async () => {
+  const { browser } = await signedInOperator(service);
+  const arrive = async () => (await browser.get('/set-up', html)).headers.get('location');
+  expect((await post(browser, '/set-up/product', first('last'))).status).toBe(303);
+  const owner = await createUser(database.db);
+  for (const { id } of await database.db.orm.select().from(organizations))
+    await addMember(database.db, id, owner.id, 'owner');
+  expect((await browser.get('/dashboard', html)).headers.get('location')).toBe('/set-up');
+  expect(await arrive()).toBe('/console');
 });
