@@ -8,7 +8,7 @@ let latest = { firstDay: '', startMs: 0, endMs: 0 };
 
 /** First day of the time's calendar month (UTC), as `YYYY-MM-01`. */
 export function monthOf(timeMs: number): string {
-  if (timeMs < latest.startMs || timeMs >= latest.endMs) {
+  if (!(timeMs >= latest.startMs && timeMs < latest.endMs)) {
     const firstDay = `${new Date(timeMs).toISOString().slice(0, 7)}-01`;
     const startMs = Date.parse(firstDay);
     latest = { firstDay, startMs, endMs: new Date(startMs).setUTCMonth(new Date(startMs).getUTCMonth() + 1) };
