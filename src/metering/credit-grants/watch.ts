@@ -92,7 +92,8 @@ const isReported = sql`coalesce(l.level < a.reached or a.reached is null and l.l
 
 /**
  * Lateral joins for an account `a` of an Organization `o`: its state `f` at a time, the balance `b`, and the lowest threshold
- * `l` that it has reached. `orgId` is the account's, as a constant where a sharded database must find its shard. An account whose first grant has not begun has reached none, unless it is overdrawn.
+ * `l` that it has reached. An account whose first grant has not begun has reached none, unless it is overdrawn.
+ * @param orgId the account's Organization: a constant where a sharded database must find its shard
  */
 const stateOf = (t: GroupTables, at: string, orgId: SQL): SQL => sql`
   left join lateral gauge_burn(${sql.raw(accountOf('a'))}, '{}', '{}', '{}', ${at}::timestamptz) f on true
