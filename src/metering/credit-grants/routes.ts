@@ -26,7 +26,7 @@ import { problemExample } from '../../core/reference/problem-examples.js';
 import { toPrice } from '../entitlements/price.js';
 import { exampleWorld } from '../reference/example-world.js';
 import { readCredits, readEntries, type CreditGrant, type Credits } from './credits.js';
-import { forgiveOverdraft, MAX_OPEN, putGrant, termsJson, voidGrant } from './grants.js';
+import { countGrant, forgiveOverdraft, MAX_OPEN, putGrant, termsJson, voidGrant } from './grants.js';
 import type { EntryRow } from './queries.js';
 import {
   creditReasonSchema,
@@ -265,10 +265,12 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
       const { livemode, ...sent } = parseInput(grantSchema, value);
       const { amount } = parseNumbersAsText(text) as { amount: string };
       const input = { ...sent, amount: toPrice(amount, 'amount') };
-      const { isNew, resource } = await changeAsOperator(deps, req, res, async (tx, source) => {
+      const put = await changeAsOperator(deps, req, res, async (tx, source) => {
         const { id: orgId } = await getOrganization(tx, slug);
         return putGrant(tx, { orgId, livemode }, grantKey, input, source);
       });
+      countGrant(deps.metrics, put);
+      const { isNew, resource } = put;
       sendJson(res, isNew ? 201 : 200, toJson({ grant: grantJson(resource) }));
     },
   }),
