@@ -23,8 +23,16 @@ import { lockOrganization, type Organization } from '../accounts/identity/organi
 import { marketAccesses, type MarketAccess } from '../accounts/organizations/table.js';
 import { confirmDanger, requireConfirmation } from '../accounts/identity/session/operator.js';
 import { readLatestChanges, withoutLinks } from '../dashboard/audit-log/view.js';
-import { findCustomer, listCustomers, ownSignals, states, type Customer } from './customer-queries.js';
+import {
+  findCustomer,
+  listCustomers,
+  ownSignals,
+  states,
+  type Customer,
+  type Signal,
+} from './customer-queries.js';
 import type { CustomerFacts, CustomerSummary } from './customer-summary.js';
+import { readOperatorChanges } from './audit-pages.js';
 import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 const querySchema = z.object({
@@ -59,7 +67,7 @@ export function customerPages(deps: CustomerDeps): Router {
 }
 
 function addList(router: Router, deps: CustomerDeps): void {
-  const { db, clock, config, summaries } = deps;
+  const { db, clock, config, summaries, wording } = deps;
   const signals = [...summaries.flatMap((summary) => summary.signals), ...ownSignals];
   const schema = querySchema.extend({
     signal: z
@@ -92,7 +100,12 @@ function addList(router: Router, deps: CustomerDeps): void {
       return { customers: views, pager: toPager(CONSOLE, shown, { cursor, nextCursor }) };
     });
     const page = { view: 'console/customers', title: 'Customers', section: 'customers' };
+    const isFirst = Object.keys(query).length === 0 && result?.customers.length;
     await renderPage(deps, req, res, page, {
+      news: isFirst && {
+        attention: await readAttention(deps, signals),
+        changes: await readOperatorChanges(db.orm, wording, LATEST_CHANGES),
+      },
       form: { ...form, values: { state: 'current', ...form.values } },
       customers: result?.customers,
       signals,
@@ -128,6 +141,32 @@ function addList(router: Router, deps: CustomerDeps): void {
       show: showNew,
     }),
   );
+}
+
+const LATEST_CHANGES = 10;
+/** Customers named beside each flag. */
+const NAMED = 3;
+
+/** Flags that some customers have, with the first of these. */
+async function readAttention({ db, clock }: CustomerDeps, signals: readonly Signal[]) {
+  const found: { label: string; href: string; named: object[]; hasMore: boolean }[] = [];
+  for (const signal of signals.filter(({ isNarrow }) => !isNarrow)) {
+    const range = { after: undefined, limit: NAMED };
+    const { customers, nextCursor } = await listCustomers(
+      db,
+      clock.now(),
+      { signal, state: 'current' },
+      range,
+    );
+    if (customers.length > 0)
+      found.push({
+        label: signal.label,
+        href: toAddress(CONSOLE, { signal: signal.id }),
+        named: customers.map(({ slug, name }) => ({ name, href: addressOf(slug) + signal.path })),
+        hasMore: nextCursor !== undefined,
+      });
+  }
+  return found;
 }
 
 const notices = {
