@@ -13,6 +13,8 @@ import {
   tryQuery,
 } from '../core/pages/form.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
+import { shareRun } from '../core/steps.js';
+import { MINUTE_MS } from '../core/time.js';
 import { filledIn } from '../accounts/identity/account/schema.js';
 import type { Wording } from '../accounts/audit/wording.js';
 import { countMembers } from '../accounts/identity/members/queries.js';
@@ -77,6 +79,7 @@ function addList(router: Router, deps: CustomerDeps): void {
       )
       .optional(),
   });
+  const readAttention = createAttention(deps, signals);
   const { hasMarkets } = config;
   const first = config.firstMarketAccess;
 
@@ -103,7 +106,7 @@ function addList(router: Router, deps: CustomerDeps): void {
     const isFirst = Object.keys(query).length === 0 && result?.customers.length;
     await renderPage(deps, req, res, page, {
       news: isFirst && {
-        attention: await readAttention(deps, signals),
+        attention: await readAttention(),
         changes: await readOperatorChanges(db.orm, wording, LATEST_CHANGES),
       },
       form: { ...form, values: { state: 'current', ...form.values } },
@@ -147,8 +150,20 @@ const LATEST_CHANGES = 10;
 /** Customers named beside each flag. */
 const NAMED = 3;
 
+/** The caps alone read all sums of the month, so operators share what was found within a minute. */
+function createAttention(deps: CustomerDeps, signals: readonly Signal[]) {
+  let found: { atMs: number; flags: Awaited<ReturnType<typeof readFlags>> } | undefined;
+  const { run } = shareRun(
+    async () => (found = { atMs: deps.clock.now(), flags: await readFlags(deps, signals) }),
+  );
+  return async () => {
+    const isFresh = found && Math.abs(deps.clock.now() - found.atMs) < MINUTE_MS;
+    return (isFresh ? found! : await run()).flags;
+  };
+}
+
 /** Flags that some customers have, with the first of these. */
-async function readAttention({ db, clock }: CustomerDeps, signals: readonly Signal[]) {
+async function readFlags({ db, clock }: CustomerDeps, signals: readonly Signal[]) {
   const found: { label: string; href: string; named: object[]; hasMore: boolean }[] = [];
   for (const signal of signals.filter(({ isNarrow }) => !isNarrow)) {
     const range = { after: undefined, limit: NAMED };

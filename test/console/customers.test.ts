@@ -164,6 +164,7 @@ describe('the list of customers', () => {
 
   it('begins with what needs attention and the latest changes, unless it is filtered', async () => {
     const near = await customer({ used: '90', cap: '100' });
+    service.clock.advance(60_000);
     await post('/console/new-customer', { name: 'Hooli', slug: `hooli-${++counter}` });
     const page = await open('/console');
     const attention = page.split('id="attention"')[1]!.split('</section>')[0]!;

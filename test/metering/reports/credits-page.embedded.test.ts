@@ -283,14 +283,14 @@ it('an event shows what it cost, and its product what it costs', async () => {
   const { browser, send, product } = await scene();
   const key = await send(3, { dimensions: { model: 'large' } });
   const event = readText((await browser.get(`/dashboard/usage/events?idempotencyKey=${key}`, html)).text);
-  expect(event).toMatch(/Cost 6 credits , 2 for 1 of calls/);
+  expect(event).toMatch(/Cost 6 credits , 2 for each unit of calls/);
   const list = readText((await browser.get(`/dashboard/usage/events?product=${product.slug}`, html)).text);
   expect(list).toMatch(/Quantity Credits API key .* 3 calls 6 /);
   expect(readText((await browser.get('/dashboard/usage', html)).text)).toMatch(
     /Price 0\.5 credits , some values have their own/,
   );
   expect(readText((await browser.get('/dashboard/entitlements', html)).text)).toContain(
-    '0.5 credits for 1 of calls',
+    '0.5 credits for each unit of calls',
   );
 });
 
