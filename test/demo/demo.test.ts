@@ -49,7 +49,7 @@ async function setUp(template?: string) {
 let seeded: {
   template: string;
   demo: DemoData;
-  /** Of the two instances. */
+  /** What each of two instances returned. */
   results: (DemoData | undefined)[];
   /** Modes of its file and folder, and its contents when it has just been created. */
   modes: number[];
