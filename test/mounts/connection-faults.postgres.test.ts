@@ -35,7 +35,7 @@ beforeAll(async () => {
   admin.on('connect', (client) => client.on('error', () => undefined));
   process.on('uncaughtException', onUncaught);
   for (const [name, prepare] of Object.entries(kinds)) prepared.set(name, await prepare());
-}, 120_000);
+});
 afterAll(async () => {
   process.off('uncaughtException', onUncaught);
   await service.stop();
@@ -182,4 +182,4 @@ it('no connection leaks: after one failure per pooled connection, everything sti
     const after = await work();
     expect(after === true || after < 400, `${name}: ${String(after)}`).toBe(true);
   }
-}, 120_000);
+});
