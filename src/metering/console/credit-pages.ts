@@ -3,8 +3,8 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import {
   addDecimals,
-  compareDecimals,
   differenceOf,
+  minDecimal,
   subtractDecimals,
   toPlainDecimal,
 } from '../../core/decimal.js';
@@ -31,7 +31,13 @@ import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
 import type { Organization } from '../../accounts/identity/organizations/queries.js';
 import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
-import { readCredits, readEntries, type CreditGrant, type Credits } from '../credit-grants/credits.js';
+import {
+  isCurrent,
+  readCredits,
+  readEntries,
+  type CreditGrant,
+  type Credits,
+} from '../credit-grants/credits.js';
 import {
   countGrant,
   forgiveOverdraft,
@@ -45,8 +51,7 @@ import { getProduct } from '../entitlements/products.js';
 import { listPricedProducts } from '../entitlements/queries.js';
 import { mode, type Mode } from '../events/page-schema.js';
 import { toModeTabs } from '../reports/choices.js';
-import { readAccountView } from '../reports/credits/pages.js';
-import { toEntryView, toGrantView } from '../reports/credits/view.js';
+import { toAccountView, toEntryView, toGrantView } from '../reports/credits/view.js';
 
 /** A list of products that is offered as check boxes. */
 const MAX_PRODUCTS = 100;
@@ -118,7 +123,7 @@ async function showCredits(deps: ConsoleDeps, req: Request, res: Response): Prom
     {
       mode,
       modes: toModeTabs(path, {}, mode),
-      account: await readAccountView(orm, await readCredits(orm, id, now), now),
+      account: toAccountView(await readCredits(orm, id, now), now),
       entries: entries.map(toEntryView),
       pager: toPager(path, { mode }, { cursor, nextCursor: nextCursor ?? undefined }),
       grantHref: toAddress(`${path}/grant`, { mode }),
@@ -221,13 +226,12 @@ function previewGrant(credits: Credits, input: GrantInput & { grantKey: string }
   const isBefore = (grant: CreditGrant) =>
     grant.priority < priority ||
     (grant.priority === priority && endMs(grant.expiresAt) <= (endsAt?.getTime() ?? Infinity));
-  const current = credits.grants.filter(({ status }) => status === 'open' || status === 'scheduled');
   const paid = startsAt
     ? []
     : credits.overdrafts.filter(({ productSlug }) => productSlugs?.includes(productSlug) ?? true);
   let left = amount;
   const overdrafts = paid.flatMap(({ productSlug, quantity }) => {
-    const part = compareDecimals(quantity, left) < 0 ? quantity : left;
+    const part = minDecimal(quantity, left);
     left = subtractDecimals(left, part);
     return part === '0' ? [] : [{ productSlug, part }];
   });
@@ -239,7 +243,9 @@ function previewGrant(credits: Credits, input: GrantInput & { grantKey: string }
     startsAt: startsAt ? new Date(startsAt) : undefined,
     endsAt,
     overdrafts,
-    before: current.filter(isBefore).map((grant) => toGrantView(grant, now)),
+    before: credits.grants
+      .filter((grant) => isCurrent(grant) && isBefore(grant))
+      .map((grant) => toGrantView(grant, now)),
     balance: credits.balance,
     balanceAfter: startsAt ? credits.balance : addSigned(credits.balance, amount),
   };

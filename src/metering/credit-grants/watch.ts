@@ -11,22 +11,18 @@ import type { Context } from '../../core/http/context.js';
 import { exact } from '../../core/http/json.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { accountOf } from '../credits/statements.js';
+import type { AccountId } from './queries.js';
 
 type MessageDeps = ChangeDeps & { db: ReportedDatabase };
 
-export interface CreditAccount {
-  orgId: string;
-  livemode: boolean;
-}
-
-interface Due extends CreditAccount, Record<string, unknown> {
+interface Due extends AccountId, Record<string, unknown> {
   isDue: boolean;
   expiring: { data: DataOf<'credits.expiring'>; remaining: string; onceKey: string }[] | null;
 }
 
 /** Sends webhook messages about balances that reached a threshold, and 7 days and 1 day before a grant expires. */
 export const createCreditMessages = (deps: MessageDeps): (() => Promise<void>) =>
-  walk<Due, CreditAccount>(
+  walk<Due, AccountId>(
     { orgId: FIRST, livemode: false },
     (after) => listDue(deps.db, after, new Date(deps.clock.now())),
     ({ orgId, livemode }) => ({ orgId, livemode }),
@@ -49,7 +45,7 @@ function queueMessages(deps: MessageDeps, { isDue, expiring, ...account }: Due):
 }
 
 /** Accounts with a listening endpoint, each with what was not reported yet. */
-function listDue(db: ReportedDatabase, { orgId, livemode }: CreditAccount, now: Date): Promise<Due[]> {
+function listDue(db: ReportedDatabase, { orgId, livemode }: AccountId, now: Date): Promise<Due[]> {
   const [at, until] = [now, new Date(now.getTime() + 7 * DAY_MS)].map((time) => time.toISOString());
   return selectFromAll<Due>(
     db,
@@ -127,7 +123,7 @@ interface BalanceRow {
  * Reports the lowest threshold that a balance has reached, or makes a threshold reportable again once a grant has lifted the
  * balance above it. Changes nothing if no endpoint listens.
  */
-export async function reportBalance(tx: Tx, account: CreditAccount, at: Date): Promise<void> {
+export async function reportBalance(tx: Tx, account: AccountId, at: Date): Promise<void> {
   const { orgId, livemode } = account;
   const isAccount = sql`a.org_id = ${orgId}::uuid and a.livemode = ${livemode}::bool`;
   // Locked before it is read, so that instances take turns and each sees what the other reported.

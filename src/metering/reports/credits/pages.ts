@@ -37,14 +37,7 @@ import {
   type Period,
 } from '../period.js';
 import { axisName } from '../report-view.js';
-import {
-  readBurns,
-  readCostParts,
-  readCreditPace,
-  readProductNames,
-  type BurnSum,
-  type CostPart,
-} from './queries.js';
+import { readBurns, readCostParts, readCreditPace, type BurnSum, type CostPart } from './queries.js';
 import {
   CREDITS_PATH,
   kindOptions,
@@ -92,7 +85,7 @@ export function addCreditPages(router: Router, context: Context): void {
     await renderPage(context, req, res, page, {
       ...toPeriodChoices(CREDITS_PATH, { mode: shown, period }, query, kept, now),
       form: { ...form, values: { ...toPeriodQuery(period), ...form.values } },
-      account: await readAccountView(orm, credits, now),
+      account: toAccountView(credits, now),
       projection: await project(orm, id, credits, now),
       pricedProducts: products.filter(({ creditPrice }) => creditPrice !== null),
       entries: entries.map(toEntryView),
@@ -102,14 +95,6 @@ export function addCreditPages(router: Router, context: Context): void {
   });
 
   addLedger(router, context);
-}
-
-export async function readAccountView(orm: Orm, credits: Credits, now: Date) {
-  const names = await readProductNames(
-    orm,
-    credits.overdrafts.map(({ productSlug }) => productSlug),
-  );
-  return toAccountView(credits, (slug) => names.get(slug) ?? slug, now);
 }
 
 /** Undefined unless credits were burned over at least a day, some are left, and none is owed. */

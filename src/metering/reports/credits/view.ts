@@ -1,7 +1,7 @@
 import { formatShare } from '../../../core/pages/format.js';
 import { DAY_MS } from '../../../core/time.js';
 import type { CreditEntryKind } from '../../credits/table.js';
-import type { CreditGrant, Credits } from '../../credit-grants/credits.js';
+import { isCurrent, type CreditGrant, type Credits } from '../../credit-grants/credits.js';
 import type { EntryRow } from '../../credit-grants/queries.js';
 
 export const CREDITS_PATH = '/dashboard/credits';
@@ -27,7 +27,7 @@ export function toGrantView(grant: CreditGrant, now: Date) {
   const endMs = endOf(grant, now.getTime());
   return {
     ...grant,
-    isCurrent: status === 'open' || status === 'scheduled',
+    isCurrent: isCurrent(grant),
     statusLabel: statuses[status].label,
     tone: statuses[status].tone,
     left: Number(remaining) / Number(amount),
@@ -40,8 +40,7 @@ export function toGrantView(grant: CreditGrant, now: Date) {
   };
 }
 
-/** @param nameOf the name of a product by its slug */
-export function toAccountView(credits: Credits, nameOf: (slug: string) => string, now: Date) {
+export function toAccountView(credits: Credits, now: Date) {
   const grants = credits.grants.map((grant) => toGrantView(grant, now));
   const current = grants.filter(({ isCurrent }) => isCurrent);
   const ending = current
@@ -51,7 +50,7 @@ export function toAccountView(credits: Credits, nameOf: (slug: string) => string
     balance: credits.balance,
     isNegative: credits.balance.startsWith('-'),
     held: credits.held,
-    overdrafts: credits.overdrafts.map((one) => ({ ...one, name: nameOf(one.productSlug) })),
+    overdrafts: credits.overdrafts,
     current,
     closed: grants.filter(({ isCurrent }) => !isCurrent),
     nextEnd: ending[0],
@@ -100,7 +99,7 @@ export function projectEnd(
   { perDay, slugs }: { perDay: number; slugs: readonly string[] },
   now: Date,
 ): Date | 'later' | undefined {
-  const current = grants.filter(({ status }) => status === 'open' || status === 'scheduled');
+  const current = grants.filter(isCurrent);
   const pays = ({ productSlugs }: CreditGrant, slug: string) =>
     productSlugs === null || productSlugs.includes(slug);
   const usable = current.filter((grant) => slugs.every((slug) => pays(grant, slug)));
