@@ -54,7 +54,7 @@ export const topics: Record<string, Topic> = {
   errors: { title: 'Errors', summary: 'Every code and how to fix it.', task: 'Fix an error' },
 };
 
-/** Those that this service has operations for. */
+/** The topics whose operations this service has. */
 export const listTopics = ({ routes }: Reference) =>
   Object.entries(topics)
     .filter(

@@ -95,7 +95,7 @@ interface Named {
   ridge: (name: string) => number;
 }
 
-/** Recent days count more, which takes 1.3 % off the CRPS of a mix (measured; 15 to 30 days do alike). */
+/** Recent days count more, which takes 1.3 % off the CRPS of a mix (measured; 15 to 30 days do equally well). */
 const HALF_LIFE_DAYS = 20;
 const LOOSE_RIDGE = 0.1;
 const BIAS_RIDGE = 3;

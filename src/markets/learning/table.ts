@@ -171,7 +171,7 @@ export const ensembleRuns = pgTable(
       name: 'ensemble_runs_pk',
       columns: [t.forecastSource, t.kind, t.station, t.date, t.hour, t.modelRunAt, t.model],
     }),
-    // For the clean-up.
+    // For the clean-up of old rows.
     index('ensemble_runs_age').on(t.date),
     hourCheck('ensemble_runs_hour', t),
   ],
@@ -196,7 +196,7 @@ export const observedHours = pgTable(
   (t) => [
     // For a station's training window.
     primaryKey({ name: 'observed_hours_pk', columns: [t.forecastSource, t.station, t.date, t.hour] }),
-    // For the clean-up.
+    // For the clean-up of old rows.
     index('observed_hours_age').on(t.date),
     check('observed_hours_hour', sql`${t.hour} between 0 and 23`),
   ],
@@ -218,7 +218,7 @@ export const climateReports = pgTable(
       name: 'climate_reports_pk',
       columns: [t.marketSource, t.kind, t.station, t.date, t.hour, t.knownAt],
     }),
-    // For the clean-up.
+    // For the clean-up of old rows.
     index('climate_reports_age').on(t.date),
     hourCheck('climate_reports_hour', t),
   ],

@@ -37,7 +37,7 @@ const RETRY_MS = 30 * MINUTE_MS;
 export const APART_MS = 4_000;
 const FIRST_PAUSE_MS = 2 * MINUTE_MS;
 const LONGEST_PAUSE_MS = 2 * HOUR_MS;
-/** Older runs are no news to any model. */
+/** No model learns anything from older runs. */
 const OLDEST_RUN_MS = DAY_MS;
 
 interface Known {

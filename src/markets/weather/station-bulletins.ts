@@ -18,7 +18,7 @@ import { isPossible, type DayEnsemble } from './weather.js';
 const NBS = 'nbs';
 /** Below a degree the stated deviation is not believed. */
 const LEAST_SPREAD_F = 1;
-/** A bulletin marks missing values so, or leaves them blank. */
+/** How a bulletin marks a missing value. */
 const MISSING = /^(|m|-99|-?999|-?9999)(\.0*)?$/i;
 const TIME = /^(\d{4}-\d\d-\d\d)[ T](\d\d):(\d\d)(?::\d\d)?(?:Z|\+00:?(?:00)?)?$/;
 

@@ -4,12 +4,13 @@ import { z } from 'zod';
 import type { Orm, Tx } from '../../core/db/client.js';
 import {
   addDecimals,
-  compareDecimals,
   differenceOf,
+  minDecimal,
   subtractDecimals,
   toPlainDecimal,
 } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
+import type { Context } from '../../core/http/context.js';
 import { decimalField, parseInput, text } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import {
@@ -32,8 +33,20 @@ import { requireConfirmation } from '../../accounts/identity/session/operator.js
 import type { Source } from '../../accounts/identity/source.js';
 import type { Organization } from '../../accounts/identity/organizations/queries.js';
 import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
-import { readCredits, readEntries, type CreditGrant, type Credits } from '../credit-grants/credits.js';
-import { forgiveOverdraft, putGrant, voidGrant, type GrantInput } from '../credit-grants/grants.js';
+import {
+  isCurrent,
+  readCredits,
+  readEntries,
+  type CreditGrant,
+  type Credits,
+} from '../credit-grants/credits.js';
+import {
+  countGrant,
+  forgiveOverdraft,
+  putGrant,
+  voidGrant,
+  type GrantInput,
+} from '../credit-grants/grants.js';
 import type { AccountId } from '../credit-grants/queries.js';
 import { grantKeySchema } from '../credit-grants/schema.js';
 import { toPrice } from '../entitlements/price.js';
@@ -79,8 +92,10 @@ const grantSchema = z.object({
   grantKey: grantKeySchema,
 });
 
+type CreditPagesDeps = ConsoleDeps & Pick<Context, 'metrics'>;
+
 /** A customer's credits: balance, grants in burning order and ledger, and the three changes. */
-export function customerCreditPages(deps: ConsoleDeps): Router {
+export function customerCreditPages(deps: CreditPagesDeps): Router {
   const router = pageRouter();
   router.get('/customers/:slug/credits', (req, res) => showCredits(deps, req, res));
   addGrant(router, deps);
@@ -125,7 +140,7 @@ async function showCredits(deps: ConsoleDeps, req: Request, res: Response): Prom
 const done = (customer: Organization, mode: string, word: keyof typeof notices) =>
   toAddress(base(customer.slug), { mode: mode === 'live' ? undefined : mode, done: word });
 
-function addGrant(router: Router, deps: ConsoleDeps): void {
+function addGrant(router: Router, deps: CreditPagesDeps): void {
   const { orm } = deps.db;
 
   const show = async (req: Request, res: Response, form: FormState) => {
@@ -147,7 +162,10 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
       const { customer, mode, id, now } = await readAccount(deps, req, fields);
       const { grantKey, ...input } = readGrant(fields);
       if (step === 'save') {
-        await changeAsOperator(deps, req, res, (tx, source) => putGrant(tx, id, grantKey, input, source));
+        const put = await changeAsOperator(deps, req, res, (tx, source) =>
+          putGrant(tx, id, grantKey, input, source),
+        );
+        countGrant(deps.metrics, put);
         return res.redirect(303, done(customer, mode, 'granted'));
       }
       refusePast(input, now);
@@ -214,13 +232,12 @@ function previewGrant(credits: Credits, input: GrantInput & { grantKey: string }
   const isBefore = (grant: CreditGrant) =>
     grant.priority < priority ||
     (grant.priority === priority && endMs(grant.expiresAt) <= (endsAt?.getTime() ?? Infinity));
-  const current = credits.grants.filter(({ status }) => status === 'open' || status === 'scheduled');
   const paid = startsAt
     ? []
     : credits.overdrafts.filter(({ productSlug }) => productSlugs?.includes(productSlug) ?? true);
   let left = amount;
   const overdrafts = paid.flatMap(({ productSlug, quantity }) => {
-    const part = compareDecimals(quantity, left) < 0 ? quantity : left;
+    const part = minDecimal(quantity, left);
     left = subtractDecimals(left, part);
     return part === '0' ? [] : [{ productSlug, part }];
   });
@@ -232,7 +249,9 @@ function previewGrant(credits: Credits, input: GrantInput & { grantKey: string }
     startsAt: startsAt ? new Date(startsAt) : undefined,
     endsAt,
     overdrafts,
-    before: current.filter(isBefore).map((grant) => toGrantView(grant, now)),
+    before: credits.grants
+      .filter((grant) => isCurrent(grant) && isBefore(grant))
+      .map((grant) => toGrantView(grant, now)),
     balance: credits.balance,
     balanceAfter: startsAt ? credits.balance : addSigned(credits.balance, amount),
   };

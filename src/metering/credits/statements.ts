@@ -100,8 +100,8 @@ export const heldCredits = (t: Names, row: string, now: string): string => `(
 
 /**
  * SQL: each `product` of an array with the `room` that holds leave for it, for a row with org_id and livemode; no row without an account.
- * Holds burn on paper in the order in which they were made: in another one, a hold could take a grant that an earlier one needs, and
- * leave its own for one more.
+ * Holds burn on paper in the order in which they were made. In any other order, a hold could take the only grant that an earlier one
+ * may use, though another grant covers it.
  */
 export const creditRooms = (t: Names, row: string, ids: string, now: string): string => `(
     select r.*

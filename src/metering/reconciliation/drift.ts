@@ -279,7 +279,7 @@ export async function findLostSettlements(
   );
 }
 
-/** Whether any product counts subjects; otherwise nobody has to read all events for their sums. */
+/** Whether any product counts subjects. If none does, their sums need no pass over all events. */
 export async function countsSubjects(tx: Orm): Promise<boolean> {
   const found = await selectRows(tx, sql`select from products where subjects_since is not null limit 1`);
   return found.length > 0;

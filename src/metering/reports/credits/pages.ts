@@ -37,14 +37,7 @@ import {
   type Period,
 } from '../period.js';
 import { axisName } from '../report-view.js';
-import {
-  readBurns,
-  readCostParts,
-  readCreditPace,
-  readProductNames,
-  type BurnSum,
-  type CostPart,
-} from './queries.js';
+import { readBurns, readCostParts, readCreditPace, type BurnSum, type CostPart } from './queries.js';
 import { CREDITS_PATH, kindOptions, LEDGER_PATH, PACE_DAYS, toAccountView, toEntryView } from './view.js';
 
 /** Beyond it, costs are not read from the events. */
@@ -96,15 +89,11 @@ export function addCreditPages(router: Router, context: Context): void {
 
 export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
   const credits = await readCredits(orm, id, now);
-  const names = await readProductNames(
-    orm,
-    credits.overdrafts.map(({ productSlug }) => productSlug),
-  );
   const from = new Date(now.getTime() - PACE_DAYS * DAY_MS);
   // Entries of this millisecond count.
   const to = new Date(now.getTime() + 1);
   const pace = await readCreditPace(orm, id, { from, to });
-  return toAccountView(credits, pace, (slug) => names.get(slug) ?? slug, now);
+  return toAccountView(credits, pace, now);
 }
 
 interface Burned {

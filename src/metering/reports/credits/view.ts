@@ -1,7 +1,7 @@
 import { formatShare } from '../../../core/pages/format.js';
 import { DAY_MS } from '../../../core/time.js';
 import type { CreditEntryKind } from '../../credits/table.js';
-import type { CreditGrant, Credits } from '../../credit-grants/credits.js';
+import { isCurrent, type CreditGrant, type Credits } from '../../credit-grants/credits.js';
 import type { EntryRow } from '../../credit-grants/queries.js';
 import type { CreditPace } from './queries.js';
 
@@ -28,7 +28,7 @@ export function toGrantView(grant: CreditGrant, now: Date) {
   const endMs = endOf(grant, now.getTime());
   return {
     ...grant,
-    isCurrent: status === 'open' || status === 'scheduled',
+    isCurrent: isCurrent(grant),
     statusLabel: statuses[status].label,
     tone: statuses[status].tone,
     left: Number(remaining) / Number(amount),
@@ -41,16 +41,8 @@ export function toGrantView(grant: CreditGrant, now: Date) {
   };
 }
 
-/**
- * @param pace of the last `PACE_DAYS` days
- * @param nameOf the name of a product by its slug
- */
-export function toAccountView(
-  credits: Credits,
-  pace: CreditPace,
-  nameOf: (slug: string) => string,
-  now: Date,
-) {
+/** @param pace of the last `PACE_DAYS` days */
+export function toAccountView(credits: Credits, pace: CreditPace, now: Date) {
   const grants = credits.grants.map((grant) => toGrantView(grant, now));
   const open = grants.filter(({ status }) => status === 'open');
   const scheduled = grants
@@ -63,7 +55,7 @@ export function toAccountView(
     balance: credits.balance,
     isNegative: credits.balance.startsWith('-'),
     held: credits.held,
-    overdrafts: credits.overdrafts.map((one) => ({ ...one, name: nameOf(one.productSlug) })),
+    overdrafts: credits.overdrafts,
     current: [...open, ...scheduled],
     hasOpen: open.length > 0,
     closed: grants.filter(({ isCurrent }) => !isCurrent),
@@ -132,7 +124,7 @@ function projectEnd(
   { perDay, slugs }: { perDay: number; slugs: readonly string[] },
   now: Date,
 ): Date | 'later' | undefined {
-  const current = grants.filter(({ status }) => status === 'open' || status === 'scheduled');
+  const current = grants.filter(isCurrent);
   const pays = ({ productSlugs }: CreditGrant, slug: string) =>
     productSlugs === null || productSlugs.includes(slug);
   const usable = current.filter((grant) => slugs.every((slug) => pays(grant, slug)));
