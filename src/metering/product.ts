@@ -84,14 +84,15 @@ export const metering: Product = {
         const usageLimit = limitTo('usage', usagePerMinute);
         const entitlementsLimit = limitTo('entitlements', entitlementsPerMinute);
         const counted = [
-          ...usageRoutes,
           ...reservationRoutes,
           ...correctionRoutes,
           ...usageReadRoutes,
           ...creditRoutes,
         ];
-        mountRoutes(router, '/api', counted, deps, () => [usageLimit]);
+        // The most frequent calls first.
+        mountRoutes(router, '/api', usageRoutes, deps, () => [usageLimit]);
         mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
+        mountRoutes(router, '/api', counted, deps, () => [usageLimit]);
       },
       pages: [usagePages(context), entitlementPages(context)],
       consolePages,
