@@ -83,12 +83,7 @@ export const metering: Product = {
       mountApi(router, limitTo) {
         const usageLimit = limitTo('usage', usagePerMinute);
         const entitlementsLimit = limitTo('entitlements', entitlementsPerMinute);
-        const counted = [
-          ...reservationRoutes,
-          ...correctionRoutes,
-          ...usageReadRoutes,
-          ...creditRoutes,
-        ];
+        const counted = [...reservationRoutes, ...correctionRoutes, ...usageReadRoutes, ...creditRoutes];
         // The most frequent calls first.
         mountRoutes(router, '/api', usageRoutes, deps, () => [usageLimit]);
         mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
