@@ -99,7 +99,7 @@ const BLOCK_LENGTH = 16_384;
 
 /**
  * Standard output for a program, in blocks: a write per line would cost more than the request it reports. pino's own buffer
- * measures everything it holds for each further line.
+ * measures everything it holds for each further line ("JSON and HTTP by hand" in bench/README.md).
  */
 export function createBlockStream(): DestinationStream & { flushSync(): void } {
   const output = pino.destination({ dest: 1, sync: false });
