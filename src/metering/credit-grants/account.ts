@@ -78,7 +78,7 @@ const changeEntry = (entry: Omit<Entry, 'at' | 'hour'>, at: Date): Entry => ({
 
 /** A grant as corrections need it, even if it has left the account. */
 export interface GrantTerms {
-  /** As it comes back into an account, without its rest. */
+  /** As it comes back into an account; its rest is not used. */
   held: HeldGrant;
   /** Its end before a rollover. */
   expiresMs: number;

@@ -21,7 +21,10 @@ export const MAX_CLOSED = 100;
 export const grantStatuses = ['scheduled', 'open', 'spent', 'expired', 'voided'] as const;
 
 /** A grant at a time. Amounts are exact decimals, and times RFC 3339 in UTC. */
-export interface CreditGrant extends Omit<GrantRow, 'request' | 'lost' | 'hasRolled' | 'lastExpiry'> {
+export interface CreditGrant extends Omit<
+  GrantRow,
+  'request' | 'lost' | 'hasRolled' | 'lastExpiry' | 'scope'
+> {
   /** What events burned, less what corrections gave back. */
   burned: string;
   /** What it still pays for; 0 unless it is scheduled or open. */
@@ -34,17 +37,19 @@ export interface Credits {
   balance: string;
   /** What open reservations hold. */
   held: string;
-  overdrafts: { productSlug: string; quantity: string }[];
+  overdrafts: { productSlug: string; name: string; quantity: string }[];
   /** Open and scheduled ones in the order in which they burn, then the newest closed ones. */
   grants: CreditGrant[];
 }
 
+export const isCurrent = ({ status }: Pick<CreditGrant, 'status'>): boolean =>
+  status === 'open' || status === 'scheduled';
+
 export async function readCredits(orm: Orm, id: AccountId, at: Date): Promise<Credits> {
-  const { slugs, grants: rows, ...read } = await readAccount(orm, id, at, MAX_CLOSED);
+  const { debtors, grants: rows, ...read } = await readAccount(orm, id, at, MAX_CLOSED);
   const { account } = read;
   const places = new Map(account.grants.map((grant, place) => [grant.id, place]));
   const grants = rows.map((row) => toGrant(row, read, at));
-  const isCurrent = ({ status }: CreditGrant) => status === 'open' || status === 'scheduled';
   const current = grants.filter(isCurrent).toSorted((a, b) => places.get(a.id)! - places.get(b.id)!);
   const closed = grants
     .filter((grant) => !isCurrent(grant))
@@ -58,7 +63,11 @@ export async function readCredits(orm: Orm, id: AccountId, at: Date): Promise<Cr
     ),
     held: await readHeld(orm, id, at),
     overdrafts: account.overdrafts
-      .map(({ productId, amount }) => ({ productSlug: slugs[productId]!, quantity: amount }))
+      .map(({ productId, amount }) => ({
+        productSlug: debtors[productId]!.slug,
+        name: debtors[productId]!.name,
+        quantity: amount,
+      }))
       .toSorted((a, b) => (a.productSlug < b.productSlug ? -1 : 1)),
     grants: [...current, ...closed],
   };
@@ -66,7 +75,7 @@ export async function readCredits(orm: Orm, id: AccountId, at: Date): Promise<Cr
 
 /** @param burnt the account at the time, with entries that are not in the row's sums */
 export function toGrant(
-  { request: _request, lost, hasRolled, lastExpiry, ...row }: GrantRow,
+  { request: _request, scope: _scope, lost, hasRolled, lastExpiry, ...row }: GrantRow,
   { account, entries }: Burnt,
   at: Date,
 ): CreditGrant {
@@ -91,7 +100,7 @@ export function toGrant(
     return kept.startsMs > at.getTime() ? 'scheduled' : 'open';
   };
   const status = statusOf();
-  const remaining = status === 'open' || status === 'scheduled' ? rest : '0';
+  const remaining = isCurrent({ status }) ? rest : '0';
   return { ...row, burned, remaining, status };
 }
 

@@ -6,6 +6,7 @@ import { queueWebhook } from '../../accounts/webhooks/outbox.js';
 import type { Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { exact } from '../../core/http/json.js';
+import type { Metrics } from '../../core/metrics.js';
 import { fieldError } from '../../core/pages/form.js';
 import { HOUR_MS } from '../../core/time.js';
 import { getProduct } from '../entitlements/products.js';
@@ -17,10 +18,9 @@ import {
   takeOut,
   voidEntry,
   type Account,
-  type HeldGrant,
 } from './account.js';
 import { toGrant, type CreditGrant } from './credits.js';
-import { reportBalance } from './watch.js';
+import { modeOf, reportBalance } from './watch.js';
 import {
   burn,
   findGrant,
@@ -28,6 +28,7 @@ import {
   listProductIds,
   lockAccount,
   setVoided,
+  toHeldGrant,
   writeAccount,
   type AccountId,
 } from './queries.js';
@@ -74,7 +75,7 @@ export async function putGrant(
   const productIds = await toProductIds(tx, input.productSlugs);
   const settled = await burn(tx, locked, at);
   requireRoom(settled.account, at);
-  const grant = {
+  await insertGrant(tx, {
     ...id,
     id: uuid(),
     startsAt,
@@ -89,11 +90,11 @@ export async function putGrant(
     reason: input.reason,
     actor: source.actor,
     request,
-  };
-  await insertGrant(tx, grant);
-  const paid = await burn(tx, putIn(settled.account, toHeldGrant(grant)), at);
+  });
+  const row = (await findGrant(tx, id, grantKey))!;
+  const paid = await burn(tx, putIn(settled.account, toHeldGrant(row)), at);
   await writeAccount(tx, id, paid.account, [...settled.entries, ...paid.entries]);
-  const resource = toGrant((await findGrant(tx, id, grantKey))!, { ...paid, entries: [] }, at);
+  const resource = toGrant(row, paid, at);
   const { livemode } = id;
   await queueWebhook(tx, { ...id, type: 'credits.granted', data: termsJson(resource), at });
   await reportBalance(tx, id, at);
@@ -104,6 +105,11 @@ export async function putGrant(
     details: { livemode, after: request },
   });
   return { isNew: true, resource };
+}
+
+/** Call it once the grant is committed. */
+export function countGrant({ creditsGranted }: Metrics, { isNew, resource }: Put<CreditGrant>): void {
+  if (isNew) creditsGranted.inc({ mode: modeOf(resource.livemode) }, Number(resource.amount));
 }
 
 /**
@@ -241,23 +247,3 @@ function requireRoom({ grants }: Account, at: Date): void {
 }
 
 const daysOf = (duration: string): number => Number(duration.slice(1, -1));
-
-const toHeldGrant = (grant: {
-  id: string;
-  amount: string;
-  startsAt: Date;
-  expiresAt: Date | null;
-  productIds: string[] | null;
-  priority: number;
-  rolloverPercent: number | null;
-  rolloverDays: number | null;
-}): HeldGrant => ({
-  id: grant.id,
-  rest: grant.amount,
-  startsMs: grant.startsAt.getTime(),
-  endsMs: grant.expiresAt?.getTime() ?? Infinity,
-  scope: grant.productIds?.join(' ') ?? '',
-  priority: grant.priority,
-  rollPercent: grant.rolloverPercent ?? 0,
-  rollDays: grant.rolloverDays ?? 0,
-});

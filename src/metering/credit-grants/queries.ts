@@ -12,6 +12,7 @@ import {
   type Entry,
   type Flush,
   type GrantTerms,
+  type HeldGrant,
   type Past,
 } from './account.js';
 
@@ -21,7 +22,7 @@ export interface AccountId {
   livemode: boolean;
 }
 
-const ownRows = (row: string, { orgId, livemode }: AccountId): SQL =>
+export const ownRows = (row: string, { orgId, livemode }: AccountId): SQL =>
   sql`${sql.raw(row)}.org_id = ${orgId}::uuid and ${sql.raw(row)}.livemode = ${livemode}`;
 
 /** Arrays with one item per grant, overdraft or entry; null for none. */
@@ -170,6 +171,8 @@ export interface GrantRow {
   hasRolled: boolean;
   /** The latest end at which credits expired. */
   lastExpiry: string | null;
+  /** Product ids with a space between; '' for every product. */
+  scope: string;
 }
 
 const selectGrants = (
@@ -180,7 +183,7 @@ const selectGrants = (
       'expiresAt', ${sql.raw(timeJson('g.expires_at'))}, 'productSlugs', (select json_agg(slug order by slug) from products where id = any (g.product_ids)),
       'rolloverPercent', g.rollover_percent, 'rolloverDays', g.rollover_days, 'livemode', g.livemode, 'reason', g.reason,
       'createdAt', ${sql.raw(timeJson('g.created_at'))}, 'voidedAt', ${sql.raw(timeJson('g.voided_at'))}, 'voidReason', g.void_reason,
-      'request', g.request, 'lost', c.lost, 'hasRolled', c.has_rolled, 'lastExpiry', c.last_expiry) as row
+      'request', g.request, 'lost', c.lost, 'hasRolled', c.has_rolled, 'lastExpiry', c.last_expiry, 'scope', coalesce(array_to_string(g.product_ids, ' '), '')) as row
     from credit_grants g
     cross join lateral (
       select trim_scale(coalesce(sum(amount) filter (where kind <> 'roll'), 0))::text as lost,
@@ -215,10 +218,22 @@ export const listProductIds = async (orm: Orm, slugs: readonly string[]): Promis
   return new Map(rows.map(({ slug, id }) => [slug, id]));
 };
 
+/** A grant as an account holds it, with all that was granted. */
+export const toHeldGrant = (row: GrantRow): HeldGrant => ({
+  id: row.id,
+  rest: row.amount,
+  startsMs: Date.parse(row.startsAt),
+  endsMs: toMs(row.expiresAt ?? 'infinity'),
+  scope: row.scope,
+  priority: row.priority,
+  rollPercent: row.rolloverPercent ?? 0,
+  rollDays: row.rolloverDays ?? 0,
+});
+
 /** The account at a time, with the grants that it holds and the newest others. */
 export const selectAccount = (id: AccountId, at: Date, others: number): SQL =>
   sql`select ${burnJson('f')} as burnt,
-    (select json_object_agg(id, slug) from products where id = any (f.debtors)) as slugs,
+    (select json_object_agg(id, json_build_object('slug', slug, 'name', name)) from products where id = any (f.debtors)) as debtors,
     (select json_agg(k.row) from (${selectGrants(id, sql`g.id = any (f.grants)`)}) k) as kept,
     (select json_agg(k.row) from (${selectGrants(id, sql`g.id <> all (f.grants) order by g.id desc limit ${others}`)}) k) as others
   from credit_accounts a
@@ -226,21 +241,22 @@ export const selectAccount = (id: AccountId, at: Date, others: number): SQL =>
   where ${ownRows('a', id)}`;
 
 export interface AccountRead extends Burnt {
-  slugs: Record<string, string>;
+  /** The products with an overdraft, by id. */
+  debtors: Record<string, { slug: string; name: string }>;
   grants: GrantRow[];
 }
 
 export async function readAccount(orm: Orm, id: AccountId, at: Date, others: number): Promise<AccountRead> {
   const row = await selectRow<{
     burnt: BurnArrays;
-    slugs: Record<string, string> | null;
+    debtors: AccountRead['debtors'] | null;
     kept: GrantRow[] | null;
     others: GrantRow[] | null;
   }>(orm, selectAccount(id, at, others));
-  if (!row) return { account: emptyAccount, entries: [], slugs: {}, grants: [] };
+  if (!row) return { account: emptyAccount, entries: [], debtors: {}, grants: [] };
   return {
     ...toBurnt(row.burnt, at),
-    slugs: row.slugs ?? {},
+    debtors: row.debtors ?? {},
     grants: [...(row.kept ?? []), ...(row.others ?? [])],
   };
 }
@@ -376,37 +392,16 @@ async function listRepaid(orm: Orm, id: AccountId, productIds: readonly string[]
 }
 
 async function listTerms(orm: Orm, id: AccountId, grantIds: readonly string[]): Promise<Past['terms']> {
-  const rows = await selectRows<{
-    id: string;
-    scope: string;
-    priority: number;
-    startsAt: string;
-    expiresAt: string;
-    rollPercent: number;
-    rollDays: number;
-    hasRolled: boolean;
-    isVoided: boolean;
-  }>(
+  const rows = await selectRows<{ row: GrantRow }>(
     orm,
-    sql`select g.id::text, coalesce(array_to_string(g.product_ids, ' '), '') as scope, g.priority, ${sql.raw(timeJson('g.starts_at'))} as "startsAt",
-      coalesce(${sql.raw(timeJson('g.expires_at'))}, 'infinity') as "expiresAt", coalesce(g.rollover_percent, 0) as "rollPercent",
-      coalesce(g.rollover_days, 0) as "rollDays", g.voided_at is not null as "isVoided", exists (
-        select from credit_entries e where ${ownRows('e', id)} and e.grant_id = g.id and e.kind = 'roll'
-      ) as "hasRolled"
-    from credit_grants g where ${ownRows('g', id)} and g.id = any (${textArray(grantIds)}::uuid[])`,
+    selectGrants(id, sql`g.id = any (${textArray(grantIds)}::uuid[])`),
   );
   return new Map(
-    rows.map(({ startsAt, expiresAt, hasRolled, isVoided, ...grant }): [string, GrantTerms] => {
-      const expiresMs = toMs(expiresAt);
-      const { rollDays } = grant;
-      const held = {
-        ...grant,
-        rest: '0',
-        startsMs: toMs(startsAt),
-        endsMs: expiresMs + (hasRolled ? rollDays * DAY_MS : 0),
-        rollPercent: hasRolled ? 0 : grant.rollPercent,
-      };
-      return [grant.id, { held, expiresMs, rollDays, isVoided }];
+    rows.map(({ row }): [string, GrantTerms] => {
+      const held = toHeldGrant(row);
+      const { endsMs: expiresMs, rollDays } = held;
+      const end = row.hasRolled ? { endsMs: expiresMs + rollDays * DAY_MS, rollPercent: 0 } : {};
+      return [row.id, { held: { ...held, ...end }, expiresMs, rollDays, isVoided: row.voidedAt !== null }];
     }),
   );
 }

@@ -14,30 +14,33 @@ import {
   MAX_BODY_BYTES,
   readInput,
   readSlug,
+  sendPut,
 } from '../../accounts/identity/operator/http.js';
 import { getOrganization } from '../../accounts/identity/organizations/organizations.js';
+import type { Orm } from '../../core/db/client.js';
 import { readJsonBody } from '../../core/http/body.js';
 import type { Context } from '../../core/http/context.js';
 import { exact, parseNumbersAsText, sendJson, toJson } from '../../core/http/json.js';
 import { parseQuery } from '../../core/http/page.js';
 import { parseInput } from '../../core/http/validate.js';
-import { defineRoute, json } from '../../core/reference/define-route.js';
+import { defineRoute, json, type ExampleRequest } from '../../core/reference/define-route.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { toPrice } from '../entitlements/price.js';
 import { exampleWorld } from '../reference/example-world.js';
 import { readCredits, readEntries, type CreditGrant, type Credits } from './credits.js';
-import { forgiveOverdraft, MAX_OPEN, putGrant, termsJson, voidGrant } from './grants.js';
-import type { EntryRow } from './queries.js';
+import { countGrant, forgiveOverdraft, MAX_OPEN, putGrant, termsJson, voidGrant } from './grants.js';
+import type { AccountId, EntryRow } from './queries.js';
 import {
   creditReasonSchema,
   creditsSchema,
   entriesQuerySchema,
   entriesSchema,
+  customerEntriesQuerySchema,
+  customerQuerySchema,
   forgivenSchema,
   grantAnswerSchema,
   grantKeySchema,
   grantSchema,
-  modeQuery,
 } from './schema.js';
 
 const path = '/operator/organizations/{slug}/credits' as const;
@@ -46,6 +49,13 @@ const bought = { slug: 'acme', grantKey: 'order-1201' };
 const order = exampleWorld.creditGrant;
 const body = { amount: 500, expiresAt: '2026-12-31T23:30:00Z', reason: 'Invoice 1201' };
 const monthly = { ...bought, grantKey: 'plan-2026-02' };
+const plan = {
+  amount: 0.25,
+  priority: 10,
+  productSlugs: ['api-calls'],
+  rollover: { percent: 50, for: 'P30D' },
+  reason: 'Included in the plan',
+};
 
 const existing = {
   id: order.id,
@@ -97,17 +107,24 @@ const entry = {
   amount: 40,
 };
 const trialEntry = { ...entry, grantKey: order.spentKey, amount: 10 };
-const noOrganization = (more: object = {}) =>
-  notFoundExample('There is no Organization "initech".', { params: { ...bought, slug: 'initech' }, ...more });
+const unknownKind = (request: ExampleRequest) =>
+  problemExample('invalid_request', {
+    summary: 'An unknown kind',
+    detail:
+      'The query parameter kind must be "burn" or "return" or "expire" or "roll" or "void" or "repay" or "forgive".',
+    request: { ...request, query: { kind: 'spend' } },
+  });
 
 type ReadingDeps = CallDeps & Pick<Context, 'db' | 'clock'>;
 const common = { tag: 'Usage', credential: 'apiKey', scope: 'usage:read', limit: 'usage' } as const;
 
-const readOrganizationId = async ({ db }: Pick<Context, 'db'>, req: Request): Promise<string> =>
-  (await getOrganization(db.orm, readSlug(req))).id;
-
 const readGrantKey = (req: Request): string =>
   parseInput(z.object({ grantKey: grantKeySchema }), req.params).grantKey;
+
+const readAccountId = async (orm: Orm, slug: string, livemode: boolean): Promise<AccountId> => ({
+  orgId: (await getOrganization(orm, slug)).id,
+  livemode,
+});
 
 const entriesDescription = `
 Every change of the credits, the newest first. Rows are only added: \`burn\` and \`return\` add up to what usage cost, and the balance follows from them. The entries of a burn are kept per hour of usage, so
@@ -152,12 +169,7 @@ export const creditRoutes = [
         request: { query: { kind: 'expire', from: '2026-01-01T00:00:00Z', to: '2026-02-01T00:00:00Z' } },
         answer: { entries: [], nextCursor: null },
       },
-      problemExample('invalid_request', {
-        summary: 'An unknown kind',
-        detail:
-          'The query parameter kind must be "burn" or "return" or "expire" or "roll" or "void" or "repay" or "forgive".',
-        request: { query: { kind: 'spend' } },
-      }),
+      unknownKind({}),
     ],
     handler: (deps: ReadingDeps) => async (req, res) => {
       const id = await authenticateCall(deps, readHashedSecret(req), common.scope);
@@ -203,27 +215,16 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
         summary: 'A monthly grant for one product, half of whose rest lives on for 30 days',
         request: {
           params: monthly,
-          body: {
-            amount: 0.25,
-            priority: 10,
-            expiresAt: '2026-03-01T00:00:00Z',
-            productSlugs: ['api-calls'],
-            rollover: { percent: 50, for: 'P30D' },
-            reason: 'Included in the plan',
-          },
+          body: { ...plan, expiresAt: '2026-03-01T00:00:00Z' },
         },
         status: 201,
         answer: {
           grant: {
             ...granted,
+            ...plan,
             grantKey: monthly.grantKey,
-            amount: 0.25,
-            priority: 10,
             expiresAt: '2026-03-01T00:00:00.000Z',
-            productSlugs: ['api-calls'],
-            rollover: { percent: 50, for: 'P30D' },
-            reason: 'Included in the plan',
-            remaining: 0.25,
+            remaining: plan.amount,
           },
         },
       },
@@ -256,7 +257,10 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
         detail: `must be later than the start, ${now}`,
         request: { params: bought, body: { ...body, expiresAt: '2026-01-01T00:00:00Z' } },
       }),
-      noOrganization({ body }),
+      notFoundExample('There is no Organization "initech".', {
+        params: { ...bought, slug: 'initech' },
+        body,
+      }),
     ],
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);
@@ -265,11 +269,12 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
       const { livemode, ...sent } = parseInput(grantSchema, value);
       const { amount } = parseNumbersAsText(text) as { amount: string };
       const input = { ...sent, amount: toPrice(amount, 'amount') };
-      const { isNew, resource } = await changeAsOperator(deps, req, res, async (tx, source) => {
-        const { id: orgId } = await getOrganization(tx, slug);
-        return putGrant(tx, { orgId, livemode }, grantKey, input, source);
+      const put = await changeAsOperator(deps, req, res, async (tx, source) => {
+        const id = await readAccountId(tx, slug, livemode);
+        return putGrant(tx, id, grantKey, input, source);
       });
-      sendJson(res, isNew ? 201 : 200, toJson({ grant: grantJson(resource) }));
+      countGrant(deps.metrics, put);
+      sendPut(res, put, presentGrant);
     },
   }),
   operatorRoute({
@@ -314,10 +319,10 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
       const grantKey = readGrantKey(req);
       const { reason, livemode } = await readInput(req, res, creditReasonSchema);
       const grant = await changeAsOperator(deps, req, res, async (tx, source) => {
-        const { id: orgId } = await getOrganization(tx, slug);
-        return voidGrant(tx, { orgId, livemode }, grantKey, reason, source);
+        const id = await readAccountId(tx, slug, livemode);
+        return voidGrant(tx, id, grantKey, reason, source);
       });
-      sendJson(res, 200, toJson({ grant: grantJson(grant) }));
+      sendJson(res, 200, toJson(presentGrant(grant)));
     },
   }),
   operatorRoute({
@@ -345,8 +350,8 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
       const productSlug = readSlug(req, 'productSlug');
       const { reason, livemode } = await readInput(req, res, creditReasonSchema);
       const forgiven = await changeAsOperator(deps, req, res, async (tx, source) => {
-        const { id: orgId } = await getOrganization(tx, slug);
-        return forgiveOverdraft(tx, { orgId, livemode }, productSlug, reason, source);
+        const id = await readAccountId(tx, slug, livemode);
+        return forgiveOverdraft(tx, id, productSlug, reason, source);
       });
       sendJson(res, 200, toJson({ productSlug, forgiven: exact(forgiven) }));
     },
@@ -357,7 +362,7 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
     operationId: 'readCustomerCredits',
     summary: 'Read the credits of an Organization',
     description: 'As of now: expired grants are in no balance, and events that got a 202 are included.',
-    query: z.strictObject({ livemode: modeQuery }),
+    query: customerQuerySchema,
     responses: { 200: json('The credits.', creditsSchema) },
     good: { params: acme },
     examples: [
@@ -381,8 +386,8 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
     ],
     handler: (deps) => async (req, res) => {
-      const { livemode } = parseQuery(z.strictObject({ livemode: modeQuery }), req.query);
-      const id = { orgId: await readOrganizationId(deps, req), livemode: livemode === 'true' };
+      const { livemode } = parseQuery(customerQuerySchema, req.query);
+      const id = await readAccountId(deps.db.orm, readSlug(req), livemode === 'true');
       sendCredits(res, await readCredits(deps.db.orm, id, new Date(deps.clock.now())));
     },
   }),
@@ -392,7 +397,7 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
     operationId: 'listCustomerCreditEntries',
     summary: "List an Organization's ledger of credits",
     description: entriesDescription,
-    query: entriesQuerySchema.extend({ livemode: modeQuery }),
+    query: customerEntriesQuerySchema,
     responses: { 200: json('One page.', entriesSchema) },
     good: { params: acme },
     examples: [
@@ -402,20 +407,12 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
         request: { params: acme, query: { productSlug: 'api-calls' } },
         answer: { entries: [entry, trialEntry], nextCursor: null },
       },
-      problemExample('invalid_request', {
-        summary: 'An unknown kind',
-        detail:
-          'The query parameter kind must be "burn" or "return" or "expire" or "roll" or "void" or "repay" or "forgive".',
-        request: { params: acme, query: { kind: 'spend' } },
-      }),
+      unknownKind({ params: acme }),
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
     ],
     handler: (deps) => async (req, res) => {
-      const { livemode, ...query } = parseQuery(
-        entriesQuerySchema.extend({ livemode: modeQuery }),
-        req.query,
-      );
-      const id = { orgId: await readOrganizationId(deps, req), livemode: livemode === 'true' };
+      const { livemode, ...query } = parseQuery(customerEntriesQuerySchema, req.query);
+      const id = await readAccountId(deps.db.orm, readSlug(req), livemode === 'true');
       sendEntries(res, await readEntries(deps.db.orm, id, query));
     },
   }),
@@ -431,10 +428,7 @@ function sendCredits(res: Response, { balance, held, overdrafts, grants }: Credi
   sendJson(res, 200, toJson(body));
 }
 
-function sendEntries(
-  res: Response,
-  { entries, nextCursor }: { entries: EntryRow[]; nextCursor: string | null },
-): void {
+function sendEntries(res: Response, { entries, nextCursor }: Awaited<ReturnType<typeof readEntries>>): void {
   const present = ({ at, hour, kind, productSlug, grantKey, amount }: EntryRow) => ({
     at: new Date(at).toISOString(),
     hour: new Date(hour).toISOString(),
@@ -445,6 +439,8 @@ function sendEntries(
   });
   sendJson(res, 200, toJson({ entries: entries.map(present), nextCursor }));
 }
+
+const presentGrant = (grant: CreditGrant) => ({ grant: grantJson(grant) });
 
 const grantJson = (grant: CreditGrant) => ({
   id: grant.id,

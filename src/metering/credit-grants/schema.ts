@@ -120,10 +120,13 @@ export const forgivenSchema = z
   })
   .meta({ id: 'ForgivenOverdraft' });
 
-export const modeQuery = z
-  .enum(['true', 'false'], 'must be true or false')
-  .default('true')
-  .describe('`true`: live credits; `false`: test credits.');
+/** Operators name the mode; otherwise it is that of the key. */
+export const customerQuerySchema = z.strictObject({
+  livemode: z
+    .enum(['true', 'false'], 'must be true or false')
+    .default('true')
+    .describe('`true`: live credits; `false`: test credits.'),
+});
 
 export const entriesQuerySchema = pageSchema
   .extend({
@@ -134,6 +137,8 @@ export const entriesQuerySchema = pageSchema
     to: timeInput.optional().describe('Only entries with an `at` before this time.'),
   })
   .strict();
+
+export const customerEntriesQuerySchema = entriesQuerySchema.extend(customerQuerySchema.shape);
 
 export const entriesSchema = z
   .object({

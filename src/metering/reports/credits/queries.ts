@@ -1,7 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm';
 import { sqlState, type Orm } from '../../../core/db/client.js';
-import { selectRow, selectRows, textArray, timeText } from '../../../core/db/sql.js';
-import type { AccountId } from '../../credit-grants/queries.js';
+import { selectRow, selectRows, timeText } from '../../../core/db/sql.js';
+import { ownRows, type AccountId } from '../../credit-grants/queries.js';
 import { SEPARATOR_SQL } from '../../entitlements/dimensions.js';
 import type { UsageScope } from '../../events/page-queries.js';
 
@@ -12,9 +12,6 @@ interface Range {
 
 const within = ({ from, to }: Range): SQL =>
   sql`at >= ${from.toISOString()}::timestamptz and at < ${to.toISOString()}::timestamptz`;
-
-const account = ({ orgId, livemode }: AccountId): SQL =>
-  sql`org_id = ${orgId}::uuid and livemode = ${livemode}`;
 
 /** Credits of a product that the ledger entered in a step. Exact decimals. */
 export interface BurnSum {
@@ -33,7 +30,7 @@ export const selectBurns = (id: AccountId, range: Range & { stepMs: number }): S
     select product_id, date_bin(make_interval(secs => ${range.stepMs / 1000}), at, timestamptz '2000-01-01 00:00:00+00') as start,
       coalesce(sum(amount) filter (where kind = 'burn'), 0) as burned, coalesce(sum(amount) filter (where kind = 'return'), 0) as returned
     from credit_entries
-    where ${account(id)} and ${within(range)} and kind in ('burn', 'return')
+    where ${ownRows('credit_entries', id)} and ${within(range)} and kind in ('burn', 'return')
     group by 1, 2
   ) s
   cross join lateral (select slug, name from products where id = s.product_id limit 1) p
@@ -43,27 +40,29 @@ export const readBurns = (orm: Orm, id: AccountId, range: Range & { stepMs: numb
   selectRows(orm, selectBurns(id, range));
 
 /** What was burned lately, less what was given back. */
-interface PaceRow {
+export interface CreditPace {
   quantity: string;
-  slugs: string[];
+  /** The largest quantity first. */
+  products: { slug: string; name: string; quantity: string }[];
   /** The first entry since `from`. */
   firstAt: string | null;
   isOlder: boolean;
 }
 
 export const selectCreditPace = (id: AccountId, range: Range): SQL => sql`
-  select trim_scale(coalesce(sum(s.quantity), 0))::text as quantity, coalesce(array_agg(p.slug order by p.slug), '{}') as slugs,
+  select trim_scale(coalesce(sum(s.quantity), 0))::text as quantity,
+    coalesce(json_agg(json_build_object('slug', p.slug, 'name', p.name, 'quantity', trim_scale(s.quantity)::text) order by s.quantity desc, p.slug), '[]') as products,
     ${timeText(sql`min(s.first_at)`)} as "firstAt",
-    (select at from credit_entries where ${account(id)} and at < ${range.from.toISOString()}::timestamptz and kind = 'burn' order by at desc limit 1) is not null as "isOlder"
+    (select at from credit_entries where ${ownRows('credit_entries', id)} and at < ${range.from.toISOString()}::timestamptz and kind = 'burn' order by at desc limit 1) is not null as "isOlder"
   from (
     select product_id, sum(case kind when 'burn' then amount else -amount end) as quantity, min(at) as first_at
-    from credit_entries where ${account(id)} and ${within(range)} and kind in ('burn', 'return')
+    from credit_entries where ${ownRows('credit_entries', id)} and ${within(range)} and kind in ('burn', 'return')
     group by 1
   ) s
-  cross join lateral (select slug from products where id = s.product_id limit 1) p`;
+  cross join lateral (select slug, name from products where id = s.product_id limit 1) p`;
 
-export const readCreditPace = async (orm: Orm, id: AccountId, range: Range): Promise<PaceRow> =>
-  (await selectRow<PaceRow>(orm, selectCreditPace(id, range)))!;
+export const readCreditPace = async (orm: Orm, id: AccountId, range: Range): Promise<CreditPace> =>
+  (await selectRow<CreditPace>(orm, selectCreditPace(id, range)))!;
 
 /** Parts that are shown by themselves. */
 export const MAX_PARTS = 20;
@@ -135,14 +134,6 @@ export async function readCostParts(
     throw error;
   }
 }
-
-export const readProductNames = async (orm: Orm, slugs: readonly string[]): Promise<Map<string, string>> => {
-  const rows = await selectRows<{ slug: string; name: string }>(
-    orm,
-    sql`select slug, name from products where slug = any (${textArray(slugs)}::text[])`,
-  );
-  return new Map(rows.map(({ slug, name }) => [slug, name]));
-};
 
 /** Whether an Organization has or had credits, or an entitlement to a product that costs some. */
 export const selectHasCredits = (orgId: string): SQL => sql`
