@@ -1,10 +1,9 @@
-import { pino } from 'pino';
 import { ConfigError } from './core/config.js';
 import { readConfig, type Config } from './config.js';
 import { UnsuitableDatabaseError } from './core/db/check-server.js';
 import { DirectoryInUseError } from './core/db/directory-lock.js';
 import { embeddedNotice } from './greeting.js';
-import { createLogger, createPlainLog, createTerminalStream } from './core/log/log.js';
+import { createBlockStream, createLogger, createPlainLog, createTerminalStream } from './core/log/log.js';
 import { collectGarbage, limitHeapGrowth } from './core/memory.js';
 import { onStopSignal } from './core/stop-signals.js';
 import { canStartThreads } from './core/threads.js';
@@ -24,10 +23,7 @@ function configure(): Config {
 
 limitHeapGrowth();
 const config = configure();
-// Buffered briefly: a write per line would cost more than the request it reports.
-const buffer = process.stdout.isTTY
-  ? undefined
-  : pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 500 });
+const buffer = process.stdout.isTTY ? undefined : createBlockStream();
 const destination = buffer ?? (await createTerminalStream(process.stdout));
 const log = createLogger(config.logLevel, destination, config.secrets);
 
