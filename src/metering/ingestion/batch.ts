@@ -52,8 +52,8 @@ export interface Batch {
   times: (string | undefined)[];
   /** Per event; '' for none. */
   subjects: string[];
-  /** Whether an event names a subject or dimensions. */
-  isDetailed: boolean;
+  /** Whether an event names a subject. */
+  hasSubjects: boolean;
   /** Indexes of events whose time lies outside the window. */
   outOfRange: Set<number>;
   /** Events above their product's ceiling, by index, with that ceiling. */
@@ -85,7 +85,7 @@ export function toBatch(input: BatchInput): Batch {
     quantities: [],
     times: [],
     subjects: [],
-    isDetailed: false,
+    hasSubjects: false,
     outOfRange: new Set(),
     aboveCeiling: new Map(),
     bytes: input.bytes,
@@ -106,7 +106,7 @@ export function toBatch(input: BatchInput): Batch {
     }
     batch.pairOf.push(pair);
     batch.subjects.push(event.subject ?? '');
-    if (dimensions !== '' || event.subject !== undefined) batch.isDetailed = true;
+    if (event.subject !== undefined) batch.hasSubjects = true;
     batch.keys.push(event.idempotencyKey);
     const quantity = exactQuantities.get(i) ?? String(event.quantity ?? 1);
     batch.quantities.push(quantity);

@@ -120,16 +120,17 @@ async function recordOnce(
     now,
     numericArray(plan.pairs.map((pair) => pair.largest)),
   ];
-  if (plan.isDetailed)
+  const { hasSubjects, hasDimensions } = plan;
+  if (hasDimensions)
     values.push(
       textArray(plan.pairs.map((pair) => pair.dimensions ?? null)),
       textArray(plan.pairs.map((pair) => pair.month ?? null)),
-      textArray(plan.subjects),
     );
+  if (hasSubjects) values.push(textArray(plan.subjects));
   const isExtended = kind === 'extended' || kind === 'full';
   const isPriced = kind === 'priced' || kind === 'full';
   const expectsNew = !isExtended && nowMs - memory.repeatedAtMs >= REPEATS_EXPECTED_MS;
-  const form = { isExtended, isPriced, isDetailed: plan.isDetailed, expectsNew };
+  const form = { isExtended, isPriced, hasSubjects, hasDimensions, expectsNew };
   const [first, ...rows] = await run<IngestRow>(ingestText(form), values).catch((error: unknown) => {
     if (!expectsNew || sqlState(error) !== UNIQUE_VIOLATION) throw error;
     memory.repeatedAtMs = nowMs;
@@ -246,7 +247,8 @@ function planFlush(batches: Batch[]): FlushPlan {
     quantities: [],
     times: [],
     subjects: [],
-    isDetailed: batches.some((batch) => batch.isDetailed),
+    hasSubjects: batches.some((batch) => batch.hasSubjects),
+    hasDimensions: batches.some((batch) => batch.pairs.some(({ dimensions }) => dimensions !== undefined)),
     sources: [],
   };
   const shared = new Map<string, number>();
