@@ -72,6 +72,12 @@ interface BatchInput {
   bytes: number;
 }
 
+/** Numbers of a batch's pairs by product, metric and month, then by dimensions. */
+interface Known {
+  numbers: Map<string, Map<string, number>>;
+  latest?: { slug: string; metric: string; month: string | undefined; numbers: Map<string, number> };
+}
+
 export function toBatch(input: BatchInput): Batch {
   const { events, exactQuantities, receivedAtMs } = input;
   // Field by field: this runs for each request, and spreading the input would cost more than everything else here.
@@ -90,7 +96,7 @@ export function toBatch(input: BatchInput): Batch {
     aboveCeiling: new Map(),
     bytes: input.bytes,
   };
-  const known = new Map<string, number>();
+  const known: Known = { numbers: new Map() };
   let pair = -1;
   for (const [i, event] of events.entries()) {
     const dimensions = nameDimensions(event.dimensions);
@@ -120,18 +126,26 @@ export function toBatch(input: BatchInput): Batch {
 }
 
 /** @param detail from `nameDimensions` */
-function numberOfPair(batch: Batch, known: Map<string, number>, event: UsageEvent, detail: string): number {
+function numberOfPair(batch: Batch, known: Known, event: UsageEvent, detail: string): number {
   const { productSlug: slug, metric, occurredAt } = event;
   const month =
     detail === ''
       ? undefined
       : monthOf(occurredAt === undefined ? batch.receivedAtMs : Date.parse(occurredAt));
-  const name = `${slug}\n${metric}\n${month}\n${detail}`;
-  let pair = known.get(name);
+  const { latest } = known;
+  // Usually the same product and month as the previous event. Their name is longer than that of the dimensions.
+  if (latest?.slug !== slug || latest.metric !== metric || latest.month !== month) {
+    const name = `${slug}\n${metric}\n${month}`;
+    let numbers = known.numbers.get(name);
+    if (numbers === undefined) known.numbers.set(name, (numbers = new Map()));
+    known.latest = { slug, metric, month, numbers };
+  }
+  const { numbers } = known.latest!;
+  let pair = numbers.get(detail);
   if (pair === undefined) {
     const dimensions = dimensionsJson(event.dimensions);
     pair = batch.pairs.push({ slug, metric, dimensions, month, largest: '0' }) - 1;
-    known.set(name, pair);
+    numbers.set(detail, pair);
   }
   return pair;
 }

@@ -256,10 +256,13 @@ function planFlush(batches: Batch[]): FlushPlan {
     // Pairs that must be decided together are not shared with other batches; a group ties them.
     const group = batch.pairs.length === 1 ? 0 : batch.isLenient ? -b - 1 : b + 1;
     const numbers = batch.pairs.map((pair) => {
-      const { largest } = pair;
-      const add = () => plan.pairs.push({ hashedSecret: batch.hashedSecret, ...pair, group }) - 1;
+      const { slug, metric, dimensions, month, largest } = pair;
+      const { hashedSecret } = batch;
+      // Field by field, because spreading takes longer.
+      const add = () =>
+        plan.pairs.push({ hashedSecret, slug, metric, dimensions, month, group, largest }) - 1;
       if (group !== 0) return add();
-      const name = `${batch.hashedSecret}\n${pairName(pair)}`;
+      const name = `${hashedSecret}\n${pairName(pair)}`;
       let number = shared.get(name);
       if (number === undefined) shared.set(name, (number = add()));
       else if (isDecimalAbove(largest, plan.pairs[number]!.largest)) plan.pairs[number]!.largest = largest;
