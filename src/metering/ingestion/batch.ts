@@ -52,8 +52,8 @@ export interface Batch {
   times: (string | undefined)[];
   /** Per event; '' for none. */
   subjects: string[];
-  /** Whether an event names a subject or dimensions. */
-  isDetailed: boolean;
+  /** Whether an event names a subject. */
+  hasSubjects: boolean;
   /** Indexes of events whose time lies outside the window. */
   outOfRange: Set<number>;
   /** Events above their product's ceiling, by index, with that ceiling. */
@@ -72,6 +72,12 @@ interface BatchInput {
   bytes: number;
 }
 
+/** Numbers of a batch's pairs by product, metric and month, then by dimensions. */
+interface Known {
+  numbers: Map<string, Map<string, number>>;
+  latest?: { slug: string; metric: string; month: string | undefined; numbers: Map<string, number> };
+}
+
 export function toBatch(input: BatchInput): Batch {
   const { events, exactQuantities, receivedAtMs } = input;
   // Field by field: this runs for each request, and spreading the input would cost more than everything else here.
@@ -85,12 +91,12 @@ export function toBatch(input: BatchInput): Batch {
     quantities: [],
     times: [],
     subjects: [],
-    isDetailed: false,
+    hasSubjects: false,
     outOfRange: new Set(),
     aboveCeiling: new Map(),
     bytes: input.bytes,
   };
-  const known = new Map<string, number>();
+  const known: Known = { numbers: new Map() };
   let pair = -1;
   for (const [i, event] of events.entries()) {
     const dimensions = nameDimensions(event.dimensions);
@@ -106,7 +112,7 @@ export function toBatch(input: BatchInput): Batch {
     }
     batch.pairOf.push(pair);
     batch.subjects.push(event.subject ?? '');
-    if (dimensions !== '' || event.subject !== undefined) batch.isDetailed = true;
+    if (event.subject !== undefined) batch.hasSubjects = true;
     batch.keys.push(event.idempotencyKey);
     const quantity = exactQuantities.get(i) ?? String(event.quantity ?? 1);
     batch.quantities.push(quantity);
@@ -120,18 +126,26 @@ export function toBatch(input: BatchInput): Batch {
 }
 
 /** @param detail from `nameDimensions` */
-function numberOfPair(batch: Batch, known: Map<string, number>, event: UsageEvent, detail: string): number {
+function numberOfPair(batch: Batch, known: Known, event: UsageEvent, detail: string): number {
   const { productSlug: slug, metric, occurredAt } = event;
   const month =
     detail === ''
       ? undefined
       : monthOf(occurredAt === undefined ? batch.receivedAtMs : Date.parse(occurredAt));
-  const name = `${slug}\n${metric}\n${month}\n${detail}`;
-  let pair = known.get(name);
+  const { latest } = known;
+  // Usually the same product and month as the previous event. Their name is longer than that of the dimensions.
+  if (latest?.slug !== slug || latest.metric !== metric || latest.month !== month) {
+    const name = `${slug}\n${metric}\n${month}`;
+    let numbers = known.numbers.get(name);
+    if (numbers === undefined) known.numbers.set(name, (numbers = new Map()));
+    known.latest = { slug, metric, month, numbers };
+  }
+  const { numbers } = known.latest!;
+  let pair = numbers.get(detail);
   if (pair === undefined) {
     const dimensions = dimensionsJson(event.dimensions);
     pair = batch.pairs.push({ slug, metric, dimensions, month, largest: '0' }) - 1;
-    known.set(name, pair);
+    numbers.set(detail, pair);
   }
   return pair;
 }

@@ -31,7 +31,10 @@ export function createExtendedPairs() {
   return {
     /** The text that is known to record all pairs. */
     textFor: (pairs: readonly Pair[], nowMs: number): TextKind =>
-      joinKinds(pairs.map((pair) => textOf(pair, nowMs))),
+      // Pairs that differ only by dimensions follow each other.
+      joinKinds(
+        pairs.filter((pair, i) => !isSamePair(pair, pairs[i - 1])).map((pair) => textOf(pair, nowMs)),
+      ),
     add: (pair: Pair, text: TextKind, nowMs: number): void =>
       known.set(pairKey(pair), {
         text: joinKinds([textOf(pair, nowMs), text]),
@@ -39,5 +42,8 @@ export function createExtendedPairs() {
       }),
   };
 }
+
+const isSamePair = (a: Pair, b: Pair | undefined): boolean =>
+  a.slug === b?.slug && a.metric === b.metric && a.hashedSecret === b.hashedSecret;
 
 const pairKey = ({ hashedSecret, slug, metric }: Pair): string => `${hashedSecret}\n${slug}\n${metric}`;

@@ -120,16 +120,17 @@ async function recordOnce(
     now,
     numericArray(plan.pairs.map((pair) => pair.largest)),
   ];
-  if (plan.isDetailed)
+  const { hasSubjects, hasDimensions } = plan;
+  if (hasDimensions)
     values.push(
       textArray(plan.pairs.map((pair) => pair.dimensions ?? null)),
       textArray(plan.pairs.map((pair) => pair.month ?? null)),
-      textArray(plan.subjects),
     );
+  if (hasSubjects) values.push(textArray(plan.subjects));
   const isExtended = kind === 'extended' || kind === 'full';
   const isPriced = kind === 'priced' || kind === 'full';
   const expectsNew = !isExtended && nowMs - memory.repeatedAtMs >= REPEATS_EXPECTED_MS;
-  const form = { isExtended, isPriced, isDetailed: plan.isDetailed, expectsNew };
+  const form = { isExtended, isPriced, hasSubjects, hasDimensions, expectsNew };
   const [first, ...rows] = await run<IngestRow>(ingestText(form), values).catch((error: unknown) => {
     if (!expectsNew || sqlState(error) !== UNIQUE_VIOLATION) throw error;
     memory.repeatedAtMs = nowMs;
@@ -246,7 +247,8 @@ function planFlush(batches: Batch[]): FlushPlan {
     quantities: [],
     times: [],
     subjects: [],
-    isDetailed: batches.some((batch) => batch.isDetailed),
+    hasSubjects: batches.some((batch) => batch.hasSubjects),
+    hasDimensions: batches.some((batch) => batch.pairs.some(({ dimensions }) => dimensions !== undefined)),
     sources: [],
   };
   const shared = new Map<string, number>();
@@ -254,10 +256,13 @@ function planFlush(batches: Batch[]): FlushPlan {
     // Pairs that must be decided together are not shared with other batches; a group ties them.
     const group = batch.pairs.length === 1 ? 0 : batch.isLenient ? -b - 1 : b + 1;
     const numbers = batch.pairs.map((pair) => {
-      const { largest } = pair;
-      const add = () => plan.pairs.push({ hashedSecret: batch.hashedSecret, ...pair, group }) - 1;
+      const { slug, metric, dimensions, month, largest } = pair;
+      const { hashedSecret } = batch;
+      // Field by field, because spreading takes longer.
+      const add = () =>
+        plan.pairs.push({ hashedSecret, slug, metric, dimensions, month, group, largest }) - 1;
       if (group !== 0) return add();
-      const name = `${batch.hashedSecret}\n${pairName(pair)}`;
+      const name = `${hashedSecret}\n${pairName(pair)}`;
       let number = shared.get(name);
       if (number === undefined) shared.set(name, (number = add()));
       else if (isDecimalAbove(largest, plan.pairs[number]!.largest)) plan.pairs[number]!.largest = largest;

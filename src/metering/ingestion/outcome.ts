@@ -81,6 +81,7 @@ export interface FlushPlan {
   quantities: string[];
   times: string[];
   subjects: string[];
-  isDetailed: boolean;
+  hasSubjects: boolean;
+  hasDimensions: boolean;
   sources: Source[];
 }

@@ -1,5 +1,6 @@
 import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
 import { isListening } from '../../accounts/webhooks/outbox.js';
+import { createRecall } from '../../core/collections.js';
 import type { Names, Template } from '../../core/db/client.js';
 import { effectiveCap } from '../entitlements/table.js';
 import {
@@ -15,7 +16,7 @@ import { totalAround } from './headroom.js';
 import { noteRaised } from '../thresholds/statements.js';
 
 /**
- * CTEs that raise the sums by the rows of `inserted`: totals before hours, each in primary-key order. Everything that
+ * CTEs that raise the sums by the rows of `inserted`: totals before hours, each in primary-key order, then subjects. Everything that
  * records events uses these, so a total is always the sum of its events. If webhooks listen, `noted` holds what must be
  * evaluated.
  */
@@ -29,23 +30,26 @@ interface Sums {
    * may repeat.
    */
   entitled: string;
-  /** Whether `inserted` has subject and dimensions. */
-  isDetailed: boolean;
+  /** Whether `inserted` has subject. */
+  hasSubjects: boolean;
+  /** Whether `inserted` has dimensions. */
+  hasDimensions: boolean;
+  /** Whether `entitled` has livemode, dimensions, month and is_other too. They save a search for each combination. */
+  knowsOthers?: boolean;
   /** What its events burn, if `inserted` has credit_price: the grants of their hour, or those that are open now. */
   burns?: 'of their hour' | 'open now' | undefined;
 }
 
 /** Like `addToSums`, for events of which no threshold can be reported. The columns are those that `noteRaised` also reads. */
-const addUnnoted = (
-  t: Names,
-  { now, entitled, isDetailed, burns }: Sums,
-  { latest, bounds } = { latest: '', bounds: '' },
-): string => `hourly as materialized (
+const addUnnoted = (t: Names, sums: Sums, { latest, bounds } = { latest: '', bounds: '' }): string => {
+  const { hasSubjects, hasDimensions, burns } = sums;
+  const isAwaited = hasSubjects || burns !== undefined;
+  return `hourly as materialized (
   select org_id, product_id, livemode, metric, api_key_id,
     date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour,
-    sum(quantity) as quantity, count(*) as events${latest}${isDetailed ? ', dimensions' : ''}${burns ? ', sum(quantity * credit_price) as credits' : ''}
+    sum(quantity) as quantity, count(*) as events${latest}${hasDimensions ? ', dimensions' : ''}${burns ? ', sum(quantity * credit_price) as credits' : ''}
   from inserted
-  group by 1, 2, 3, 4, 5, 6${isDetailed ? ', dimensions' : ''}
+  group by 1, 2, 3, 4, 5, 6${hasDimensions ? ', dimensions' : ''}
 ), raised as (
   insert into ${t('usage_totals')} as t (org_id, period, livemode, product_id, metric, quantity, events)
   select org_id, date_trunc('month', hour at time zone 'UTC')::date as period, livemode, product_id, metric,
@@ -56,13 +60,14 @@ const addUnnoted = (
   on conflict (org_id, period, livemode, product_id, metric)
   do update set quantity = t.quantity + excluded.quantity, events = t.events + excluded.events
   returning org_id, period, livemode, product_id, metric, quantity${bounds}
-), ${isDetailed ? addDetails(t, now, entitled) : addHours(t, burns !== undefined)}${burns ? `, ${burn(t, now, burns, isDetailed)}` : ''}`;
+), ${hasDimensions ? addCombinedHours(t, sums, isAwaited) : addHours(t, isAwaited)}${hasSubjects ? `, ${addBySubject(t, sums)}` : ''}${burns ? `, ${burn(t, sums, burns)}` : ''}`;
+};
 
-const burn = (t: Names, now: string, burns: NonNullable<Sums['burns']>, isDetailed: boolean): string =>
+const burn = (t: Names, { now, hasSubjects }: Sums, burns: NonNullable<Sums['burns']>): string =>
   burnCredits(t, {
     from: 'hourly',
     now,
-    after: `(select count(*) from ${isDetailed ? 'by_subject' : 'charted'}) >= 0`,
+    after: `(select count(*) from ${hasSubjects ? 'by_subject' : 'charted'}) >= 0`,
     onlyOpen: burns === 'open now',
   });
 
@@ -76,30 +81,37 @@ const addHours = (t: Names, isAwaited: boolean): string => `charted as (
   do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events${isAwaited ? '\n  returning 1' : ''}
 )`;
 
-/** Hours by combination of dimensions, then subjects. */
-const addDetails = (t: Names, now: string, entitled: string): string => `charted as (
+/** Like `addHours`, by combination of dimensions. */
+const addCombinedHours = (t: Names, { entitled, knowsOthers }: Sums, isAwaited: boolean): string => {
+  const month = `date_trunc('month', o.hour at time zone 'UTC')::date`;
+  const counted = knowsOthers
+    ? `case when (o.org_id, o.product_id, o.livemode, o.dimensions, ${month})
+        in (select org_id, product_id, livemode, dimensions, month from ${entitled} where is_other) then ${OTHER_SQL} else o.dimensions end`
+    : countedDimensions(t, 'o', month);
+  return `charted as (
   insert into ${t('usage_hours')} as h (org_id, product_id, livemode, hour, metric, api_key_id, dimensions, quantity, events)
   select org_id, product_id, livemode, hour, metric, api_key_id, counted, sum(quantity), sum(events)
   from (
-    select o.*, ${countedDimensions(t, 'o', `date_trunc('month', o.hour at time zone 'UTC')::date`)} as counted from hourly o
+    select o.*, ${counted} as counted from hourly o
   ) h
   where (select count(*) from raised) > 0
   group by 1, 2, 3, 4, 5, 6, 7
   order by 1, 2, 3, 4, 5, 6, 7
   on conflict (org_id, product_id, livemode, hour, metric, api_key_id, dimensions)
-  do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events
-  returning 1
-), by_subject as (
+  do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events${isAwaited ? '\n  returning 1' : ''}
+)`;
+};
+
+/** After the hours. It needs no order, because each statement that changes subjects of a month holds its total; sorting all events costs 5%. */
+const addBySubject = (t: Names, { now, entitled, burns }: Sums): string => `by_subject as (
   insert into ${t('usage_subjects')} as s (org_id, product_id, livemode, subject, slot, metric, quantity, events)
   select org_id, product_id, livemode, subject, ${slotOf('occurred_at')} as slot, metric, sum(quantity), count(*)
   from inserted
   where subject <> '' and (select count(*) from charted) > 0
-    and (org_id, product_id) in (select org_id, product_id from ${entitled} where subjects_since <= ${now})
   group by 1, 2, 3, 4, 5, 6
-  order by 1, 2, 3, 4, 5, 6
+  having (org_id, product_id) in (select org_id, product_id from ${entitled} where subjects_since <= ${now})
   on conflict (org_id, product_id, livemode, subject, slot, metric)
-  do update set quantity = s.quantity + excluded.quantity, events = s.events + excluded.events
-  returning 1
+  do update set quantity = s.quantity + excluded.quantity, events = s.events + excluded.events${burns ? '\n  returning 1' : ''}
 )`;
 
 const slotOf = (time: string): string =>
@@ -185,73 +197,81 @@ export const NEEDS_COMBINATION = 'needs_combination';
  * above the ceiling excludes it.
  * The ceiling is checked once per pair, against its largest quantity. The caller finds the event responsible and sends the
  * others again.
- * Rows are inserted in key order (equal keys in the order sent), then the sums in primary-key order, totals before hours.
+ * Rows are inserted in key order (equal keys in the order sent), then the totals and the hours in primary-key order, then subjects.
  * Every flush on every instance takes its locks in that order, so two flushes may wait for each other but never deadlock.
  * `inserted` holds the rows that were really new. The sums are raised from it, once per row, never from the input, so a
  * repeat adds nothing, whichever of two racing statements wins.
  * The plain text omits limits and thresholds. It refuses every pair that has limits or a listening endpoint, with all
  * batches that use it, and the caller sends those again through the extended text. Without "on conflict", Postgres looks a
  * key up once instead of twice, which is a fifth of the database's time; a repeat fails the statement.
- * The detailed texts also record subjects and dimensions. A flush in which an event names one uses them; their pairs also
- * differ by dimensions and month. The priced texts find the price once per pair and burn the credits of the inserted events
+ * Subjects and dimensions have texts of their own, which a flush uses if an event names one. With dimensions, the pairs also
+ * differ by them and by month. The priced texts find the price once per pair and burn the credits of the inserted events
  * after all sums. The other texts refuse every pair whose product has a price.
  * The first row lists the inserted events only if some were not inserted (repeats, or a refused pair), and counts what was
  * noted for thresholds. The other rows are the pairs that need an answer: refused, above the cap, with limits, or possibly
  * repeated.
  * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair · $5 index of the pair,
- * $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now · only in detailed texts: $11 dimensions, $12 first day
- * of the month, per pair · $13 subject, per event
+ * $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now · only with dimensions: $11 dimensions, $12 first day
+ * of the month, per pair · only with subjects: the last one, subject, per event
  */
 function recordEvents(form: TextForm): Template {
-  const { isExtended, expectsNew, isDetailed, isPriced } = form;
+  const { isExtended, expectsNew, hasSubjects, hasDimensions, isPriced } = form;
   const extended = (part: string) => (isExtended ? part : '');
-  const detailed = (part: string) => (isDetailed ? part : '');
+  const withSubjects = (part: string) => (hasSubjects ? part : '');
+  const combined = (part: string) => (hasDimensions ? part : '');
   const priced = (part: string) => (isPriced ? part : '');
   const burns = isPriced ? ('of their hour' as const) : undefined;
-  const sums = { now: '$9::timestamptz', entitled: 'pair', isDetailed, burns };
+  const sums = {
+    now: '$9::timestamptz',
+    entitled: 'pair',
+    hasSubjects,
+    hasDimensions,
+    knowsOthers: hasDimensions,
+    burns,
+  };
   const text = (t: Names) => `
-${t.with} ${isDetailed ? 'found' : 'pair'} as materialized (
+${t.with} ${hasDimensions ? 'found' : 'pair'} as materialized (
   select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric,
-    ${effectiveCap('e', 'pr')} as unit_cap${extended(', e.limits, e.thresholds')}${detailed(', pr.subjects_since, pr.dimensions as keys, p.month, d.dimensions')}${priced(`, pr.credit_price is not null as is_priced, ${isDetailed ? priceOf('p.asked') : 'coalesce(pr.credit_price, 0)'} as credit_price`)},
-    case${whenPairIsBad('$9::timestamptz')}${detailed(`
+    ${effectiveCap('e', 'pr')} as unit_cap${extended(', e.limits, e.thresholds')}${withSubjects(', pr.subjects_since')}${combined(', pr.dimensions as keys, p.month, d.dimensions')}${priced(`, pr.credit_price is not null as is_priced, ${hasDimensions ? priceOf('p.asked') : 'coalesce(pr.credit_price, 0)'} as credit_price`)},
+    case${whenPairIsBad('$9::timestamptz')}${combined(`
       when ${hasUnknownKey('p.asked')} then 'unknown_dimension'`)}${isPriced ? '' : whenPriced}${isExtended ? '' : whenNotPlain(t)}
       when p.largest > pr.max_quantity then 'quantity_out_of_range'
-    end as ${isDetailed ? 'own_problem' : 'problem'}
-  from unnest($1::text[], $2::text[], $3::text[], $4::int[], $10::numeric[]${detailed(', $11::jsonb[], $12::date[]')}) with ordinality
-    as p (hashed_secret, slug, metric, grp, largest${detailed(', asked, month')}, ord)${t.held}${joinPair(t, '$9::timestamptz')}${detailed(joinEncoded('p.asked'))}
-), ${detailed(withListed(t))}good as (
+    end as ${hasDimensions ? 'own_problem' : 'problem'}
+  from unnest($1::text[], $2::text[], $3::text[], $4::int[], $10::numeric[]${combined(', $11::jsonb[], $12::date[]')}) with ordinality
+    as p (hashed_secret, slug, metric, grp, largest${combined(', asked, month')}, ord)${t.held}${joinPair(t, '$9::timestamptz')}${combined(joinEncoded('p.asked'))}
+), ${combined(withListed(t))}good as (
   select * from pair
   where problem is null and (grp = 0 or grp not in (
     select grp from pair where problem is not null
-      and (grp > 0 or problem in ('quantity_out_of_range', '${NEEDS_EXTENDED}', '${NEEDS_PRICED}'${detailed(`, '${NEEDS_COMBINATION}'`)}))
+      and (grp > 0 or problem in ('quantity_out_of_range', '${NEEDS_EXTENDED}', '${NEEDS_PRICED}'${combined(`, '${NEEDS_COMBINATION}'`)}))
   ))
 ), inserted as (
   insert into ${t('usage_events')}
-    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at${detailed(', subject, dimensions')}${priced(', credit_price')})
-  select g.org_id, ev.idempotency_key, g.product_id, g.metric, ev.quantity, g.livemode, g.api_key_id, ev.occurred_at, $9::timestamptz${detailed(', ev.subject, g.dimensions')}${priced(', g.credit_price')}
-  from unnest($5::int[], $6::text[], $7::numeric[], $8::timestamptz[]${detailed(', $13::text[]')}) with ordinality
-    as ev (pair, idempotency_key, quantity, occurred_at${detailed(', subject')}, ord)
+    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at${withSubjects(', subject')}${combined(', dimensions')}${priced(', credit_price')})
+  select g.org_id, ev.idempotency_key, g.product_id, g.metric, ev.quantity, g.livemode, g.api_key_id, ev.occurred_at, $9::timestamptz${withSubjects(', ev.subject')}${combined(', g.dimensions')}${priced(', g.credit_price')}
+  from unnest($5::int[], $6::text[], $7::numeric[], $8::timestamptz[]${withSubjects(`, $${hasDimensions ? 13 : 11}::text[]`)}) with ordinality
+    as ev (pair, idempotency_key, quantity, occurred_at${withSubjects(', subject')}, ord)
   join good g on g.place = ev.pair
   order by g.org_id, ev.idempotency_key collate "C", ev.ord${expectsNew ? '' : '\n  on conflict (org_id, idempotency_key) do nothing'}
-  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at${detailed(', subject, dimensions')}${priced(', credit_price')}
+  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at${withSubjects(', subject')}${combined(', dimensions')}${priced(', credit_price')}
 ), ${isExtended ? addToSums(t, sums) : addUnnoted(t, sums)}, counted as (
   select count(*) = cardinality($5::int[]) as is_all_new from inserted
 )
 select case when not c.is_all_new then (select coalesce(json_agg(json_build_array(org_id, idempotency_key)), '[]') from inserted)::text end as inserted,
   ${isExtended ? '(select count(*) from noted)::text' : 'null'} as noted, null as place, null as problem, null as "orgId", null as "productId", null as livemode,
-  null as "usageMetric", null as "unitCap", null as period, null as used, null as "maxQuantity"${extended(', null as declared, null as total')}${detailed(', null as dimensions, null as keys, null as "isOther"')}${priced(', null as "isPriced", null as overdraft')}
+  null as "usageMetric", null as "unitCap", null as period, null as used, null as "maxQuantity"${extended(', null as declared, null as total')}${combined(', null as dimensions, null as keys, null as "isOther"')}${priced(', null as "isPriced", null as overdraft')}
 from counted c
 union all
 select null, null, p.place::text, p.problem, p.org_id::text, p.product_id::text, p.livemode::text, p.usage_metric, trim_scale(p.unit_cap)::text,
   r.period::text, trim_scale(r.quantity)::text, trim_scale(p.max_quantity)::text${extended(`,
-  p.limits::text, case when p.problem is null and p.limits is not null then ${totalAround(t, 'p', '$9::timestamptz')} end`)}${detailed(', p.dimensions, to_json(p.keys)::text, p.is_other::text')}${priced(`, p.is_priced::text,
+  p.limits::text, case when p.problem is null and p.limits is not null then ${totalAround(t, 'p', '$9::timestamptz')} end`)}${combined(', p.dimensions, to_json(p.keys)::text, p.is_other::text')}${priced(`, p.is_priced::text,
   trim_scale(case when b.org_id is not null then coalesce(b.debts[array_position(b.debtors, p.product_id)], 0) end)::text`)}
 from pair p
 cross join counted c
 left join raised r on r.org_id = p.org_id and r.product_id = p.product_id and r.metric = p.metric and r.livemode = p.livemode
   and r.quantity > p.unit_cap${priced(`
 left join burnt b on b.org_id = p.org_id and b.livemode = p.livemode`)}
-where p.problem is not null or r.quantity is not null${extended(' or p.limits is not null')}${detailed(' or p.is_other')}${priced(' or p.is_priced and (b.org_id is null or p.product_id = any (b.debtors))')} or not c.is_all_new`;
+where p.problem is not null or r.quantity is not null${extended(' or p.limits is not null')}${combined(' or p.is_other')}${priced(' or p.is_priced and (b.org_id is null or p.product_id = any (b.debtors))')} or not c.is_all_new`;
   return { name: nameOf(form), text };
 }
 
@@ -271,29 +291,18 @@ const whenNotPlain = (t: Names): string => `
 interface TextForm {
   isExtended: boolean;
   isPriced: boolean;
-  isDetailed: boolean;
+  hasSubjects: boolean;
+  hasDimensions: boolean;
   /** Fails on a key that exists or occurs twice. */
   expectsNew: boolean;
 }
 
-const nameOf = ({ isExtended, isPriced, isDetailed, expectsNew }: TextForm): string =>
-  `usage_ingest${isPriced ? '_priced' : ''}${isDetailed ? '_detailed' : ''}${isExtended ? '_extended' : ''}${expectsNew ? '_new' : ''}`;
+const nameOf = ({ isExtended, isPriced, hasSubjects, hasDimensions, expectsNew }: TextForm): string =>
+  `usage_ingest${isPriced ? '_priced' : ''}${hasSubjects ? '_subjects' : ''}${hasDimensions ? '_dimensions' : ''}${isExtended ? '_extended' : ''}${expectsNew ? '_new' : ''}`;
 
-const either = [false, true];
-const texts = new Map(
-  either.flatMap((isExtended) =>
-    either.flatMap((isPriced) =>
-      either.flatMap((isDetailed) =>
-        either.map((expectsNew) => {
-          const text = recordEvents({ isExtended, isPriced, isDetailed, expectsNew });
-          return [text.name, text] as const;
-        }),
-      ),
-    ),
-  ),
-);
+const texts = createRecall<Template>(32);
 
-export const ingestText = (form: TextForm): Template => texts.get(nameOf(form))!;
+export const ingestText = (form: TextForm): Template => texts(nameOf(form), () => recordEvents(form));
 
 /** A row of `ingestText`: the first has only `inserted` and `noted` (null without notes), the others have neither. */
 export interface IngestRow {
@@ -316,7 +325,7 @@ export interface IngestRow {
   declared?: string | null;
   /** `Limited.total`, if events are recorded for an entitlement with limits; only in extended texts. */
   total?: string | null;
-  /** Encoded, the product's dimensions as JSON, and whether sums are kept elsewhere; only in detailed texts. */
+  /** Encoded, the product's dimensions as JSON, and whether sums are kept elsewhere; only with dimensions. */
   dimensions?: string | null;
   keys?: string | null;
   isOther?: string | null;

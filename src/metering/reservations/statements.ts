@@ -418,7 +418,7 @@ ${t.with} target as materialized (
   order by org_id, idempotency_key
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, subject, dimensions${priced(', credit_price')}
-), ${addToSums(t, { now: '$5::timestamptz', entitled: 'target', isDetailed: true, burns })}, ended as (
+), ${addToSums(t, { now: '$5::timestamptz', entitled: 'target', hasSubjects: true, hasDimensions: true, burns })}, ended as (
   update ${t('usage_reservations')} r
   set settled_at = $5::timestamptz, settled_quantity = e.asked_quantity, settle_occurred_at = e.asked_at,
     is_counted = (e.org_id, e.idempotency_key) in (select org_id, idempotency_key from inserted)

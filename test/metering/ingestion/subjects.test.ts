@@ -95,14 +95,15 @@ it('events without subject and dimensions keep their text, and a new combination
     return texts;
   };
   expect(await textsOf({})).toEqual(['usage_ingest_new']);
-  expect(await textsOf({ subject: 'ann' })).toEqual(['usage_ingest_detailed_new']);
+  expect(await textsOf({ subject: 'ann' })).toEqual(['usage_ingest_subjects_new']);
   const dimensions = { model: 'small' };
   expect(await textsOf({ dimensions })).toEqual([
-    'usage_ingest_detailed_new',
+    'usage_ingest_dimensions_new',
     'usage_combinations_list',
-    'usage_ingest_detailed_new',
+    'usage_ingest_dimensions_new',
   ]);
-  expect(await textsOf({ dimensions })).toEqual(['usage_ingest_detailed_new']);
+  expect(await textsOf({ dimensions })).toEqual(['usage_ingest_dimensions_new']);
+  expect(await textsOf({ subject: 'ann', dimensions })).toEqual(['usage_ingest_subjects_dimensions_new']);
 });
 
 describe('a repeat', () => {
