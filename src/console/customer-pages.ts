@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { nameField, parseInput, text } from '../core/http/validate.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import {
+  postForm,
   addForm,
   fieldError,
-  formRoute,
   newForm,
   type FormState,
   parseQueryForm,
@@ -113,21 +113,18 @@ function addList(router: Router, deps: CustomerDeps): void {
 
   router.get('/new-customer', (req, res) => showNew(req, res, newForm({ marketAccess: first })));
 
-  router.post(
-    '/new-customer',
-    formRoute({
-      async act(req, res, fields) {
-        fillInSlug(fields, 'slug', 'name');
-        const { slug, name, marketAccess = first } = parseInput(newSchema, filledIn(fields));
-        await changeAsOperator(deps, req, res, async (tx, source) => {
-          if (await lockOrganization(tx, { slug })) throw fieldError('slug', 'is taken by another customer');
-          await putOrganization(tx, slug, { name: name.trim(), marketAccess }, source);
-        });
-        res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
-      },
-      show: showNew,
-    }),
-  );
+  postForm(router, '/new-customer', {
+    async act(req, res, fields) {
+      fillInSlug(fields, 'slug', 'name');
+      const { slug, name, marketAccess = first } = parseInput(newSchema, filledIn(fields));
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        if (await lockOrganization(tx, { slug })) throw fieldError('slug', 'is taken by another customer');
+        await putOrganization(tx, slug, { name: name.trim(), marketAccess }, source);
+      });
+      res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
+    },
+    show: showNew,
+  });
 }
 
 const notices = {

@@ -6,8 +6,8 @@ import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { isManager, managingRoles } from '../../accounts/organizations/table.js';
 import {
+  postForm,
   fieldError,
-  formRoute,
   textField,
   type FormFields,
   type FormState,
@@ -61,11 +61,12 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
     await show(req, res, facts, form, result ?? null);
   });
 
-  router.post(
-    '/markets/:ticker',
-    requireRole(...managingRoles),
-    formRoute({ act: place, show: showAgain, codes: ticketCodes }),
-  );
+  postForm(router, '/markets/:ticker', {
+    before: [requireRole(...managingRoles)],
+    act: place,
+    show: showAgain,
+    codes: ticketCodes,
+  });
 
   async function place(req: Request, res: Response, fields: FormFields): Promise<void> {
     const { orgId } = sessionOf(res);
