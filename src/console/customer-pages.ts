@@ -137,35 +137,6 @@ const notices = {
 function addSettings(router: Router, deps: CustomerDeps): void {
   const { db, clock, config, wording, summaries } = deps;
 
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const customer = await readCustomer(deps, req);
-    const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
-    const [summary] = await toCustomerViews(deps, [found]);
-    const memberCount = await countMembers(db.orm, customer.id);
-    const panels: { view: string; data: object }[] = [];
-    for (const { panel } of summaries)
-      if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
-    const changes = await readLatestChanges(db.orm, wording, customer.id);
-    const { name, requireSecondFactor, requireSingleSignOn, marketAccess, stripeCustomerId } = customer;
-    const given = {
-      name,
-      requireSecondFactor: requireSecondFactor ? 'yes' : '',
-      requireSingleSignOn: requireSingleSignOn ? 'yes' : '',
-      marketAccess,
-      stripeCustomerId: stripeCustomerId ?? '',
-    };
-    const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
-    await renderCustomer(deps, req, res, page, customer, {
-      form: Object.keys(form.values).length > 0 ? form : { ...form, values: given },
-      summary,
-      panels,
-      changes: changes.map(withoutLinks),
-      hasMarkets: config.hasMarkets,
-      hasSingleSignOn: config.singleSignOn !== undefined || requireSingleSignOn,
-      memberCount,
-    });
-  };
-
   addForm(router, '/customers/:slug', {
     async act(req, res, fields) {
       const { slug } = await readCustomer(deps, req);
@@ -190,7 +161,34 @@ function addSettings(router: Router, deps: CustomerDeps): void {
       });
       res.redirect(303, toAddress(addressOf(slug), { done: 'saved' }));
     },
-    show,
+    async show(req, res, form) {
+      const customer = await readCustomer(deps, req);
+      const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
+      const [summary] = await toCustomerViews(deps, [found]);
+      const memberCount = await countMembers(db.orm, customer.id);
+      const panels: { view: string; data: object }[] = [];
+      for (const { panel } of summaries)
+        if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
+      const changes = await readLatestChanges(db.orm, wording, customer.id);
+      const { name, requireSecondFactor, requireSingleSignOn, marketAccess, stripeCustomerId } = customer;
+      const given = {
+        name,
+        requireSecondFactor: requireSecondFactor ? 'yes' : '',
+        requireSingleSignOn: requireSingleSignOn ? 'yes' : '',
+        marketAccess,
+        stripeCustomerId: stripeCustomerId ?? '',
+      };
+      const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
+      await renderCustomer(deps, req, res, page, customer, {
+        form: Object.keys(form.values).length > 0 ? form : { ...form, values: given },
+        summary,
+        panels,
+        changes: changes.map(withoutLinks),
+        hasMarkets: config.hasMarkets,
+        hasSingleSignOn: config.singleSignOn !== undefined || requireSingleSignOn,
+        memberCount,
+      });
+    },
   });
 }
 
@@ -210,14 +208,6 @@ const isLoosened = (
 function addArchive(router: Router, deps: ConsoleDeps): void {
   const confirmed = requireConfirmation(deps.clock);
 
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const customer = await readCustomer(deps, req);
-    const title = customer.archivedAt === null ? 'Archive' : 'Restore';
-    await renderCustomer(deps, req, res, { view: 'console/archive', tab: 'overview', title }, customer, {
-      form,
-    });
-  };
-
   addForm(router, '/customers/:slug/archive', {
     before: [confirmed],
     async act(req, res, fields) {
@@ -229,7 +219,13 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
       });
       res.redirect(303, toAddress(addressOf(slug), { done: archived ? 'archived' : 'restored' }));
     },
-    show,
+    async show(req, res, form) {
+      const customer = await readCustomer(deps, req);
+      const title = customer.archivedAt === null ? 'Archive' : 'Restore';
+      await renderCustomer(deps, req, res, { view: 'console/archive', tab: 'overview', title }, customer, {
+        form,
+      });
+    },
   });
 }
 

@@ -226,18 +226,6 @@ function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]
   const { db } = deps;
   const { mail } = deps.config;
 
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const organization = await findOwnerless(db.orm);
-    if (!organization) return res.redirect(303, SET_UP);
-    const page = { view: 'set-up/owner', title: 'Set up Gauge: the owner', frame };
-    await renderPage(deps, req, res, page, {
-      form,
-      organization,
-      days: OWNER_DAYS,
-      hasMail: mail !== undefined,
-    });
-  };
-
   addForm(router, `${SET_UP}/owner`, {
     before: guards,
     async act(req, res, fields) {
@@ -263,6 +251,16 @@ function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]
       const page = { view: 'set-up/invited', title: 'Invitation created', frame };
       await renderPage(deps, req, res, page, { email: owner, organization, link, expiresAt, isMailed });
     },
-    show,
+    async show(req, res, form) {
+      const organization = await findOwnerless(db.orm);
+      if (!organization) return res.redirect(303, SET_UP);
+      const page = { view: 'set-up/owner', title: 'Set up Gauge: the owner', frame };
+      await renderPage(deps, req, res, page, {
+        form,
+        organization,
+        days: OWNER_DAYS,
+        hasMail: mail !== undefined,
+      });
+    },
   });
 }

@@ -132,19 +132,15 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
       order.mode === 'live' && order.status === 'resting' ? findPlace(orm, orgId, id) : undefined,
     ]);
     const notices = { placed: describePlaced(order), repeated, ...changed };
-    await renderPage(
-      context,
-      req,
-      res,
-      { view: 'markets/portfolio/order', title: 'Order', section, notices },
-      toOrderPage(order, fills, postings, {
-        snapshot: snapshots.current,
-        form,
-        place,
-        mayChange: isManager(role) && order.status === 'resting',
-        maySell: isManager(role) && req.query.done === 'placed' && isSellable(order, snapshots.current),
-      }),
-    );
+    const page = { view: 'markets/portfolio/order', title: 'Order', section, notices };
+    const view = toOrderPage(order, fills, postings, {
+      snapshot: snapshots.current,
+      form,
+      place,
+      mayChange: isManager(role) && order.status === 'resting',
+      maySell: isManager(role) && req.query.done === 'placed' && isSellable(order, snapshots.current),
+    });
+    await renderPage(context, req, res, page, view);
   }
 
   const toChange = (req: Request, res: Response): OrderChange => ({

@@ -81,22 +81,17 @@ export function addCorrectionPages(router: Router, context: Context): void {
     if (!event) throw noEvent();
     const counted = currentQuantity(event);
     const title = what === 'void' ? 'Void an event' : 'Correct an event';
-    await renderPage(
-      context,
-      req,
-      res,
-      { view: 'metering/usage/correction', title, section: 'usage' },
-      {
-        // A form submitted twice corrects only once.
-        form: { ...form, values: { quantity: counted, correctionKey: uuid(), ...values } },
-        title,
-        isVoid: what === 'void',
-        event,
-        counted,
-        eventHref: toAddress(EVENTS_PATH, { idempotencyKey }),
-        action: CORRECTION_PATH,
-      },
-    );
+    const page = { view: 'metering/usage/correction', title, section: 'usage' };
+    await renderPage(context, req, res, page, {
+      // A form submitted twice corrects only once.
+      form: { ...form, values: { quantity: counted, correctionKey: uuid(), ...values } },
+      title,
+      isVoid: what === 'void',
+      event,
+      counted,
+      eventHref: toAddress(EVENTS_PATH, { idempotencyKey }),
+      action: CORRECTION_PATH,
+    });
   }
 }
 

@@ -102,23 +102,6 @@ function passwordPages(deps: AccountDeps): Router {
   const { db } = deps;
   const router = pageRouter();
 
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const page = {
-      view: 'password',
-      tab: 'password',
-      title: 'Your password',
-      notices: passwordNotices,
-    } as const;
-    const { userId, hasSecondFactor: hasFactor } = personOf(res);
-    await renderAccount(deps, req, res, page, {
-      form,
-      hasFactor,
-      ...(await findFactors(db.orm, userId)),
-      min: MIN_PASSWORD,
-      max: MAX_PASSWORD,
-    });
-  };
-
   addForm(router, '/account/password', {
     async act(req, res, fields) {
       const { newPassword, newPasswordAgain, ...proof } = parseInput(passwordSchema, filledIn(fields));
@@ -134,7 +117,22 @@ function passwordPages(deps: AccountDeps): Router {
       sendToken(req, token);
       res.redirect(303, toAddress(`${ACCOUNT}/password`, { done: 'changed' }));
     },
-    show,
+    async show(req, res, form) {
+      const page = {
+        view: 'password',
+        tab: 'password',
+        title: 'Your password',
+        notices: passwordNotices,
+      } as const;
+      const { userId, hasSecondFactor: hasFactor } = personOf(res);
+      await renderAccount(deps, req, res, page, {
+        form,
+        hasFactor,
+        ...(await findFactors(db.orm, userId)),
+        min: MIN_PASSWORD,
+        max: MAX_PASSWORD,
+      });
+    },
   });
   return router;
 }

@@ -65,12 +65,6 @@ export function secondFactorPages(deps: AccountDeps): Router {
   const { db } = deps;
   const router = pageRouter();
 
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const factor = await readSecondFactor(db.orm, personOf(res).userId);
-    const page = { view: 'second-factor', tab, title: 'Second factor', notices } as const;
-    await renderAccount(deps, req, res, page, { form, factor });
-  };
-
   addForm(router, '/account/second-factor', {
     async act(req, res, fields) {
       const { currentPassword } = parseInput(confirmSchema.partial(), filledIn(fields));
@@ -80,7 +74,11 @@ export function secondFactorPages(deps: AccountDeps): Router {
       await beginSetup(deps, author, person);
       res.redirect(303, `${BASE}/setup`);
     },
-    show,
+    async show(req, res, form) {
+      const factor = await readSecondFactor(db.orm, personOf(res).userId);
+      const page = { view: 'second-factor', tab, title: 'Second factor', notices } as const;
+      await renderAccount(deps, req, res, page, { form, factor });
+    },
   });
 
   addSetupPages(router, deps);
@@ -91,25 +89,6 @@ export function secondFactorPages(deps: AccountDeps): Router {
 function addSetupPages(router: Router, deps: AccountDeps): void {
   const { db } = deps;
 
-  const showSetup = async (req: Request, res: Response, form: FormState) => {
-    const { email, ...person } = personOf(res);
-    const stored = await findSetup(db.orm, person);
-    if (stored === undefined) {
-      const { since } = await readSecondFactor(db.orm, person.userId);
-      res.redirect(303, toAddress(BASE, { done: since ? 'on' : 'ended' }));
-      return;
-    }
-    const secret = deps.secrets.open(person.userId, stored);
-    const uri = toKeyUri(email, secret);
-    const page = { view: 'second-factor-setup', tab, title: 'Set up the second factor' } as const;
-    await renderAccount(deps, req, res, page, {
-      form,
-      uri,
-      qr: toQrCode(uri),
-      groups: secret.match(/.{4}/g),
-    });
-  };
-
   addForm(router, '/account/second-factor/setup', {
     async act(req, res, fields) {
       const { code } = parseInput(setupSchema, filledIn(fields));
@@ -117,7 +96,24 @@ function addSetupPages(router: Router, deps: AccountDeps): void {
       sendToken(req, token);
       await showRecoveryCodes(deps, req, res, recoveryCodes, true);
     },
-    show: showSetup,
+    async show(req, res, form) {
+      const { email, ...person } = personOf(res);
+      const stored = await findSetup(db.orm, person);
+      if (stored === undefined) {
+        const { since } = await readSecondFactor(db.orm, person.userId);
+        res.redirect(303, toAddress(BASE, { done: since ? 'on' : 'ended' }));
+        return;
+      }
+      const secret = deps.secrets.open(person.userId, stored);
+      const uri = toKeyUri(email, secret);
+      const page = { view: 'second-factor-setup', tab, title: 'Set up the second factor' } as const;
+      await renderAccount(deps, req, res, page, {
+        form,
+        uri,
+        qr: toQrCode(uri),
+        groups: secret.match(/.{4}/g),
+      });
+    },
   });
 }
 

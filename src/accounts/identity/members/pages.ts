@@ -110,24 +110,22 @@ function addFactorPages(router: Router, deps: PageDeps): void {
       );
       res.redirect(303, `${MEMBERS}?done=${isRequired ? 'factor-required' : 'factor-optional'}`);
     },
-    show: showForm,
+    async show(req, res, form) {
+      const { orgId, hasSecondFactor, requireSecondFactor } = sessionOf(res);
+      const page = {
+        view: 'accounts/members/second-factor',
+        title: 'Second factor of members',
+        section: 'members',
+      };
+      await renderPage(deps, req, res, page, {
+        form: { ...form, problem: form.problem ?? form.errors.required },
+        isRequired: requireSecondFactor,
+        hasOwn: hasSecondFactor,
+        memberCount: await countMembers(db.orm, orgId),
+        withoutFactor: await countWithoutFactor(db.orm, orgId),
+      });
+    },
   });
-
-  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const { orgId, hasSecondFactor, requireSecondFactor } = sessionOf(res);
-    const page = {
-      view: 'accounts/members/second-factor',
-      title: 'Second factor of members',
-      section: 'members',
-    };
-    await renderPage(deps, req, res, page, {
-      form: { ...form, problem: form.problem ?? form.errors.required },
-      isRequired: requireSecondFactor,
-      hasOwn: hasSecondFactor,
-      memberCount: await countMembers(db.orm, orgId),
-      withoutFactor: await countWithoutFactor(db.orm, orgId),
-    });
-  }
 }
 
 function addSingleSignOnPages(router: Router, deps: PageDeps): void {
@@ -145,24 +143,22 @@ function addSingleSignOnPages(router: Router, deps: PageDeps): void {
       );
       res.redirect(303, `${MEMBERS}?done=${required ? 'sso-required' : 'sso-optional'}`);
     },
-    show: showForm,
+    async show(req, res, form) {
+      const { singleSignOnAt, requireSingleSignOn } = sessionOf(res);
+      const page = {
+        view: 'accounts/members/single-sign-on',
+        title: 'Single sign-on of members',
+        section: 'members',
+      };
+      await renderPage(deps, req, res, page, {
+        form: { ...form, problem: form.problem ?? form.errors.required },
+        isRequired: requireSingleSignOn,
+        hasOwn: singleSignOnAt !== null,
+        name: deps.config.singleSignOn?.name,
+        ownersWhenDown: deps.config.singleSignOn?.ownersWhenDown,
+      });
+    },
   });
-
-  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const { singleSignOnAt, requireSingleSignOn } = sessionOf(res);
-    const page = {
-      view: 'accounts/members/single-sign-on',
-      title: 'Single sign-on of members',
-      section: 'members',
-    };
-    await renderPage(deps, req, res, page, {
-      form: { ...form, problem: form.problem ?? form.errors.required },
-      isRequired: requireSingleSignOn,
-      hasOwn: singleSignOnAt !== null,
-      name: deps.config.singleSignOn?.name,
-      ownersWhenDown: deps.config.singleSignOn?.ownersWhenDown,
-    });
-  }
 }
 
 function addMemberPages(router: Router, deps: PageDeps): void {
@@ -213,20 +209,18 @@ function addMemberPages(router: Router, deps: PageDeps): void {
       await changeAsMember(deps, req, res, (tx, orgId, source) => removeMember(tx, orgId, userId, source));
       res.redirect(303, userId === sessionOf(res).userId ? '/dashboard/left' : `${MEMBERS}?done=removed`);
     },
-    show: showRemoval,
+    async show(req, res, form) {
+      const me = sessionOf(res);
+      const member = await requireMember(db.orm, me.orgId, readId(req, 'userId'));
+      const { mayRemove, isLastOwner } = await readPermissions(db.orm, me.orgId, me, member);
+      const isMe = member.userId === me.userId;
+      if (!mayRemove && !isLastOwner)
+        throw new AppError('forbidden_role', `Your role is ${me.role}. You cannot remove this member.`);
+      const title = isMe ? 'Leave the Organization' : 'Remove a member';
+      const page = { view: 'accounts/members/remove', title, section: 'members' };
+      await renderPage(deps, req, res, page, { member, isMe, isLastOwner, form });
+    },
   });
-
-  async function showRemoval(req: Request, res: Response, form: FormState): Promise<void> {
-    const me = sessionOf(res);
-    const member = await requireMember(db.orm, me.orgId, readId(req, 'userId'));
-    const { mayRemove, isLastOwner } = await readPermissions(db.orm, me.orgId, me, member);
-    const isMe = member.userId === me.userId;
-    if (!mayRemove && !isLastOwner)
-      throw new AppError('forbidden_role', `Your role is ${me.role}. You cannot remove this member.`);
-    const title = isMe ? 'Leave the Organization' : 'Remove a member';
-    const page = { view: 'accounts/members/remove', title, section: 'members' };
-    await renderPage(deps, req, res, page, { member, isMe, isLastOwner, form });
-  }
 }
 
 function addInvitationPages(router: Router, deps: PageDeps): void {
@@ -260,23 +254,21 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
         isMailed: invited.isMailed,
       });
     },
-    show: showForm,
+    async show(req, res, form) {
+      // The id field is hidden, so nobody could correct an invalid one.
+      const id = form.errors.id === undefined ? (form.values.id ?? uuid()) : uuid();
+      const values = { role: 'member', days: '7', ...form.values, id };
+      const page = { view: 'accounts/members/invite', title: 'Invite a member', section: 'members' };
+      const roleChoices = manageableRoles(sessionOf(res).role);
+      await renderPage(deps, req, res, page, {
+        form: { ...form, values, problem: form.problem ?? form.errors.id },
+        roleChoices,
+        roleDescriptions,
+        dayChoices: invitationDays,
+        hasMail: deps.config.mail !== undefined,
+      });
+    },
   });
-
-  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    // The id field is hidden, so nobody could correct an invalid one.
-    const id = form.errors.id === undefined ? (form.values.id ?? uuid()) : uuid();
-    const values = { role: 'member', days: '7', ...form.values, id };
-    const page = { view: 'accounts/members/invite', title: 'Invite a member', section: 'members' };
-    const roleChoices = manageableRoles(sessionOf(res).role);
-    await renderPage(deps, req, res, page, {
-      form: { ...form, values, problem: form.problem ?? form.errors.id },
-      roleChoices,
-      roleDescriptions,
-      dayChoices: invitationDays,
-      hasMail: deps.config.mail !== undefined,
-    });
-  }
 
   router.post('/members/invitations/:id/revoke', mayChange, async (req, res) => {
     const id = readId(req, 'id');
