@@ -74,8 +74,8 @@ const isolate = false;
 const long =
   /(main|npm-scripts|crash|live-faults|demo|setup-link|change|matrix|examples|connection-faults|dispatcher|model|chain|shard|shards-away|corrections|reservations|resting|surroundings|python|first-start|pages|console|first-sight|set-up|documentation|second-factor)(\.embedded|\.postgres|\.process|\.citus)?\.test\.ts$/;
 /** Time-outs only stop tests that hang; a machine ten times slower than a quiet one must not fail. */
-const expectOptions = { poll: { timeout: 50_000 } };
-const limits = { testTimeout: 60_000, hookTimeout: 120_000 };
+const expectOptions = { poll: { timeout: 150_000 } };
+const limits = { testTimeout: 180_000, hookTimeout: 240_000 };
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const isShort = ({ moduleId }: TestSpecification) => Number(!long.test(moduleId));

@@ -1,10 +1,19 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type CounterConfiguration, type Registry } from 'prom-client';
 import { countOutcomes } from '../core/metrics.js';
 
 type MeteringMetrics = ReturnType<typeof createMeteringMetrics>;
 
 declare module '../core/metrics.js' {
   interface Metrics extends MeteringMetrics {}
+}
+
+/** Credits by the mode of their account. */
+function countCredits(
+  options: Pick<CounterConfiguration<'mode'>, 'name' | 'help' | 'registers'>,
+): Counter<'mode'> {
+  const counter = new Counter({ ...options, labelNames: ['mode'] });
+  for (const mode of ['live', 'test']) counter.inc({ mode }, 0);
+  return counter;
 }
 
 export const createMeteringMetrics = (registers: Registry[]) => ({
@@ -27,6 +36,26 @@ export const createMeteringMetrics = (registers: Registry[]) => ({
     name: 'gauge_credit_accounts',
     help: 'Accounts of credits (an Organization in a mode) by state: overdrawn. Counted once a minute.',
     labelNames: ['state'],
+    registers,
+  }),
+  creditsGranted: countCredits({
+    name: 'gauge_credits_granted_total',
+    help: 'Credits that operators granted through this instance, by mode: live, test.',
+    registers,
+  }),
+  creditsBurned: countCredits({
+    name: 'gauge_credits_burned_total',
+    help: 'Credits that usage burned on all instances, including overdrafts, by mode: live, test. Read once a minute from the ledger, a minute late; returns of corrections are not subtracted.',
+    registers,
+  }),
+  creditsExpired: countCredits({
+    name: 'gauge_credits_expired_total',
+    help: "Credits that expired, by mode: live, test. Read like the burned ones. The ledger has them with the account's first change after a rollover, or 8 days after the end of the grant, when no late event can burn them.",
+    registers,
+  }),
+  creditsForfeited: countCredits({
+    name: 'gauge_credits_forfeited_total',
+    help: 'Credits forfeited because their grant was voided, by mode: live, test. Read like the burned ones.',
     registers,
   }),
   reservations: countOutcomes(['held', 'repeated', 'refused', 'settled', 'settled_late', 'released'], {

@@ -11,7 +11,7 @@ import { consolePages, consoleSections, customerTabs } from './console/console.j
 import { customerSummary } from './console/customer-summary.js';
 import { correctionRoutes, operatorCorrectionRoutes } from './corrections/routes.js';
 import { creditRoutes, operatorCreditRoutes } from './credit-grants/routes.js';
-import { createCreditMessages, createOverdraftWatch } from './credit-grants/watch.js';
+import { createCreditMessages, createCreditWatch } from './credit-grants/watch.js';
 import { auditWording } from './dashboard/audit-wording.js';
 import { readOverviewPanel } from './dashboard/overview.js';
 import { createMeteringFinder, createMeteringOperatorFinder } from './dashboard/search.js';
@@ -137,7 +137,7 @@ const meteringJobs = (
 ): Job[] => [
   { name: 'send-ending-notices', schedule: '20 */10 * * * *', run: createEndingMessages({ db, clock }) },
   { name: 'send-credit-messages', schedule: '*/10 * * * * *', run: createCreditMessages({ db, clock }) },
-  { name: 'count-overdrafts', schedule: '10 * * * * *', run: createOverdraftWatch({ db, metrics }) },
+  { name: 'count-credits', schedule: '10 * * * * *', run: createCreditWatch({ db, clock, metrics }) },
   { name: 'evaluate-thresholds', schedule: '* * * * * *', run: () => thresholds.evaluateAll() },
   {
     name: 'count-reservations',

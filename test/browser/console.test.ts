@@ -196,7 +196,7 @@ it('limits are edited in rows without scripts on a phone, and a wrong row is nam
   expect(await row.count()).toBe(0);
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('status').getByText(saved).waitFor();
-}, 120_000);
+});
 
 it('wrong rows of limits and thresholds are accessible', async () => {
   const looked = await world.look(operator.browser);

@@ -33,7 +33,7 @@ beforeAll(async () => {
   );
   const quietly = ['--offline', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'];
   await run('npm', ['install', ...quietly, join(folder, client!)], { cwd: project });
-}, 120_000);
+});
 afterAll(async () => {
   for (const path of [folder, project]) rmSync(path, { recursive: true, force: true });
 });

@@ -45,7 +45,7 @@ const pathOf = (path: string) => new URL(`../../${path}`, import.meta.url).pathn
 
 beforeAll(async () => {
   ({ server, appUrl, ownerUrl } = await startServer());
-}, 60_000);
+});
 afterAll(async () => {
   await service.stop();
   await db.close();
@@ -198,4 +198,4 @@ it('the lines of the documentation dump it while it serves, and restore it on an
     rmSync(folder, { recursive: true, force: true });
     await other.server.remove();
   }
-}, 120_000);
+});

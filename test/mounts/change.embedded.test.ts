@@ -24,7 +24,7 @@ beforeAll(async () => {
   const own = await populate(service, ordinaryNames);
   world = { db: database.db, service, own, live: await openLiveAccount(interrupted(database.db)) };
   countedChanges = await countChanges(database.db);
-}, 120_000);
+});
 afterAll(async () => {
   await world.live.stop();
   removeKeys();

@@ -31,7 +31,7 @@ beforeAll(async () => {
   admin.on('connect', (client) => client.on('error', () => undefined));
   process.on('uncaughtException', onUncaught);
   for (const [name, prepare] of Object.entries(kinds)) prepared.set(name, await prepare());
-}, 120_000);
+});
 afterAll(async () => {
   process.off('uncaughtException', onUncaught);
   await service.stop();
@@ -192,4 +192,4 @@ it('no connection leaks: after one failure per pooled connection, everything sti
       all.every((one) => one === true || (one as number) < 400 || one === 429),
     );
   }
-}, 120_000);
+});

@@ -9,7 +9,7 @@ const { service } = useService({ env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' } });
 let own: Populated;
 beforeAll(async () => {
   own = await populate(service, ordinaryNames);
-}, 120_000);
+});
 
 const html = { accept: 'text/html' };
 
@@ -95,4 +95,4 @@ it('every rejected form links to its invalid fields, and can be sent again', asy
   }
   expect(wrong).toEqual([]);
   expect(summaries).toBeGreaterThan(15);
-}, 120_000);
+});

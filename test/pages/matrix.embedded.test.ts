@@ -30,7 +30,7 @@ beforeAll(async () => {
   own = await populate(service, ordinaryNames);
   foreign = await populate(service, foreignNames);
   countedChanges = await countChanges(database.db);
-}, 120_000);
+});
 
 const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 

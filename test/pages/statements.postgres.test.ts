@@ -14,7 +14,7 @@ const { service } = useService({
 let own: Populated;
 beforeAll(async () => {
   own = await populate(service, ordinaryNames);
-}, 120_000);
+});
 
 const html = { accept: 'text/html' };
 

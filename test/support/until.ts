@@ -1,5 +1,5 @@
 /** Waits for a condition. The limit ends a test that would never end, on a machine many times slower than ours. */
-export async function until(isSo: () => boolean | Promise<boolean>, forMs = 50_000): Promise<void> {
+export async function until(isSo: () => boolean | Promise<boolean>, forMs = 150_000): Promise<void> {
   const giveUpAt = Date.now() + forMs;
   while (!(await isSo())) {
     if (Date.now() > giveUpAt) throw new Error(`not so within ${forMs} ms: ${isSo.toString()}`);

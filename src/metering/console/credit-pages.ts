@@ -9,6 +9,7 @@ import {
   toPlainDecimal,
 } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
+import type { Context } from '../../core/http/context.js';
 import { decimalField, parseInput, text } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import {
@@ -37,7 +38,13 @@ import {
   type CreditGrant,
   type Credits,
 } from '../credit-grants/credits.js';
-import { forgiveOverdraft, putGrant, voidGrant, type GrantInput } from '../credit-grants/grants.js';
+import {
+  countGrant,
+  forgiveOverdraft,
+  putGrant,
+  voidGrant,
+  type GrantInput,
+} from '../credit-grants/grants.js';
 import { grantKeySchema } from '../credit-grants/schema.js';
 import { toPrice } from '../entitlements/price.js';
 import { getProduct } from '../entitlements/products.js';
@@ -79,8 +86,10 @@ const grantSchema = z.object({
   grantKey: grantKeySchema,
 });
 
+type CreditPagesDeps = ConsoleDeps & Pick<Context, 'metrics'>;
+
 /** A customer's credits: balance, grants in burning order and ledger, and the three changes. */
-export function customerCreditPages(deps: ConsoleDeps): Router {
+export function customerCreditPages(deps: CreditPagesDeps): Router {
   const router = pageRouter();
   router.get('/customers/:slug/credits', (req, res) => showCredits(deps, req, res));
   addGrant(router, deps);
@@ -125,7 +134,7 @@ async function showCredits(deps: ConsoleDeps, req: Request, res: Response): Prom
 const done = (customer: Organization, mode: string, word: keyof typeof notices) =>
   toAddress(base(customer.slug), { mode: mode === 'live' ? undefined : mode, done: word });
 
-function addGrant(router: Router, deps: ConsoleDeps): void {
+function addGrant(router: Router, deps: CreditPagesDeps): void {
   const { orm } = deps.db;
 
   const show = async (req: Request, res: Response, form: FormState) => {
@@ -147,7 +156,10 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
       const { customer, mode, id, now } = await readAccount(deps, req, fields);
       const { grantKey, ...input } = readGrant(fields);
       if (step === 'save') {
-        await changeAsOperator(deps, req, res, (tx, source) => putGrant(tx, id, grantKey, input, source));
+        const put = await changeAsOperator(deps, req, res, (tx, source) =>
+          putGrant(tx, id, grantKey, input, source),
+        );
+        countGrant(deps.metrics, put);
         return res.redirect(303, done(customer, mode, 'granted'));
       }
       refusePast(input, now);

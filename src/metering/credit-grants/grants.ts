@@ -6,6 +6,7 @@ import { queueWebhook } from '../../accounts/webhooks/outbox.js';
 import type { Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { exact } from '../../core/http/json.js';
+import type { Metrics } from '../../core/metrics.js';
 import { fieldError } from '../../core/pages/form.js';
 import { HOUR_MS } from '../../core/time.js';
 import { getProduct } from '../entitlements/products.js';
@@ -19,7 +20,7 @@ import {
   type Account,
 } from './account.js';
 import { toGrant, type CreditGrant } from './credits.js';
-import { reportBalance } from './watch.js';
+import { modeOf, reportBalance } from './watch.js';
 import {
   burn,
   findGrant,
@@ -104,6 +105,11 @@ export async function putGrant(
     details: { livemode, after: request },
   });
   return { isNew: true, resource };
+}
+
+/** Call it once the grant is committed. */
+export function countGrant({ creditsGranted }: Metrics, { isNew, resource }: Put<CreditGrant>): void {
+  if (isNew) creditsGranted.inc({ mode: modeOf(resource.livemode) }, Number(resource.amount));
 }
 
 /**

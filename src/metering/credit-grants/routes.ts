@@ -28,7 +28,7 @@ import { problemExample } from '../../core/reference/problem-examples.js';
 import { toPrice } from '../entitlements/price.js';
 import { exampleWorld } from '../reference/example-world.js';
 import { readCredits, readEntries, type CreditGrant, type Credits } from './credits.js';
-import { forgiveOverdraft, MAX_OPEN, putGrant, termsJson, voidGrant } from './grants.js';
+import { countGrant, forgiveOverdraft, MAX_OPEN, putGrant, termsJson, voidGrant } from './grants.js';
 import type { AccountId, EntryRow } from './queries.js';
 import {
   creditReasonSchema,
@@ -273,6 +273,7 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
         const id = await readAccountId(tx, slug, livemode);
         return putGrant(tx, id, grantKey, input, source);
       });
+      countGrant(deps.metrics, put);
       sendPut(res, put, presentGrant);
     },
   }),

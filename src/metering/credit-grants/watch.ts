@@ -1,4 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm';
+import type { Counter } from 'prom-client';
 import { byService, change, type ChangeDeps } from '../../accounts/audit/audit.js';
 import { queueWebhook } from '../../accounts/webhooks/outbox.js';
 import type { DataOf } from '../../accounts/webhooks/types.js';
@@ -6,9 +7,9 @@ import type { Database, GroupTables, Template, Tx } from '../../core/db/client.j
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../../core/db/shards.js';
 import { selectRow, timeJson } from '../../core/db/sql.js';
 import { BATCH, FIRST, walk } from '../../core/db/walk.js';
+import type { Context } from '../../core/http/context.js';
 import { exact } from '../../core/http/json.js';
-import type { Metrics } from '../../core/metrics.js';
-import { DAY_MS } from '../../core/time.js';
+import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { accountOf } from '../credits/statements.js';
 import type { AccountId } from './queries.js';
 
@@ -154,13 +155,50 @@ ${t.with} a as materialized (select 1 from ${t('credit_accounts')}${t.held} wher
 select count(*)::text as overdrawn from a`,
 };
 
-/** The count covers the whole service, so every instance reports the same. */
-export const createOverdraftWatch =
-  ({ db, metrics }: { db: Pick<Database, 'shards'>; metrics: Metrics }): (() => Promise<void>) =>
-  async () => {
-    const rows = await Promise.all(db.shards.groups.map(({ run }) => run(countOverdrawn, [])));
+/** What each kind added to the ledger from $1 until $2. Each account's entries are read by index. */
+const sumNewEntries: Template = {
+  name: 'credits_sum_new_entries',
+  text: (t) => `
+${t.with} a as materialized (select org_id, livemode from ${t('credit_accounts')}${t.held})
+select a.livemode::text as livemode, e.kind, sum(e.amount)::text as amount
+from a
+cross join lateral (
+  select kind, amount from ${t('credit_entries')}
+  where org_id = a.org_id and livemode = a.livemode and at >= $1::timestamptz and at < $2::timestamptz offset 0
+) e
+group by 1, 2`,
+};
+
+export const modeOf = (livemode: boolean): string => (livemode ? 'live' : 'test');
+
+/** The counts cover the whole service, so every instance reports the same. */
+export function createCreditWatch({
+  db,
+  clock,
+  metrics,
+}: Pick<Context, 'clock' | 'metrics'> & { db: Pick<Database, 'shards'> }): () => Promise<void> {
+  const counters: Record<string, Counter<'mode'>> = {
+    burn: metrics.creditsBurned,
+    expire: metrics.creditsExpired,
+    void: metrics.creditsForfeited,
+  };
+  // Instances whose clocks are behind, and slow commits, still add entries of the last minute.
+  const readUntil = () => clock.now() - MINUTE_MS;
+  let sinceMs = readUntil();
+  return async () => {
+    const untilMs = Math.max(sinceMs, readUntil());
+    const times = [sinceMs, untilMs].map((ms) => new Date(ms).toISOString());
+    const { groups } = db.shards;
+    const [counts, entries] = await Promise.all([
+      Promise.all(groups.map(({ run }) => run(countOverdrawn, []))),
+      Promise.all(groups.map(({ run }) => run(sumNewEntries, times))),
+    ]);
+    sinceMs = untilMs;
     metrics.creditAccounts.set(
       { state: 'overdrawn' },
-      rows.reduce((sum, [row]) => sum + Number(row!.overdrawn), 0),
+      counts.reduce((sum, [row]) => sum + Number(row!.overdrawn), 0),
     );
+    for (const { kind, livemode, amount } of entries.flat())
+      counters[kind!]?.inc({ mode: modeOf(livemode === 'true') }, Number(amount));
   };
+}

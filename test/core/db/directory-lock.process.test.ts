@@ -73,7 +73,7 @@ it('does not mistake a claim for a live one because its process id was reused', 
   expect(readdirSync(directory)).toEqual([]);
 });
 
-it('exactly one of many processes that race for a stale claim wins', { timeout: 60_000 }, async () => {
+it('exactly one of many processes that race for a stale claim wins', async () => {
   const stale = await startOther();
   const racers = await Promise.all(Array.from({ length: 4 }, startOther));
   const rounds = [1, 2, 3].map((round) => join(directory, String(round)));

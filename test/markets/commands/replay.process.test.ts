@@ -52,7 +52,7 @@ function start(args: string[]) {
   return started;
 }
 
-it('a taped day is replayed at its own time and leaves nothing behind', { timeout: 60_000 }, async () => {
+it('a taped day is replayed at its own time and leaves nothing behind', async () => {
   const { child, said, closed } = start([await makeTape()]);
   while (!said.out.includes('Playing')) await once(child.stdout, 'data');
   const url = /Gauge is running at (\S+)/.exec(said.out)![1]!;

@@ -30,7 +30,7 @@ const readBooks = async (orgId: string) =>
   )[0]!;
 
 describe(`${ORDERS} concurrent orders on one small account`, () => {
-  it('fill exactly what its cash allows, across two instances', { timeout: 180_000 }, async () => {
+  it('fill exactly what its cash allows, across two instances', async () => {
     // A contract costs $0.50 plus a $0.0175 fee, so $25.88 buys fifty.
     const env = { PAPER_CASH: '25.88' };
     const services = await Promise.all([startTradingTest(db, { env }), startTradingTest(db, { env })]);

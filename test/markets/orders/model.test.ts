@@ -36,53 +36,49 @@ const steps = fc.array(fc.record({ book: fc.option(books, { freq: 4 }), order: m
   maxLength: 30,
 });
 
-it(
-  'any thirty orders end in exactly the state of a simple reference model',
-  { timeout: 60_000 },
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(steps, async (list) => {
-        const { orgId, apiKeyId } = await createRiskTaker();
-        const model: ModelAccount = { cash: 4_000_000n, net: 0, bids: [] };
-        let last: string | undefined;
-        await service.showBook({ yes: [], no: [] });
-        for (const [i, { book, order }] of list.entries()) {
-          if (book) {
-            const shown = JSON.stringify([book.yes, book.no], (_key, value: unknown) =>
-              typeof value === 'bigint' ? String(value) : value,
-            );
-            // Showing the same book again does not refill it.
-            if (shown !== last) model.bids = bidsOfBook(book);
-            last = shown;
-            await service.showBook(book);
-          }
-          const answer = await service.trading.orders
-            .place({
-              ...order,
-              orgId,
-              mode: 'paper',
-              by: keyAuthority(orgId, apiKeyId, 'trading:write'),
-              idempotencyKey: `order-${i}`,
-              ticker: TICKER,
-            })
-            .then(
-              ({ trade }): ModelAnswer => ({
-                fills: trade.fills.map(({ price, contracts }) => ({ price, contracts })),
-                cashChange: trade.balanceChange,
-                fees: trade.fees,
-              }),
-              (error: unknown) => ({ refusal: (error as AppError).code }),
-            );
-          expect(answer).toEqual(placeOnModel(model, order));
+it('any thirty orders end in exactly the state of a simple reference model', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, async (list) => {
+      const { orgId, apiKeyId } = await createRiskTaker();
+      const model: ModelAccount = { cash: 4_000_000n, net: 0, bids: [] };
+      let last: string | undefined;
+      await service.showBook({ yes: [], no: [] });
+      for (const [i, { book, order }] of list.entries()) {
+        if (book) {
+          const shown = JSON.stringify([book.yes, book.no], (_key, value: unknown) =>
+            typeof value === 'bigint' ? String(value) : value,
+          );
+          // Showing the same book again does not refill it.
+          if (shown !== last) model.bids = bidsOfBook(book);
+          last = shown;
+          await service.showBook(book);
         }
-        const [row] = await selectRows<{ cash: string; net: string }>(
-          database.db.orm,
-          sql`select coalesce((select sum(cash) from ledger_entries where org_id = ${orgId}), 4000000)::text as cash,
+        const answer = await service.trading.orders
+          .place({
+            ...order,
+            orgId,
+            mode: 'paper',
+            by: keyAuthority(orgId, apiKeyId, 'trading:write'),
+            idempotencyKey: `order-${i}`,
+            ticker: TICKER,
+          })
+          .then(
+            ({ trade }): ModelAnswer => ({
+              fills: trade.fills.map(({ price, contracts }) => ({ price, contracts })),
+              cashChange: trade.balanceChange,
+              fees: trade.fees,
+            }),
+            (error: unknown) => ({ refusal: (error as AppError).code }),
+          );
+        expect(answer).toEqual(placeOnModel(model, order));
+      }
+      const [row] = await selectRows<{ cash: string; net: string }>(
+        database.db.orm,
+        sql`select coalesce((select sum(cash) from ledger_entries where org_id = ${orgId}), 4000000)::text as cash,
           coalesce((select sum(case side when 'yes' then contracts else -contracts end) * 100 from trading_positions where org_id = ${orgId}), 0)::int::text as net`,
-        );
-        expect(row).toEqual({ cash: String(model.cash), net: String(model.net) });
-      }),
-      { numRuns: 4 },
-    );
-  },
-);
+      );
+      expect(row).toEqual({ cash: String(model.cash), net: String(model.net) });
+    }),
+    { numRuns: 4 },
+  );
+});

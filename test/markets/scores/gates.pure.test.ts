@@ -95,7 +95,7 @@ function openByAllSets(evidence: readonly number[]): boolean[] {
   return members.map(() => false);
 }
 
-describe('with 28 gates over a year of dependent days and cities,', { timeout: 120_000 }, () => {
+describe('with 28 gates over a year of dependent days and cities,', () => {
   it.each([
     ['errors that halve within a day', { market: 2.5, model: 2.5 }],
     ['errors that last', { market: 2.5, model: 2.5, memory: 0.6 }],

@@ -54,4 +54,4 @@ it('a tape has the prints after a paper fill that the mark of the fill used', as
   expect(namesOf(bookingJobs(replayed.trading))).not.toContain('mark-fills');
   expect(namesOf(bookingJobs(trading))).toEqual(expect.arrayContaining(['mark-fills', 'backfill-forecasts']));
   await replayed.stop();
-}, 30_000);
+});

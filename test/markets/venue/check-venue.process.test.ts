@@ -86,4 +86,4 @@ it('warns, without failing, if live trading uses forecasts that are free for non
   });
   const subscribed = { ...live, OPEN_METEO_API_KEY: 'abcDEF123456' };
   expect(JSON.parse(await run(subscribed, '--json'))).toMatchObject({ warnings: [] });
-}, 60_000);
+});

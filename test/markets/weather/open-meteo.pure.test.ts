@@ -689,7 +689,7 @@ describe('polling', () => {
       { timestamp: '2026-07-04T19:53:00Z', rawMessage: 'KMIA 041953Z 31/25 RMK AO2 T03110250', valueC: 31.1 },
     ]);
     fake.fault = (_req, _res, path) => path.startsWith('/stations/KNYC');
-    const { ensembles, observed } = await makeSource(observations(300)).read(signal);
+    const { ensembles, observed } = await makeSource(observations(3000)).read(signal);
     expect(ensembles.length).toBeGreaterThan(0);
     expect(observed.map(({ stationId }) => stationId)).toEqual(['KMIA', 'KMIA']);
   });

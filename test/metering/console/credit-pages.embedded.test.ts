@@ -112,8 +112,13 @@ describe('a grant', () => {
     ]);
   });
 
-  it('is given once, also if its button is pressed twice', async () => {
+  it('is given and counted once, also if its button is pressed twice', async () => {
     const { give, grants } = await scene();
+    const readGranted = async () => {
+      const { values } = await service.context.metrics.creditsGranted.get();
+      return values.find(({ labels }) => labels.mode === 'live')!.value;
+    };
+    const before = await readGranted();
     expect((await give(form)).status).toBe(303);
     expect((await give({ ...form, step: 'save' })).status).toBe(400);
     const again = { ...form, step: 'save' };
@@ -121,6 +126,7 @@ describe('a grant', () => {
     expect([(await post('/grant', again)).status, (await post('/grant', again)).status]).toEqual([303, 303]);
     expect((await post('/grant', { ...again, amount: '2' })).status).toBe(409);
     expect(await grants()).toHaveLength(1);
+    expect((await readGranted()) - before).toBe(2 * 1000.5);
   });
 
   it('is placed among the others: priority, then end', async () => {

@@ -5,7 +5,7 @@ import type { Orm, Tx } from '../../../src/core/db/client.js';
 import { selectRow } from '../../../src/core/db/sql.js';
 import { HOUR_MS } from '../../../src/core/time.js';
 import { burn, lockAccount, writeAccount } from '../../../src/metering/credit-grants/queries.js';
-import { createCreditMessages, createOverdraftWatch } from '../../../src/metering/credit-grants/watch.js';
+import { createCreditMessages, createCreditWatch } from '../../../src/metering/credit-grants/watch.js';
 import { NOBODY } from '../../../src/metering/credits/table.js';
 import { isEmbedded } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
@@ -44,10 +44,10 @@ const burnNow = (orgId: string, credits: string, livemode = true) =>
     const tx = transaction as Tx;
     const id = { orgId, livemode };
     const hour = new Date(Math.floor(service.clock.now() / HOUR_MS) * HOUR_MS).toISOString();
-    const { account } = await burn(tx, await lockAccount(tx, id), now(), [
+    const { account, entries } = await burn(tx, await lockAccount(tx, id), now(), [
       { productId: NOBODY, hour, credits },
     ]);
-    await writeAccount(tx, id, account, []);
+    await writeAccount(tx, id, account, entries);
   });
 
 /** A correction gives credits back to the first grant. */
@@ -281,24 +281,71 @@ describe('credits.expiring', () => {
   });
 });
 
-it('metrics count requests that overdraw credits, and accounts with an overdraft', async () => {
-  const { db } = database;
-  const { id: orgId } = await createOrganization(db);
-  const product = await createProduct(db, { creditPrice: '2', creditEnforcement: 'warn' });
-  await grant(db, orgId, product.id);
-  const { secret } = await createKey(db, orgId);
-  await give(orgId, { amount: '5' });
-  const read = async (name: string) =>
-    (await service.context.metrics.registry.getSingleMetric(name)!.get()).values[0]!.value;
-  const watch = createOverdraftWatch(service.context);
-  await watch();
-  const [requests, accounts] = [
-    await read('gauge_credit_overdrafts_total'),
-    await read('gauge_credit_accounts'),
-  ];
-  for (const key of ['a', 'b', 'c', 'c'])
-    expect((await sendUsage(service.url, secret, [usageEvent(product.slug, key)])).status).toBe(202);
-  expect(await read('gauge_credit_overdrafts_total')).toBe(requests + 1);
-  await watch();
-  expect(await read('gauge_credit_accounts')).toBe(accounts + 1);
+describe('metrics', () => {
+  const read = async (name: string, mode?: string) => {
+    const { values } = await service.context.metrics.registry.getSingleMetric(name)!.get();
+    return values.find(({ labels }) => mode === undefined || labels.mode === mode)!.value;
+  };
+
+  it('count requests that overdraw credits, and accounts with an overdraft', async () => {
+    const { db } = database;
+    const { id: orgId } = await createOrganization(db);
+    const product = await createProduct(db, { creditPrice: '2', creditEnforcement: 'warn' });
+    await grant(db, orgId, product.id);
+    const { secret } = await createKey(db, orgId);
+    await give(orgId, { amount: '5' });
+    const watch = createCreditWatch(service.context);
+    await watch();
+    const [requests, accounts] = [
+      await read('gauge_credit_overdrafts_total'),
+      await read('gauge_credit_accounts'),
+    ];
+    for (const key of ['a', 'b', 'c', 'c'])
+      expect((await sendUsage(service.url, secret, [usageEvent(product.slug, key)])).status).toBe(202);
+    expect(await read('gauge_credit_overdrafts_total')).toBe(requests + 1);
+    await watch();
+    expect(await read('gauge_credit_accounts')).toBe(accounts + 1);
+  });
+
+  it('add up what was granted, burned, expired and forfeited, each entry once', async () => {
+    // Other tests burn credits at earlier times.
+    service.clock.set('2027-02-01T10:00:00.000Z');
+    const watch = createCreditWatch(service.context);
+    const readAll = async (mode: string) => {
+      const kinds = ['granted', 'burned', 'expired', 'forfeited'];
+      return Promise.all(kinds.map((kind) => read(`gauge_credits_${kind}_total`, mode)));
+    };
+    const before = { live: await readAll('live'), test: await readAll('test') };
+    const expectAdded = async (mode: 'live' | 'test', expected: number[]) =>
+      expect((await readAll(mode)).map((value, i) => value - before[mode][i]!)).toEqual(expected);
+    const { id: orgId, slug } = await createOrganization(database.db);
+    await giveCredits(operator, slug, 'a', 100, {
+      priority: 0,
+      expiresAt: '2027-02-01T11:00:00Z',
+      rollover: { percent: 25, for: 'P30D' },
+    });
+    await giveCredits(operator, slug, 'b', 10);
+    await giveCredits(operator, slug, 'test', 7, { livemode: false });
+    const again = { amount: 10, reason: 'Test' };
+    expect((await operator('PUT', `/organizations/${slug}/credits/grants/b`, again)).status).toBe(200);
+    await burnNow(orgId, '60');
+    await burnNow(orgId, '2', false);
+    await watch();
+    await expectAdded('live', [110, 0, 0, 0]);
+    service.clock.advance(61_000);
+    await watch();
+    await expectAdded('live', [110, 60, 0, 0]);
+    await expectAdded('test', [7, 2, 0, 0]);
+    // The next change enters that a quarter of 40 rolled over.
+    service.clock.set('2027-02-01T11:30:00.000Z');
+    await watch();
+    await burnNow(orgId, '12');
+    const path = `/organizations/${slug}/credits/grants/b/void`;
+    expect((await operator('POST', path, { reason: 'Test' })).status).toBe(200);
+    service.clock.advance(61_000);
+    await watch();
+    await watch();
+    await expectAdded('live', [110, 72, 30, 8]);
+    await expectAdded('test', [7, 2, 0, 0]);
+  });
 });

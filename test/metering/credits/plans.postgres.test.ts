@@ -1,8 +1,12 @@
 import { sql, type SQL } from 'drizzle-orm';
 import { beforeAll, expect, it } from 'vitest';
+import type { Run } from '../../../src/core/db/client.js';
 import { selectRows } from '../../../src/core/db/sql.js';
+import { createMetrics } from '../../../src/core/metrics.js';
 import { MAX_CLOSED, readCredits } from '../../../src/metering/credit-grants/credits.js';
 import { selectAccount, selectEntries, selectHeld } from '../../../src/metering/credit-grants/queries.js';
+import { createCreditWatch } from '../../../src/metering/credit-grants/watch.js';
+import { createMeteringMetrics } from '../../../src/metering/metrics.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { useDatabase } from '../../support/use.js';
 import { createProduct } from '../support/products.js';
@@ -91,4 +95,23 @@ it('answers with all open grants and the newest closed ones', async () => {
   expect(balance).toBe('64000000');
   expect(grants.slice(0, 64).every(({ status }) => status === 'open')).toBe(true);
   expect(grants.slice(64).map(({ status }) => status)).toEqual(Array(100).fill('spent'));
+});
+
+it('sums up new entries by index', async () => {
+  const plans: string[] = [];
+  const { groups } = database.db.shards;
+  const explain: Run = async (template, values) => {
+    const plan = await groups[0]!.run(
+      { name: `${template.name}_plan`, text: (names) => `explain (costs off) ${template.text(names)}` },
+      values,
+    );
+    plans.push(plan.map((line) => line['QUERY PLAN']).join('\n'));
+    return groups[0]!.run(template, values);
+  };
+  const metrics = createMetrics([createMeteringMetrics], { ofProcess: false });
+  const db = { shards: { ...database.db.shards, groups: [{ ...groups[0]!, run: explain }] } };
+  await createCreditWatch({ db, clock: { now: () => AT.getTime() }, metrics })();
+  const reading = plans.filter((plan) => plan.includes('credit_entries'));
+  expect(reading).toHaveLength(1);
+  expect(reading[0]).toContain('using credit_entries_at');
 });

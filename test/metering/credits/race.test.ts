@@ -146,7 +146,7 @@ it.skipIf(isEmbedded)('a flush that decided before another one committed is deci
       // Its snapshot has neither the hold nor the gate, so it waits for the gate's row.
       const reserving = createInstance(db).reserve(request(1, '5'));
       reserving.catch(() => undefined);
-      await expect.poll(isBlocked, { timeout: 20_000, interval: 20 }).toBe(true);
+      await expect.poll(isBlocked, { timeout: 150_000, interval: 20 }).toBe(true);
       return { reserving };
     });
     await expect(pending.reserving).rejects.toMatchObject({

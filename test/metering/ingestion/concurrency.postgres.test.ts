@@ -62,7 +62,7 @@ describe('parallel requests', () => {
       }),
       { numRuns: 25, endOnFailure: true },
     );
-  }, 60_000);
+  });
 
   it('do not deadlock, in whatever order they name the same keys and products', async () => {
     const organization = await createOrganization(database.db);

@@ -321,4 +321,4 @@ it('simultaneous settlements, releases and expiries neither let too much through
   const left = limit - Number(row!.used);
   await expect(rest(left + 1)).rejects.toMatchObject({ code: 'limit_reached' });
   expect((await rest(left)).limits).toMatchObject([{ used: row!.used }, { used: row!.used }]);
-}, 120_000);
+});

@@ -51,7 +51,7 @@ it('events of two months that reach thresholds of one week together, on every in
       expected.sort(),
     );
   }
-}, 120_000);
+});
 
 it('the event that reaches the threshold of an already evaluated window is reported once, whatever evaluates meanwhile', async () => {
   const { db } = database;
@@ -80,7 +80,7 @@ it('the event that reaches the threshold of an already evaluated window is repor
     );
     expect(reported.map(({ data }) => data.threshold)).toEqual([100]);
   }
-}, 120_000);
+});
 
 it('refused reservations are reported at most once a minute per limit', async () => {
   const { db } = database;

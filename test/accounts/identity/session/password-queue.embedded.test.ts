@@ -59,7 +59,7 @@ async function hangUpInTheQueue(callOf: (n: number) => Call): Promise<void> {
     call.end(body);
     return call;
   });
-  const soon = { timeout: 50_000, interval: 5 };
+  const soon = { timeout: 150_000, interval: 5 };
   await vi.waitUntil(async () => (await countCallers()) === CALLERS, soon);
   for (const call of calls) call.destroy();
   await vi.waitUntil(async () => (await countCallers()) === 0, soon);

@@ -199,14 +199,14 @@ describe('a backtest', () => {
         expect(found, String(places)).toBeGreaterThanOrEqual(1);
         expect(found, String(places)).toBeLessThanOrEqual(11);
       }
-    }, 60_000);
+    });
 
     it('ranks an informative forecast ahead of all its rounds', async () => {
       for (const seed of ['record 1', 'record 2', 'record 3']) {
         const { shuffled } = await run({ ...better, days: 30, seed }, { shuffles: 9 });
         expect(shuffled!.asGood).toBe(0);
       }
-    }, 60_000);
+    });
 
     it('does not change a constant forecast, whatever the brackets and decision times', async () => {
       const leadsOf = (day: number) => (day % 2 === 0 ? [44, 37, 30] : [30]);

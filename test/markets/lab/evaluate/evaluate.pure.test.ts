@@ -378,7 +378,7 @@ it('the command prints one JSON object and writes a report', async () => {
   expect((JSON.parse(stdout) as EvaluationSummary).n).toBe(50);
   expect(stderr).toBe('evaluate: Not tested: 30 rows with fewer than 30 earlier dates with data.\n');
   expect(readFileSync(html, 'utf8')).toContain('</html>');
-}, 60_000);
+});
 
 const innsbruck = fileURLToPath(
   new URL('../../../../../shared/data/forecast/ensemblepp_temp_innsbruck.csv', import.meta.url),
