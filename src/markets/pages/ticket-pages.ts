@@ -63,28 +63,26 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
 
   postForm(router, '/markets/:ticker', {
     before: [requireRole(...managingRoles)],
-    act: place,
+    async act(req, res, fields) {
+      const { orgId } = sessionOf(res);
+      const market = deps.snapshots.current && findMarket(deps.snapshots.current, req);
+      if (!market) throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
+      const order = readTicket(fields, market);
+      const id = textField(fields, 'id') ?? '';
+      if (!isFreshId(id, clock.now())) throw fieldError('id', 'is not the id of a recent form');
+      const { trade, isRepeat } = await deps.orders.place({
+        ...order,
+        orgId,
+        mode: 'paper',
+        by: byMember(res),
+        idempotencyKey: id,
+        ticker: market.ticker,
+      });
+      res.redirect(303, `/dashboard/portfolio/orders/${trade.id}?done=${isRepeat ? 'repeated' : 'placed'}`);
+    },
     show: showAgain,
     codes: ticketCodes,
   });
-
-  async function place(req: Request, res: Response, fields: FormFields): Promise<void> {
-    const { orgId } = sessionOf(res);
-    const market = deps.snapshots.current && findMarket(deps.snapshots.current, req);
-    if (!market) throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
-    const order = readTicket(fields, market);
-    const id = textField(fields, 'id') ?? '';
-    if (!isFreshId(id, clock.now())) throw fieldError('id', 'is not the id of a recent form');
-    const { trade, isRepeat } = await deps.orders.place({
-      ...order,
-      orgId,
-      mode: 'paper',
-      by: byMember(res),
-      idempotencyKey: id,
-      ticker: market.ticker,
-    });
-    res.redirect(303, `/dashboard/portfolio/orders/${trade.id}?done=${isRepeat ? 'repeated' : 'placed'}`);
-  }
 
   async function showAgain(req: Request, res: Response, form: FormState): Promise<void> {
     const facts = await readFacts(context, deps.snapshots.current, req, res);
