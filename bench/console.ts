@@ -21,13 +21,15 @@ const REQUESTS = 100;
 const WARM_UP = 10;
 
 const pages: [name: string, path: string][] = [
-  ['customers', '/console'],
+  ['customers, with what needs attention', '/console'],
   ['customers, a page in the middle', '/console?cursor=customer-05000'],
   ['customers by a slug', '/console?search=customer-0777'],
   ['customers by a member’s address', '/console?search=person-7777'],
   ['customers near a cap, 1 of 100', '/console?signal=near'],
   ['customers over a cap, none', '/console?signal=over'],
   ['customers over a cap, archived', '/console?signal=over&state=archived'],
+  ['customers out of credits, none', '/console?signal=credits'],
+  ['customers with failing webhooks, none', '/console?signal=webhooks'],
   ['customers with expiring keys, 1 of 1,000', '/console?signal=expiring'],
   ['customers with failed sign-ins, 1 of 50', '/console?signal=sign-ins'],
   ['people', '/console/people'],

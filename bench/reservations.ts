@@ -61,7 +61,7 @@ function tenantsListening(world: World, name: string, terms: Terms): Promise<[Te
   return sides;
 }
 
-async function createTenantsIn(
+export async function createTenantsIn(
   databaseUrl: string,
   count: number,
   terms: Terms,
@@ -82,7 +82,7 @@ interface Work {
 }
 
 /** Alternates short turns of both sides, so that other load on the machine affects both equally. */
-async function compare(
+export async function compare(
   { product, databasePid, seconds }: World,
   sides: ((seconds: number) => Promise<LoadResult>)[],
 ): Promise<Work[]> {
@@ -104,7 +104,7 @@ async function compare(
   }));
 }
 
-const cpuNote = ([own, other]: Work[]) =>
+export const cpuNote = ([own, other]: Work[]) =>
   `processor time ${own!.cpuUs.toFixed(0)} and ${other!.cpuUs.toFixed(0)} µs a request`;
 
 const sendEvents =

@@ -11,6 +11,7 @@ import { pino } from 'pino';
 import { openDatabase } from '../src/core/db/open.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
 import { compareVersions, Failure } from './compare.js';
+import { creditMeasures } from './credits.js';
 import { embeddedMeasure, machine } from './embedded.js';
 import { fillEvents } from './fill.js';
 import { forecastMeasures } from './forecasts.js';
@@ -70,6 +71,7 @@ const chosen = [
   ...venueMeasures,
   embeddedMeasure,
   ...reservationMeasures,
+  ...creditMeasures,
 ].filter(
   ({ key }) =>
     (wanted ? wanted.includes(key) : true) &&

@@ -91,7 +91,16 @@ export function cpuMsOf(pid: number, withChildren = false): number {
   const own = sum(11) * 10;
   if (!withChildren) return own;
   const running = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
-  return running.reduce((all, child) => all + cpuMsOf(Number(child)), own + sum(13) * 10);
+  return running.reduce((all, child) => all + cpuMsOfChild(Number(child)), own + sum(13) * 10);
+}
+
+function cpuMsOfChild(pid: number): number {
+  try {
+    return cpuMsOf(pid);
+  } catch {
+    // It has ended since it was listed.
+    return 0;
+  }
 }
 
 /** Waits until the simulated past of the markets is reconstructed and judged: until 5 s take less than 0.5 s of processor time. */
@@ -149,9 +158,11 @@ export async function createTenants(
 
 export const PLACEHOLDER = '@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@';
 
+const authorizationOf = (secret: string | undefined): string =>
+  secret ? `Authorization: Bearer ${secret}\r\n` : '';
+
 function post(path: string, body: string, secret?: string): string {
-  const authorization = secret ? `Authorization: Bearer ${secret}\r\n` : '';
-  return `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${authorization}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  return `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${authorizationOf(secret)}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 }
 
 /** One request of `size` events for the first product of a tenant. @param more further fields of an event, by its index */
@@ -196,8 +207,8 @@ export const ID_PLACEHOLDER = '00000000-0000-0000-0000-00000000face';
 export const settleRequest = ({ secret }: Tenant): string =>
   post(`/api/usage/reservations/${ID_PLACEHOLDER}/settle`, '{"quantity":1}', secret);
 
-export function getRequest(path: string): string {
-  return `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
+export function getRequest(path: string, secret?: string): string {
+  return `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${authorizationOf(secret)}\r\n`;
 }
 
 /** Runs the load generator in its own process. */

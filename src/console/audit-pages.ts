@@ -62,6 +62,16 @@ export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Rou
   return router;
 }
 
+/** Entries among which the latest changes are looked for. */
+const SCANNED = 200;
+
+/** The newest entries of the operators' log but sign-ins, of which there are many. */
+export async function readOperatorChanges(orm: Orm, wording: Wording, limit: number) {
+  const rows = await listOperatorRows(orm, {}, { limit: SCANNED });
+  const changes = rows.filter(({ action }) => action !== 'user.signed_in');
+  return (await toEntries(orm, wording, changes.slice(0, limit))).map(withoutLinks);
+}
+
 /** Adds the author of each entry: a person's account, or the log's name for any other actor. */
 async function toEntries(orm: Orm, wording: Wording, rows: OperatorRow[]) {
   const actors = rows.map(({ actor }) => actor);

@@ -13,6 +13,8 @@ import {
   tryQuery,
 } from '../core/pages/form.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
+import { shareRun } from '../core/steps.js';
+import { MINUTE_MS } from '../core/time.js';
 import { filledIn } from '../accounts/identity/account/schema.js';
 import type { Wording } from '../accounts/audit/wording.js';
 import { countMembers } from '../accounts/identity/members/queries.js';
@@ -23,8 +25,16 @@ import { lockOrganization, type Organization } from '../accounts/identity/organi
 import { marketAccesses, type MarketAccess } from '../accounts/organizations/table.js';
 import { confirmDanger, requireConfirmation } from '../accounts/identity/session/operator.js';
 import { readLatestChanges, withoutLinks } from '../dashboard/audit-log/view.js';
-import { findCustomer, listCustomers, ownSignals, states, type Customer } from './customer-queries.js';
+import {
+  findCustomer,
+  listCustomers,
+  ownSignals,
+  states,
+  type Customer,
+  type Signal,
+} from './customer-queries.js';
 import type { CustomerFacts, CustomerSummary } from './customer-summary.js';
+import { readOperatorChanges } from './audit-pages.js';
 import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 const querySchema = z.object({
@@ -59,7 +69,7 @@ export function customerPages(deps: CustomerDeps): Router {
 }
 
 function addList(router: Router, deps: CustomerDeps): void {
-  const { db, clock, config, summaries } = deps;
+  const { db, clock, config, summaries, wording } = deps;
   const signals = [...summaries.flatMap((summary) => summary.signals), ...ownSignals];
   const schema = querySchema.extend({
     signal: z
@@ -69,6 +79,7 @@ function addList(router: Router, deps: CustomerDeps): void {
       )
       .optional(),
   });
+  const readAttention = createAttention(deps, signals);
   const { hasMarkets } = config;
   const first = config.firstMarketAccess;
 
@@ -92,7 +103,12 @@ function addList(router: Router, deps: CustomerDeps): void {
       return { customers: views, pager: toPager(CONSOLE, shown, { cursor, nextCursor }) };
     });
     const page = { view: 'console/customers', title: 'Customers', section: 'customers' };
+    const isFirst = Object.keys(query).length === 0 && result?.customers.length;
     await renderPage(deps, req, res, page, {
+      news: isFirst && {
+        attention: await readAttention(),
+        changes: await readOperatorChanges(db.orm, wording, LATEST_CHANGES),
+      },
       form: { ...form, values: { state: 'current', ...form.values } },
       customers: result?.customers,
       signals,
@@ -125,6 +141,44 @@ function addList(router: Router, deps: CustomerDeps): void {
     },
     show: showNew,
   });
+}
+
+const LATEST_CHANGES = 10;
+/** Customers named beside each flag. */
+const NAMED = 3;
+
+/** The caps alone read all sums of the month, so operators share what was found within a minute. */
+function createAttention(deps: CustomerDeps, signals: readonly Signal[]) {
+  let found: { atMs: number; flags: Awaited<ReturnType<typeof readFlags>> } | undefined;
+  const { run } = shareRun(
+    async () => (found = { atMs: deps.clock.now(), flags: await readFlags(deps, signals) }),
+  );
+  return async () => {
+    const isFresh = found && Math.abs(deps.clock.now() - found.atMs) < MINUTE_MS;
+    return (isFresh ? found! : await run()).flags;
+  };
+}
+
+/** Flags that some customers have, with the first of these. */
+async function readFlags({ db, clock }: CustomerDeps, signals: readonly Signal[]) {
+  const found: { label: string; href: string; named: object[]; hasMore: boolean }[] = [];
+  for (const signal of signals.filter(({ isNarrow }) => !isNarrow)) {
+    const range = { after: undefined, limit: NAMED };
+    const { customers, nextCursor } = await listCustomers(
+      db,
+      clock.now(),
+      { signal, state: 'current' },
+      range,
+    );
+    if (customers.length > 0)
+      found.push({
+        label: signal.label,
+        href: toAddress(CONSOLE, { signal: signal.id }),
+        named: customers.map(({ slug, name }) => ({ name, href: addressOf(slug) + signal.path })),
+        hasMore: nextCursor !== undefined,
+      });
+  }
+  return found;
 }
 
 const notices = {

@@ -11,6 +11,10 @@ export interface Signal {
   /** The value of `?signal=`. */
   id: string;
   label: string;
+  /** Below a customer's address, where its cause is shown. */
+  path: string;
+  /** Another signal has the same customers and more. */
+  isNarrow?: true;
   /** A condition on tables that are spread over shard groups is evaluated in each group. */
   condition: (nowMs: number) => SQL | ((t: GroupTables) => SQL);
 }
@@ -31,6 +35,8 @@ export interface Customer {
   isArchived: boolean;
   /** Keys that expire in the next seven days. */
   expiringKeys: number;
+  /** Endpoints whose latest delivery failed, or that the service disabled. */
+  failingWebhooks: number;
   /** Failed sign-ins of all members within a day. */
   failed: FailedSignIns;
 }
@@ -100,16 +106,28 @@ const isExpiring = (nowMs: number): SQL => sql`revoked_at is null
 
 const hasFailed = (nowMs: number): SQL => sql`f.hour >= ${failedSince(nowMs).toISOString()}::timestamptz`;
 
+const isFailing = sql.raw('(failing_since is not null and is_enabled or disabled_reason is not null)');
+
 export const ownSignals: Signal[] = [
+  {
+    id: 'webhooks',
+    label: 'Webhooks failing',
+    path: '/webhooks',
+    // Looked up customer by customer, by the primary key.
+    condition: () => (t) =>
+      sql`exists (select from ${t('webhook_endpoints')} where org_id = o.id and ${isFailing} offset 0)`,
+  },
   {
     id: 'expiring',
     label: 'Keys expiring within 7 days',
+    path: '/keys',
     condition: (nowMs) => (t) =>
       sql`o.id in (select org_id from ${t('api_keys')} where ${isExpiring(nowMs)})`,
   },
   {
     id: 'sign-ins',
     label: 'Failed sign-ins in the last day',
+    path: '/people',
     condition: (nowMs) =>
       sql`o.id in (select m.org_id from failed_sign_ins f join memberships m using (user_id) where ${hasFailed(nowMs)})`,
   },
@@ -130,11 +148,14 @@ async function readCustomers(orm: Orm, nowMs: number, where: SQL, limit: number)
     group by m.org_id
   ), keyed as materialized (
     select org_id, count(*)::int as count from api_keys where org_id in (select id from page) and ${isExpiring(nowMs)} group by org_id
+  ), failing as materialized (
+    select org_id, count(*)::int as count from webhook_endpoints where org_id in (select id from page) and ${isFailing} group by org_id
   )
   select h.id, h.slug, h.name, h.archived_at is not null as "isArchived",
-    coalesce(k.count, 0) as "expiringKeys", f.failed
+    coalesce(k.count, 0) as "expiringKeys", coalesce(w.count, 0) as "failingWebhooks", f.failed
   from page h
   left join keyed k on k.org_id = h.id
+  left join failing w on w.org_id = h.id
   left join failed f on f.org_id = h.id
   order by h.slug`,
   );

@@ -13,8 +13,6 @@ export interface CustomerSummary {
   column: string;
   /** Template below `views`. */
   view: string;
-  /** Introduces the flags above the list. */
-  flagHint: string;
   signals: readonly Signal[];
   read(orm: Orm, nowMs: number, orgIds: readonly string[]): Promise<Map<string, CustomerFacts>>;
   /** Leads the page of one customer. */

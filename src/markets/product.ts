@@ -81,7 +81,7 @@ export const markets: Product = {
       }),
     });
     const { refresher, background, live, isReplay } = trading;
-    let isFillingPast = false;
+    const filling: Filling = { trades: false, forecasts: false };
     return {
       services: { trading },
       readOwnPart: createOwnMarketsReader({ ...context, ...trading }),
@@ -90,7 +90,7 @@ export const markets: Product = {
         Router().use(
           ['/markets', '/scores', '/portfolio'],
           requireMarketAccess,
-          markInvented(context, () => isFillingPast),
+          markInvented(context, filling),
         ),
         ...[marketsPages, scoresPages, portfolioPages, riskPages].map((pages) => pages(context, trading)),
       ],
@@ -112,13 +112,14 @@ export const markets: Product = {
       ...(isReplay
         ? {}
         : {
-            fillDemo(...past) {
-              isFillingPast = true;
-              return fillDemo(...past);
+            async fillDemo(...past) {
+              Object.assign(filling, { trades: true, forecasts: true });
+              await fillDemo(...past);
+              filling.trades = false;
             },
             async afterPast() {
               await fillPast(trading, log);
-              isFillingPast = false;
+              filling.forecasts = false;
             },
           }),
       stop: () => trading.stop(),
@@ -126,15 +127,21 @@ export const markets: Product = {
   },
 };
 
-/** Pages of the demo mark its numbers, and say while its past is incomplete. */
+/** What the demo's past is still without. */
+interface Filling {
+  trades: boolean;
+  forecasts: boolean;
+}
+
+/** Pages of the demo mark its numbers, and say what its past is still without. */
 function markInvented(
   { config: { production, trading } }: Pick<Context, 'config'>,
-  isFillingPast: () => boolean,
+  filling: Readonly<Filling>,
 ): RequestHandler {
   const isInvented = !production && trading.marketSource === 'simulated';
   return (_req, res, next) => {
     res.locals.isInvented = isInvented;
-    res.locals.isFillingPast = isFillingPast();
+    res.locals.filling = filling;
     next();
   };
 }

@@ -7,7 +7,11 @@ import { usageTotals } from '../../src/metering/ingestion/table.js';
 import { DAY_MS, monthOf } from '../../src/core/time.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
+import { webhookEndpoints } from '../../src/accounts/webhooks/table.js';
+import { addGrant } from '../metering/support/credits.js';
 import { createProduct, grant } from '../metering/support/products.js';
+import { sendUsage, usageEvent } from '../metering/support/usage.js';
+import { createListener } from '../support/webhook-messages.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
 import { startTestService } from '../support/service.js';
 import { useService } from '../support/use.js';
@@ -114,6 +118,61 @@ describe('the list of customers', () => {
     const text = await open('/console?signal=sign-ins');
     expect(slugsOn(text)).toEqual([later.slug]);
     expect(text).toContain('1 wrong code');
+  });
+
+  it('shows who is out of credits, and whose webhooks fail', async () => {
+    const { db, clock } = service.context;
+    const now = new Date(clock.now());
+    const [spent, overdrawn, unused, covered] = [
+      await customer(),
+      await customer(),
+      await customer(),
+      await customer(),
+    ];
+    for (const { product } of [spent, overdrawn, unused, covered])
+      await db.orm
+        .update(products)
+        .set({ creditPrice: '1', creditEnforcement: 'block' })
+        .where(eq(products.id, product.id));
+    const burn = async (one: typeof spent, quantity: number) => {
+      const { secret } = await createKey(db, one.id);
+      const event = usageEvent(one.product.slug, 'e', { quantity });
+      expect((await sendUsage(service.url, secret, [event])).status).toBe(202);
+    };
+    await addGrant(db, spent.id, { amount: '5' }, now);
+    await burn(spent, 5);
+    await burn(overdrawn, 1);
+    // What expired long ago is no news.
+    const startsAt = new Date(clock.now() - 60 * DAY_MS);
+    const expiresAt = new Date(clock.now() - 30 * DAY_MS);
+    await addGrant(db, unused.id, { amount: '5', startsAt, expiresAt }, now);
+    await addGrant(db, covered.id, { amount: '5' }, now);
+    await burn(covered, 4);
+    const page = await open('/console?signal=credits');
+    expect(slugsOn(page).sort()).toEqual([spent.slug, overdrawn.slug].sort());
+    expect(page).toContain('Out of credits');
+    const { slug, id } = await customer();
+    await createListener(db, id);
+    expect(slugsOn(await open('/console?signal=webhooks'))).toEqual([]);
+    await db.orm
+      .update(webhookEndpoints)
+      .set({ isEnabled: false, disabledReason: 'failing' })
+      .where(eq(webhookEndpoints.orgId, id));
+    const failing = await open('/console?signal=webhooks');
+    expect([slugsOn(failing), failing.includes('1 webhook failing')]).toEqual([[slug], true]);
+  });
+
+  it('begins with what needs attention and the latest changes, unless it is filtered', async () => {
+    const near = await customer({ used: '90', cap: '100' });
+    service.clock.advance(60_000);
+    await post('/console/new-customer', { name: 'Hooli', slug: `hooli-${++counter}` });
+    const page = await open('/console');
+    const attention = page.split('id="attention"')[1]!.split('</section>')[0]!;
+    expect(attention).toMatch(/href="\/console\?signal=near">At least 80% of a cap used/);
+    expect(attention).toMatch(/href="\/console\/customers\/[^"]+\/usage"/);
+    expect(attention).not.toContain('Over a cap');
+    expect(page.split('id="activity"')[1]!.split('</section>')[0]).not.toContain('Signed in');
+    expect(await open(`/console?search=${near.slug}`)).not.toContain('id="attention"');
   });
 
   it('leads the page of a customer with its own usage, limits and latest changes', async () => {

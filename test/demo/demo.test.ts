@@ -49,6 +49,8 @@ async function setUp(template?: string) {
 let seeded: {
   template: string;
   demo: DemoData;
+  /** What each of two instances returned. */
+  results: (DemoData | undefined)[];
   /** Modes of its file and folder, and its contents when it has just been created. */
   modes: number[];
   remembered: DemoData | undefined;
@@ -58,11 +60,20 @@ beforeAll(async () => {
   await setUp();
   const made = database;
   expect(await readDemo(service.context, parts)).toBeUndefined();
-  const demo = await seed();
+  // Two instances that start together.
+  const results = await Promise.all([seedDemo(service.context, parts), seedDemo(service.context, parts)]);
+  const demo = results.find((each) => each !== undefined)!;
   const modes = [file(), join(folder, 'data')].map((path) => statSync(path).mode & 0o777);
   const remembered = await readDemo(service.context, parts);
   await service.stop();
-  seeded = { demo, modes, remembered, template: await made.becomeTemplate(), remove: () => made.remove() };
+  seeded = {
+    demo,
+    results,
+    modes,
+    remembered,
+    template: await made.becomeTemplate(),
+    remove: () => made.remove(),
+  };
   rmSync(folder, { recursive: true, force: true });
 });
 afterAll(() => seeded.remove());
@@ -79,174 +90,264 @@ const call = operatorClient(() => service);
 
 const file = () => join(folder, 'data', 'demo.json');
 
-async function seed(): Promise<DemoData> {
-  const demo = await seedDemo(service.context, parts);
-  if (!demo) throw new Error('the demo was made before');
-  return demo;
-}
-
-describe('the demo data', () => {
-  let demo: DemoData;
-  beforeAll(async () => {
-    await setUpSeeded();
-    demo = seeded.demo;
-  });
+describe('a seeded database', () => {
+  beforeAll(setUpSeeded);
   afterAll(tearDown);
-  const members = () => demo.logins.filter(({ role }) => role !== 'operator');
 
-  it('have every role, a person in two Organizations and every kind of product', async () => {
-    expect(new Set(demo.logins.map((login) => login.role))).toEqual(
-      new Set(['owner', 'admin', 'member', 'billing', 'operator']),
-    );
-    expect(new Set(members().map((login) => login.organization)).size).toBe(2);
-    const people = new Set(members().map((login) => login.email));
-    expect(people.size).toBe(members().length - 1);
-    expect(demo.products.some((p) => p.kind === 'live' && p.unitCap !== null)).toBe(true);
-    expect(demo.products.some((p) => p.kind === 'live' && p.unitCap === null)).toBe(true);
-    expect(demo.products.some((p) => p.kind === 'read_only')).toBe(true);
-    expect(demo.database).toBe(isEmbedded ? 'embedded' : 'postgres');
-  });
+  describe('the demo data', () => {
+    const members = () => seeded.demo.logins.filter(({ role }) => role !== 'operator');
 
-  it('are in an audit chain without a gap for each Organization', async () => {
-    const ids = (await database.db.orm.select().from(organizations)).map(({ id }) => id);
-    for (const id of ids) {
-      const { seq, problemCount } = await verify(database.db, id);
-      expect([seq >= 4, problemCount]).toEqual([true, 0]);
-    }
-  });
+    it('are created once, even if two instances start together', async () => {
+      expect(seeded.results.filter((demo) => demo !== undefined)).toHaveLength(1);
+      expect(await seedDemo(service.context, parts)).toBeUndefined();
+      expect(await database.db.orm.$count(organizations)).toBe(2);
+    });
 
-  it('match the operator API, and the passwords open the accounts', async () => {
-    const { body } = await call('GET', '/organizations');
-    const seen = [];
-    for (const { slug, name } of body.organizations) {
-      const { members } = (await call('GET', `/organizations/${slug}/members`)).body;
-      for (const member of members) seen.push(`${member.email} ${name} ${member.role}`);
-    }
-    const printed = members().map((login) => `${login.email} ${login.organization} ${login.role}`);
-    expect(seen).toHaveLength(printed.length);
-    expect(new Set(seen)).toEqual(new Set(printed));
-    for (const { email, password } of demo.logins) {
-      const [user] = await database.db.orm.select().from(users).where(eq(users.email, email));
-      expect(await verifyPassword(user?.passwordHash, password)).toBe(true);
-    }
-  });
+    it('have every role, a person in two Organizations and every kind of product', async () => {
+      expect(new Set(seeded.demo.logins.map((login) => login.role))).toEqual(
+        new Set(['owner', 'admin', 'member', 'billing', 'operator']),
+      );
+      expect(new Set(members().map((login) => login.organization)).size).toBe(2);
+      const people = new Set(members().map((login) => login.email));
+      expect(people.size).toBe(members().length - 1);
+      expect(seeded.demo.products.some((p) => p.kind === 'live' && p.unitCap !== null)).toBe(true);
+      expect(seeded.demo.products.some((p) => p.kind === 'live' && p.unitCap === null)).toBe(true);
+      expect(seeded.demo.products.some((p) => p.kind === 'read_only')).toBe(true);
+      expect(seeded.demo.database).toBe(isEmbedded ? 'embedded' : 'postgres');
+    });
 
-  it('can be declared again through the operator API without a change', async () => {
-    const { body } = await call('GET', '/organizations');
-    for (const { slug, name } of body.organizations) {
-      expect((await call('PUT', `/organizations/${slug}`, { name })).status).toBe(200);
-      const { entitlements } = (await call('GET', `/organizations/${slug}/entitlements`)).body;
-      for (const { productSlug, kind, limits } of entitlements) {
-        const path = `/organizations/${slug}/entitlements/${productSlug}`;
-        expect((await call('PUT', path, { kind, limits })).status).toBe(200);
+    it('are in an audit chain without a gap for each Organization', async () => {
+      const ids = (await database.db.orm.select().from(organizations)).map(({ id }) => id);
+      for (const id of ids) {
+        const { seq, problemCount } = await verify(database.db, id);
+        expect([seq >= 4, problemCount]).toEqual([true, 0]);
       }
-    }
-    for (const { email, name, password } of demo.logins)
-      expect((await call('PUT', `/users/${email}`, { name, password })).status).toBe(200);
-    const actions = [];
-    for (const path of ['', ...body.organizations.map((o: any) => `/organizations/${o.slug}`)]) {
-      const { auditLog } = (await call('GET', `${path}/audit-log`)).body;
-      actions.push(...auditLog.map((row: any) => row.action));
-      expect(auditLog.filter((row: any) => row.actor === 'system')).toEqual([]);
-    }
-    expect(actions.filter((action) => !/\.(created|added|granted)$/.test(action))).toEqual([]);
-    expect(actions.filter((action) => action === 'api_key.created')).toHaveLength(5);
-  });
+    });
 
-  it('have a live and a test key, created by the owner and stored as hashes', async () => {
-    expect(demo.keys.live).toMatch(/^org_live_[0-9A-Za-z]{32}$/);
-    expect(demo.keys.test).toMatch(/^org_test_[0-9A-Za-z]{32}$/);
-    const rows = await database.db.orm.select().from(apiKeys);
-    expect(new Set(rows.map((row) => row.livemode))).toEqual(new Set([false, true]));
-    const owners = await database.db.orm
-      .select({ email: users.email, id: users.id })
-      .from(users)
-      .where(inArray(users.email, ['ada@northwind.example', 'elena@helios.example']));
-    const names = new Map(owners.map(({ id, email }) => [id, email.split('@')[0]]));
-    expect(rows.map((row) => `${row.name}: ${names.get(row.createdBy!)}`).sort()).toEqual([
-      'eu-west worker: ada',
-      'forecast importer: elena',
-      'paper trader: ada',
-      'staging runtime: ada',
-      'us-east worker: ada',
-    ]);
-    expect(JSON.stringify(rows)).not.toContain(demo.keys.live);
-  });
-});
+    it('match the operator API, and the passwords open the accounts', async () => {
+      const { body } = await call('GET', '/organizations');
+      const seen = [];
+      for (const { slug, name } of body.organizations) {
+        const { members } = (await call('GET', `/organizations/${slug}/members`)).body;
+        for (const member of members) seen.push(`${member.email} ${name} ${member.role}`);
+      }
+      const printed = members().map((login) => `${login.email} ${login.organization} ${login.role}`);
+      expect(seen).toHaveLength(printed.length);
+      expect(new Set(seen)).toEqual(new Set(printed));
+      for (const { email, password } of seeded.demo.logins) {
+        const [user] = await database.db.orm.select().from(users).where(eq(users.email, email));
+        expect(await verifyPassword(user?.passwordHash, password)).toBe(true);
+      }
+    });
 
-describe('the operator of the demo', () => {
-  const html = { accept: 'text/html' };
-  let operator: DemoData['logins'][number];
-  let pages: TestService;
-  beforeAll(async () => {
-    await setUpSeeded();
-    operator = seeded.demo.logins.find(({ role }) => role === 'operator')!;
-    const { config } = service.context;
-    pages = await startTestService(database.db, {
-      env: { DATA_DIR: config.dataDir },
-      app: { listDemoLogins: () => seeded.demo.logins },
+    it('can be declared again through the operator API without a change', async () => {
+      const { body } = await call('GET', '/organizations');
+      for (const { slug, name } of body.organizations) {
+        expect((await call('PUT', `/organizations/${slug}`, { name })).status).toBe(200);
+        const { entitlements } = (await call('GET', `/organizations/${slug}/entitlements`)).body;
+        for (const { productSlug, kind, limits } of entitlements) {
+          const path = `/organizations/${slug}/entitlements/${productSlug}`;
+          expect((await call('PUT', path, { kind, limits })).status).toBe(200);
+        }
+      }
+      for (const { email, name, password } of seeded.demo.logins)
+        expect((await call('PUT', `/users/${email}`, { name, password })).status).toBe(200);
+      const actions = [];
+      for (const path of ['', ...body.organizations.map((o: any) => `/organizations/${o.slug}`)]) {
+        const { auditLog } = (await call('GET', `${path}/audit-log`)).body;
+        actions.push(...auditLog.map((row: any) => row.action));
+        expect(auditLog.filter((row: any) => row.actor === 'system')).toEqual([]);
+      }
+      expect(actions.filter((action) => !/\.(created|added|granted)$/.test(action))).toEqual([]);
+      expect(actions.filter((action) => action === 'api_key.created')).toHaveLength(5);
+    });
+
+    it('have a live and a test key, created by the owner and stored as hashes', async () => {
+      expect(seeded.demo.keys.live).toMatch(/^org_live_[0-9A-Za-z]{32}$/);
+      expect(seeded.demo.keys.test).toMatch(/^org_test_[0-9A-Za-z]{32}$/);
+      const rows = await database.db.orm.select().from(apiKeys);
+      expect(new Set(rows.map((row) => row.livemode))).toEqual(new Set([false, true]));
+      const owners = await database.db.orm
+        .select({ email: users.email, id: users.id })
+        .from(users)
+        .where(inArray(users.email, ['ada@northwind.example', 'elena@helios.example']));
+      const names = new Map(owners.map(({ id, email }) => [id, email.split('@')[0]]));
+      expect(rows.map((row) => `${row.name}: ${names.get(row.createdBy!)}`).sort()).toEqual([
+        'eu-west worker: ada',
+        'forecast importer: elena',
+        'paper trader: ada',
+        'staging runtime: ada',
+        'us-east worker: ada',
+      ]);
+      expect(JSON.stringify(rows)).not.toContain(seeded.demo.keys.live);
     });
   });
-  afterAll(async () => {
-    await pages.stop();
-    await tearDown();
-  });
 
-  it('is offered on the sign-in page and reaches the console with the code that the page fills in', async () => {
-    const browser = new Browser(pages.url);
-    const { text } = await browser.get('/login', html);
-    expect(text).toContain(`name="email" value="${operator.email}"`);
-    expect(text).toContain('name="next" value="/console"');
-    const { email, password } = operator;
-    const form = { email, password, next: '/console' };
-    const { headers } = await browser.send('POST', '/login', { form });
-    const asked = await browser.get(headers.get('location')!, html);
-    const code = /name="code"[^>]*value="(\d{6})"/s.exec(asked.text)?.[1];
-    const done = await browser.send('POST', '/login/code', { form: { code: code!, next: '/console' } });
-    expect([done.status, done.headers.get('location')]).toEqual([303, '/console']);
-    const console = await browser.get('/console', html);
-    expect(console.status).toBe(200);
-    expect(console.text).toContain('Northwind Labs');
-  });
+  describe('the operator of the demo', () => {
+    const html = { accept: 'text/html' };
+    let operator: DemoData['logins'][number];
+    let pages: TestService;
+    beforeAll(async () => {
+      operator = seeded.demo.logins.find(({ role }) => role === 'operator')!;
+      const { config } = service.context;
+      pages = await startTestService(database.db, {
+        env: { DATA_DIR: config.dataDir },
+        app: { listDemoLogins: () => seeded.demo.logins },
+      });
+    });
+    afterAll(() => pages.stop());
 
-  it('signs in three times within a minute, each time with a code that has not been used', async () => {
-    const { email, password } = operator;
-    const codes: string[] = [];
-    for (const steps of [2, 0, 1]) {
-      pages.clock.advance(steps * 30_000);
+    it('is offered on the sign-in page and reaches the console with the code that the page fills in', async () => {
       const browser = new Browser(pages.url);
+      const { text } = await browser.get('/login', html);
+      expect(text).toContain(`name="email" value="${operator.email}"`);
+      expect(text).toContain('name="next" value="/console"');
+      const { email, password } = operator;
       const form = { email, password, next: '/console' };
       const { headers } = await browser.send('POST', '/login', { form });
       const asked = await browser.get(headers.get('location')!, html);
-      const code = /name="code"[^>]*value="(\d{6})"/s.exec(asked.text)![1]!;
-      const done = await browser.send('POST', '/login/code', { form: { code, next: '/console' } });
-      expect(done.headers.get('location')).toBe('/console');
-      codes.push(code);
-    }
-    expect(new Set(codes).size).toBe(3);
+      const code = /name="code"[^>]*value="(\d{6})"/s.exec(asked.text)?.[1];
+      const done = await browser.send('POST', '/login/code', { form: { code: code!, next: '/console' } });
+      expect([done.status, done.headers.get('location')]).toEqual([303, '/console']);
+      const console = await browser.get('/console', html);
+      expect(console.status).toBe(200);
+      expect(console.text).toContain('Northwind Labs');
+    });
+
+    it('signs in three times within a minute, each time with a code that has not been used', async () => {
+      const { email, password } = operator;
+      const codes: string[] = [];
+      for (const steps of [2, 0, 1]) {
+        pages.clock.advance(steps * 30_000);
+        const browser = new Browser(pages.url);
+        const form = { email, password, next: '/console' };
+        const { headers } = await browser.send('POST', '/login', { form });
+        const asked = await browser.get(headers.get('location')!, html);
+        const code = /name="code"[^>]*value="(\d{6})"/s.exec(asked.text)![1]!;
+        const done = await browser.send('POST', '/login/code', { form: { code, next: '/console' } });
+        expect(done.headers.get('location')).toBe('/console');
+        codes.push(code);
+      }
+      expect(new Set(codes).size).toBe(3);
+    });
+
+    it('gets no code from a service that does not show the demo’s logins', async () => {
+      const browser = new Browser(service.url);
+      expect((await browser.get('/login', html)).text).not.toContain(operator.email);
+      const { headers } = await browser.signIn(operator.email, operator.password);
+      const asked = await browser.get(headers.get('location')!, html);
+      expect(asked.text).toContain('name="code"');
+      expect(asked.text).not.toMatch(/value="\d{6}"/);
+    });
   });
 
-  it('gets no code from a service that does not show the demo’s logins', async () => {
-    const browser = new Browser(service.url);
-    expect((await browser.get('/login', html)).text).not.toContain(operator.email);
-    const { headers } = await browser.signIn(operator.email, operator.password);
-    const asked = await browser.get(headers.get('location')!, html);
-    expect(asked.text).toContain('name="code"');
-    expect(asked.text).not.toMatch(/value="\d{6}"/);
+  describe.runIf(isEmbedded)('the greeting of the demo', () => {
+    let demo: DemoData;
+    beforeAll(async () => {
+      demo = seeded.demo;
+      await service.trading.refresher.refresh();
+    });
+
+    const lines = (text: string) => text.split('\n').map((line) => line.trim());
+
+    it('shows the address, every login and the keys', async () => {
+      const text = describeDemo(demo, service.url, service.running.products);
+      expect(text).toContain(`${service.url}/login`);
+      for (const { email, password, role, organization } of demo.logins) {
+        const row = lines(text).find((line) => line.startsWith(email) && line.endsWith(organization));
+        expect(row?.split(/ {2,}/)).toEqual([email, password, role, organization]);
+      }
+      expect(text).toContain(demo.keys.live);
+      expect(text).toContain(demo.keys.test);
+      expect(text).toContain(demo.keys.trading);
+      const tableRows = text.split('\n').filter((line) => / (owner|admin|member|billing) /.test(line));
+      const column = (line: string) => line.search(/ (owner|admin|member|billing) /);
+      expect(new Set(tableRows.map(column)).size).toBe(1);
+    });
+
+    it('states the limits of the embedded database, and only there', async () => {
+      const embedded = describeDemo({ ...demo, database: 'embedded' }, service.url, service.running.products);
+      expect(embedded).toMatch(/for trying, and for one process/);
+      expect(embedded.replaceAll('\n', ' ')).toMatch(
+        /does not fsync.*survives a killed process, not a power cut/,
+      );
+      expect(
+        describeDemo({ ...demo, database: 'postgres' }, service.url, service.running.products),
+      ).not.toContain('fsync');
+    });
+
+    it('has curl lines that work when pasted, the first one twice', async () => {
+      const text = describeDemo(demo, service.url, service.running.products);
+      const [send = '', reserve = '', read = '', trade = '', portfolio = '', ...more] = lines(text).filter(
+        (line) => line.startsWith('curl '),
+      );
+      expect(more).toEqual([]);
+      const paste = async (line: string) => {
+        const { stdout } = await run('sh', ['-c', `${line} -w '\\n%{http_code}'`]);
+        const [body = '', status] = stdout.split('\n');
+        return { status, body: JSON.parse(body) };
+      };
+      expect(await paste(send)).toMatchObject({ status: '202', body: { accepted: 1, deduped: 0 } });
+      expect(await paste(send)).toMatchObject({
+        status: '202',
+        body: { accepted: 0, deduped: 1, warnings: [] },
+      });
+      expect(await paste(reserve)).toMatchObject({
+        status: '201',
+        body: {
+          reservation: { status: 'held', productSlug: 'map-tiles', quantity: 500 },
+          limits: [{ window: 'calendar_day' }, { window: 'PT5H', enforcement: 'block', held: 500 }],
+        },
+      });
+      expect((await paste(reserve)).status).toBe('200');
+      const answer = await paste(read);
+      expect(answer.status).toBe('200');
+      expect(answer.body.entitlements).toContainEqual(
+        expect.objectContaining({ productSlug: 'forecast-api', kind: 'live', unitCap: 10_000, used: 1 }),
+      );
+      const placed = await paste(trade);
+      expect(placed).toMatchObject({
+        status: '201',
+        body: { trade: { status: 'filled', filledContracts: 5 } },
+      });
+      expect(await paste(trade)).toEqual({ ...placed, status: '200' });
+      expect((await paste(portfolio)).body.portfolio.positions).toEqual([
+        expect.objectContaining({ ticker: placed.body.trade.ticker, side: 'yes', contracts: 5 }),
+      ]);
+    });
+  });
+
+  describe('an existing demo', () => {
+    it('is ignored if its file is damaged', async () => {
+      const whole = readFileSync(file(), 'utf8');
+      for (const damaged of ['', '{', '{}', 'null', whole.slice(0, -10)]) {
+        writeFileSync(file(), damaged);
+        expect(await readDemo(service.context, parts)).toBeUndefined();
+      }
+      writeFileSync(file(), whole);
+    });
+
+    it('is not shown for another database, for a key that no longer works, or in production', async () => {
+      expect(await readDemo(service.context, parts)).toEqual(seeded.demo);
+      const config = { ...service.context.config, production: true };
+      expect(await readDemo({ ...service.context, config }, parts)).toBeUndefined();
+      const now = new Date(service.clock.now());
+      const cases = [
+        { revokedAt: now },
+        { revokedAt: null, expiresAt: now },
+        { expiresAt: null, hashedSecret: 'another' },
+      ];
+      for (const values of cases) {
+        await database.db.orm.update(apiKeys).set(values).where(eq(apiKeys.name, 'eu-west worker'));
+        expect(await readDemo(service.context, parts)).toBeUndefined();
+      }
+    });
   });
 });
 
 describe('creating the demo data', () => {
-  beforeEach(() => setUp());
-  afterEach(tearDown);
-
-  it('happens once, even if two instances start together', async () => {
-    const results = await Promise.all([seedDemo(service.context, parts), seedDemo(service.context, parts)]);
-    expect(results.filter((demo) => demo !== undefined)).toHaveLength(1);
-    expect(await seedDemo(service.context, parts)).toBeUndefined();
-    expect(await database.db.orm.$count(organizations)).toBe(2);
-    expect(await readDemo(service.context, parts)).toEqual(results.find((demo) => demo !== undefined));
-  });
+  beforeAll(() => setUp());
+  afterAll(tearDown);
 
   it('does not happen if there is an Organization, nor in production', async () => {
     const config = { ...service.context.config, production: true };
@@ -439,112 +540,5 @@ describe('the demo file', () => {
   it('is readable only by its owner and is read again by later starts', () => {
     expect(seeded.modes).toEqual([0o600, 0o700]);
     expect(seeded.remembered).toEqual(seeded.demo);
-  });
-});
-
-describe('an existing demo', () => {
-  beforeEach(setUpSeeded);
-  afterEach(tearDown);
-
-  it('is not shown for another database, for a key that no longer works, or in production', async () => {
-    expect(await readDemo(service.context, parts)).toEqual(seeded.demo);
-    const config = { ...service.context.config, production: true };
-    expect(await readDemo({ ...service.context, config }, parts)).toBeUndefined();
-    const now = new Date(service.clock.now());
-    const cases = [
-      { revokedAt: now },
-      { revokedAt: null, expiresAt: now },
-      { expiresAt: null, hashedSecret: 'another' },
-    ];
-    for (const values of cases) {
-      await database.db.orm.update(apiKeys).set(values).where(eq(apiKeys.name, 'eu-west worker'));
-      expect(await readDemo(service.context, parts)).toBeUndefined();
-    }
-  });
-
-  it('is ignored if its file is damaged', async () => {
-    const whole = readFileSync(file(), 'utf8');
-    for (const damaged of ['', '{', '{}', 'null', whole.slice(0, -10)]) {
-      writeFileSync(file(), damaged);
-      expect(await readDemo(service.context, parts)).toBeUndefined();
-    }
-  });
-});
-
-describe.runIf(isEmbedded)('the greeting of the demo', () => {
-  let demo: DemoData;
-  beforeAll(async () => {
-    await setUpSeeded();
-    demo = seeded.demo;
-    await service.trading.refresher.refresh();
-  });
-  afterAll(tearDown);
-
-  const lines = (text: string) => text.split('\n').map((line) => line.trim());
-
-  it('shows the address, every login and the keys', async () => {
-    const text = describeDemo(demo, service.url, service.running.products);
-    expect(text).toContain(`${service.url}/login`);
-    for (const { email, password, role, organization } of demo.logins) {
-      const row = lines(text).find((line) => line.startsWith(email) && line.endsWith(organization));
-      expect(row?.split(/ {2,}/)).toEqual([email, password, role, organization]);
-    }
-    expect(text).toContain(demo.keys.live);
-    expect(text).toContain(demo.keys.test);
-    expect(text).toContain(demo.keys.trading);
-    const tableRows = text.split('\n').filter((line) => / (owner|admin|member|billing) /.test(line));
-    const column = (line: string) => line.search(/ (owner|admin|member|billing) /);
-    expect(new Set(tableRows.map(column)).size).toBe(1);
-  });
-
-  it('states the limits of the embedded database, and only there', async () => {
-    const embedded = describeDemo({ ...demo, database: 'embedded' }, service.url, service.running.products);
-    expect(embedded).toMatch(/for trying, and for one process/);
-    expect(embedded.replaceAll('\n', ' ')).toMatch(
-      /does not fsync.*survives a killed process, not a power cut/,
-    );
-    expect(
-      describeDemo({ ...demo, database: 'postgres' }, service.url, service.running.products),
-    ).not.toContain('fsync');
-  });
-
-  it('has curl lines that work when pasted, the first one twice', async () => {
-    const text = describeDemo(demo, service.url, service.running.products);
-    const [send = '', reserve = '', read = '', trade = '', portfolio = '', ...more] = lines(text).filter(
-      (line) => line.startsWith('curl '),
-    );
-    expect(more).toEqual([]);
-    const paste = async (line: string) => {
-      const { stdout } = await run('sh', ['-c', `${line} -w '\\n%{http_code}'`]);
-      const [body = '', status] = stdout.split('\n');
-      return { status, body: JSON.parse(body) };
-    };
-    expect(await paste(send)).toMatchObject({ status: '202', body: { accepted: 1, deduped: 0 } });
-    expect(await paste(send)).toMatchObject({
-      status: '202',
-      body: { accepted: 0, deduped: 1, warnings: [] },
-    });
-    expect(await paste(reserve)).toMatchObject({
-      status: '201',
-      body: {
-        reservation: { status: 'held', productSlug: 'map-tiles', quantity: 500 },
-        limits: [{ window: 'calendar_day' }, { window: 'PT5H', enforcement: 'block', held: 500 }],
-      },
-    });
-    expect((await paste(reserve)).status).toBe('200');
-    const answer = await paste(read);
-    expect(answer.status).toBe('200');
-    expect(answer.body.entitlements).toContainEqual(
-      expect.objectContaining({ productSlug: 'forecast-api', kind: 'live', unitCap: 10_000, used: 1 }),
-    );
-    const placed = await paste(trade);
-    expect(placed).toMatchObject({
-      status: '201',
-      body: { trade: { status: 'filled', filledContracts: 5 } },
-    });
-    expect(await paste(trade)).toEqual({ ...placed, status: '200' });
-    expect((await paste(portfolio)).body.portfolio.positions).toEqual([
-      expect.objectContaining({ ticker: placed.body.trade.ticker, side: 'yes', contracts: 5 }),
-    ]);
   });
 });

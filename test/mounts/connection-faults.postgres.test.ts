@@ -1,14 +1,15 @@
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
-import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
 import { openDatabase } from '../../src/core/db/open.js';
 import { operatorClient, unique } from '../support/operator.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
-import { createOrganization } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { silent } from '../support/lent-database.js';
 import { createPostgresProxy, type Fault, type PostgresProxy } from '../support/postgres-proxy.js';
 import { createPostgresServer, type PostgresServer } from '../support/postgres-server.js';
+import { createProduct } from '../metering/support/products.js';
 import { createTenant, sendUsage, usageEvent } from '../metering/support/usage.js';
 import { createTrader, postTrade, startTradingTest, type TradingTest } from '../markets/support/trade.js';
 
@@ -16,6 +17,8 @@ import { createTrader, postTrade, startTradingTest, type TradingTest } from '../
 let server: PostgresServer;
 let proxy: PostgresProxy;
 let db: Database;
+/** Prepares rows without the proxy, so that their statements are no steps. */
+let direct: Database;
 let service: TradingTest;
 let admin: pg.Pool;
 const uncaught: unknown[] = [];
@@ -24,7 +27,8 @@ const onUncaught = (error: unknown) => void uncaught.push(error);
 beforeAll(async () => {
   server = await createPostgresServer({ fsync: 'off' });
   proxy = await createPostgresProxy(server.url('postgres'));
-  db = await openDatabase({ databaseUrl: proxy.url, dataDir: '' }, pino({ level: 'silent' }));
+  db = await openDatabase({ databaseUrl: proxy.url, dataDir: '' }, silent);
+  direct = await openDatabase({ databaseUrl: server.url('postgres'), dataDir: '' }, silent);
   service = await startTradingTest(db, { env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000000' } });
   admin = new pg.Pool({ connectionString: server.url('postgres'), max: 1 });
   admin.on('error', () => undefined);
@@ -36,6 +40,7 @@ afterAll(async () => {
   process.off('uncaughtException', onUncaught);
   await service.stop();
   await admin.end();
+  await direct.close();
   await db.close();
   await proxy.close();
   await server.remove();
@@ -69,7 +74,7 @@ const kinds: Record<string, () => Promise<Work>> = {
   'an order is filled': () =>
     Promise.resolve(async () => {
       // A new account, so that there is always something to buy.
-      const { secret } = await createTrader(db);
+      const { secret } = await createTrader(direct);
       return (await postTrade(service.url, secret, { contracts: 1 })).status;
     }),
   async 'a portfolio is read in one snapshot'() {
@@ -84,32 +89,19 @@ const kinds: Record<string, () => Promise<Work>> = {
     await addMember(db, organization.id, id, 'owner');
     return async () => (await new Browser(service.url).signIn(email)).status;
   },
-  async 'a key is made, exchanged and revoked'() {
-    const { browser } = await signedIn(db, service.url);
+  async 'a key is exchanged'() {
+    const { browser, organization } = await signedIn(db, service.url);
     return async () => {
-      const made = await browser.send('POST', '/dashboard/api-keys', {
-        json: { name: 'a key', livemode: true },
-      });
-      if (made.status !== 201) return made.status;
-      const path = `/dashboard/api-keys/${made.body.apiKey.id}`;
-      const rotated = await browser.send('POST', `${path}/rotate`, { json: {} });
-      if (rotated.status !== 201) return rotated.status;
-      return (await browser.send('DELETE', path)).status;
+      const { id } = await createKey(direct, organization.id);
+      return (await browser.send('POST', `/dashboard/api-keys/${id}/rotate`, { json: {} })).status;
     };
   },
   'the operator grants a product': () =>
     Promise.resolve(async () => {
-      const [organization, product] = [unique('org'), unique('product')];
-      const calls: [string, object][] = [
-        [`/organizations/${organization}`, { name: 'An Organization' }],
-        [`/products/${product}`, { name: 'A product', usageMetric: 'calls' }],
-        [`/organizations/${organization}/entitlements/${product}`, { kind: 'live' }],
-      ];
-      for (const [path, body] of calls) {
-        const { status } = await operator('PUT', path, body);
-        if (status >= 400) return status;
-      }
-      return 200;
+      const { slug: organization } = await createOrganization(direct);
+      const { slug: product } = await createProduct(direct);
+      const path = `/organizations/${organization}/entitlements/${product}`;
+      return (await operator('PUT', path, { kind: 'live' })).status;
     }),
   async 'a page is shown'() {
     const { browser } = await signedIn(db, service.url);
@@ -181,15 +173,13 @@ describe('Postgres ends', () => {
 });
 
 it('no connection leaks: after one failure per pooled connection, everything still works', async () => {
-  for (const work of prepared.values()) {
+  for (const [name, work] of prepared) {
     for (let i = 0; i < 12; i++) {
       proxy.arm(1, { when: 'before', act: () => undefined });
       await work().catch(() => undefined);
     }
     proxy.arm(0);
-    expect(await Promise.all(Array.from({ length: 12 }, () => work()))).toSatisfy((all: unknown[]) =>
-      // So many sign-ins of one person at once would be throttled.
-      all.every((one) => one === true || (one as number) < 400 || one === 429),
-    );
+    const after = await work();
+    expect(after === true || after < 400, `${name}: ${String(after)}`).toBe(true);
   }
 });

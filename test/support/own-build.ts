@@ -29,7 +29,7 @@ export async function provideOwnBuild(): Promise<() => void> {
 
 const threads = ['src/core/db/pglite-thread', 'src/markets/thread'];
 const scripts = ['src/main', 'test/support/serve', 'test/client/reporting', 'test/core/db/lock-directory'];
-const ofProducts = [...threads, 'test/metering/stripe/sender'];
+const ofProducts = [...threads, 'test/metering/stripe/sender', 'test/metering/credit-grants/granter'];
 
 async function bundle(): Promise<string> {
   // Inside the project, so that packages can be resolved.

@@ -136,6 +136,22 @@ export function toCities(
     });
 }
 
+/** The events that the cards of a kind show. */
+export const shownEvents = (snapshot: Snapshot, kind: TemperatureKind, now: Date): MarketEvent[] =>
+  [...citiesOf(snapshot.events, kind).values()].map((events) => currentEvent(events, now)!);
+
+/** The end of a sentence; empty if the forecast of each event is calibrated. */
+export function describeUncalibrated(
+  { forecasts }: Snapshot,
+  events: readonly Pick<MarketEvent, 'kind' | 'station' | 'date' | 'hour'>[],
+): string {
+  const raw = events.filter((event) => forecastOf(forecasts, event)?.isCalibrated === false);
+  if (raw.length === 0) return '';
+  const which =
+    raw.length === 1 ? `the forecast of ${raw[0]!.station.city} is` : `${raw.length} forecasts are`;
+  return `${which} not calibrated yet and can be far from the prices`;
+}
+
 /** The bracket that the prices make the likeliest. Null for thresholds, of which the lowest always is. */
 function favouriteOf(event: MarketEvent) {
   if (event.kind === 'hourly') return null;

@@ -30,7 +30,7 @@ import { loadingPage, MARKETS_SECTION, toFreshness, type Freshness } from './fre
 import { formatHour, kindLabels } from './labels.js';
 import { dayLabel, formatMoment, toEventView, todayAt, type OwnAccount } from './market-view.js';
 import { toPriceHistoryView } from './price-history-view.js';
-import { toBest, toCities, toOthers, toTabs } from './overview-view.js';
+import { describeUncalibrated, shownEvents, toBest, toCities, toOthers, toTabs } from './overview-view.js';
 import { findPaperCash, listPaperHoldings, listPaperPurchases } from '../ledger/queries.js';
 import { addTicketPages, type MarketsPagesDeps } from './ticket-pages.js';
 import type { Place } from '../market/place.js';
@@ -189,6 +189,7 @@ function toOverview({ snapshot, asked, own, now, status }: PageFacts<'overview'>
   const { tab, q, cursor } = asked;
   return {
     ...status,
+    uncalibrated: tab === 'others' ? '' : describeUncalibrated(snapshot, shownEvents(snapshot, tab, now)),
     best: toBest(snapshot, own.signals, now),
     mayOpen: own.mayOpen,
     tabs: toTabs(snapshot, tab, q),
@@ -210,6 +211,7 @@ async function readEvent(
   const { station, kind, event, missing } = choice;
   return {
     ...status,
+    uncalibrated: describeUncalibrated(snapshot, event ? [event] : []),
     city: station.city,
     labels: kindLabels[kind],
     back: { href: overviewAddress(kind, asked.q), q: asked.q },

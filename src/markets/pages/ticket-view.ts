@@ -14,7 +14,7 @@ import type { Freshness } from './freshness.js';
 import { toBookLevels } from './ladder.js';
 import { kindLabels, kindNames } from './labels.js';
 import { formatClimateDay, formatMoment, sourceNames } from './market-view.js';
-import { unplacedTitle } from './overview-view.js';
+import { describeUncalibrated, unplacedTitle } from './overview-view.js';
 import type { Review } from './review.js';
 import { bestPrice, priceLimits, readSignal, ticketFields } from './ticket-form.js';
 import { isCount, perContract } from '../market/contracts.js';
@@ -81,6 +81,7 @@ export function toTicketView(input: TicketInput) {
     refusal: toRefusal(input),
     tradingSwitch: input.tradingSwitch,
     freshness: input.freshness,
+    uncalibrated: describeUncalibrated(input.snapshot, isPlaced(market) ? [market] : []),
     blocked: blockedBecause(input),
     problem: input.error && problemOf(input.error),
   };

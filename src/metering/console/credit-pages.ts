@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
+import type { Orm, Tx } from '../../core/db/client.js';
 import {
   addDecimals,
   differenceOf,
@@ -29,8 +30,9 @@ import { filledIn } from '../../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../../accounts/identity/operator/http.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
+import type { Source } from '../../accounts/identity/source.js';
 import type { Organization } from '../../accounts/identity/organizations/queries.js';
-import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
+import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
 import {
   isCurrent,
   readCredits,
@@ -45,16 +47,20 @@ import {
   voidGrant,
   type GrantInput,
 } from '../credit-grants/grants.js';
+import type { AccountId } from '../credit-grants/queries.js';
 import { grantKeySchema } from '../credit-grants/schema.js';
 import { toPrice } from '../entitlements/price.js';
 import { getProduct } from '../entitlements/products.js';
 import { listPricedProducts } from '../entitlements/queries.js';
 import { mode, type Mode } from '../events/page-schema.js';
 import { toModeTabs } from '../reports/choices.js';
-import { toAccountView, toEntryView, toGrantView } from '../reports/credits/view.js';
+import { readAccountView } from '../reports/credits/pages.js';
+import { toEntryView, toGrantView } from '../reports/credits/view.js';
 
 /** A list of products that is offered as check boxes. */
 const MAX_PRODUCTS = 100;
+/** Entries of the ledger on a page. */
+const ENTRIES = 20;
 
 const notices = {
   granted: 'The credits are granted.',
@@ -93,8 +99,8 @@ export function customerCreditPages(deps: CreditPagesDeps): Router {
   const router = pageRouter();
   router.get('/customers/:slug/credits', (req, res) => showCredits(deps, req, res));
   addGrant(router, deps);
-  addVoid(router, deps);
-  addForgive(router, deps);
+  addChange(router, deps, voiding);
+  addChange(router, deps, forgiving);
   return router;
 }
 
@@ -112,7 +118,7 @@ async function showCredits(deps: ConsoleDeps, req: Request, res: Response): Prom
   const { orm } = deps.db;
   const { cursor } = parseQueryForm(z.object({ cursor: z.string().optional() }), readQuery(req));
   const { customer, mode, id, now } = await readAccount(deps, req);
-  const { entries, nextCursor } = await readEntries(orm, id, { limit: PAGE_SIZE, cursor });
+  const { entries, nextCursor } = await readEntries(orm, id, { limit: ENTRIES, cursor });
   const path = base(customer.slug);
   await renderCustomer(
     deps,
@@ -123,7 +129,7 @@ async function showCredits(deps: ConsoleDeps, req: Request, res: Response): Prom
     {
       mode,
       modes: toModeTabs(path, {}, mode),
-      account: toAccountView(await readCredits(orm, id, now), now),
+      account: await readAccountView(orm, id, now),
       entries: entries.map(toEntryView),
       pager: toPager(path, { mode }, { cursor, nextCursor: nextCursor ?? undefined }),
       grantHref: toAddress(`${path}/grant`, { mode }),
@@ -261,83 +267,112 @@ const subtractSigned = (a: string, b: string): string =>
 
 const changeSchema = z.object({ reason, mode: modeField });
 
-function addVoid(router: Router, deps: ConsoleDeps): void {
+/** A change that is confirmed with a reason. */
+interface CreditChange {
+  path: string;
+  title: string;
+  /** Field that names what is changed. */
+  field: 'grant' | 'product';
+  schema: z.ZodType<string>;
+  done: keyof typeof notices;
+  /** What the change does. @throws AppError not_found */
+  preview(orm: Orm, credits: Credits, key: string, now: Date): Promise<object> | object;
+  carryOut(tx: Tx, id: AccountId, key: string, reason: string, source: Source): Promise<unknown>;
+}
+
+const findGrant = (credits: Credits, key: string): CreditGrant => {
+  const grant = credits.grants.find(({ grantKey }) => grantKey === key);
+  if (!grant) throw new AppError('not_found', 'This customer has no such grant.');
+  return grant;
+};
+
+const voiding: CreditChange = {
+  path: 'void',
+  title: 'Void a grant',
+  field: 'grant',
+  schema: grantKeySchema,
+  done: 'voided',
+  preview(_orm, credits, key, now) {
+    const grant = toGrantView(findGrant(credits, key), now);
+    const { status, remaining } = grant;
+    return {
+      verb: 'Void',
+      name: key,
+      problem: grant.isCurrent
+        ? undefined
+        : `This grant is ${grant.statusLabel.toLowerCase()}, so nothing is left to void.`,
+      amount: remaining,
+      of: grant.amount,
+      effect: 'are left and will be forfeited.',
+      balance: credits.balance,
+      balanceAfter: status === 'open' ? subtractSigned(credits.balance, remaining) : credits.balance,
+      hint: 'What was burned stays burned. It cannot be undone: give a new grant instead.',
+      reasonHint: 'The customer sees it. Also kept in the audit log.',
+      button: 'Void this grant',
+      isDanger: true,
+    };
+  },
+  carryOut: voidGrant,
+};
+
+const forgiving: CreditChange = {
+  path: 'forgive',
+  title: 'Forgive an overdraft',
+  field: 'product',
+  schema: slugSchema,
+  done: 'forgiven',
+  async preview(orm, { overdrafts, balance }, slug) {
+    const { name } = await getProduct(orm, slug);
+    const amount = overdrafts.find(({ productSlug }) => productSlug === slug)?.quantity ?? '0';
+    return {
+      verb: 'Forgive the overdraft of',
+      name,
+      problem: amount === '0' ? 'This product has no overdraft.' : undefined,
+      amount,
+      effect: 'that usage burned without a grant are given up.',
+      balance,
+      balanceAfter: addSigned(balance, amount),
+      hint: 'The usage stays recorded. Whatever the overdraft is when you confirm is given up.',
+      reasonHint: 'Kept in the audit log.',
+      button: 'Forgive the overdraft',
+    };
+  },
+  carryOut: forgiveOverdraft,
+};
+
+function addChange(router: Router, deps: ConsoleDeps, change: CreditChange): void {
+  const { path, title, field, schema } = change;
+  const { orm } = deps.db;
+
   const read = async (req: Request, fields: FormFields) => {
-    const found = await readAccount(deps, req, fields);
-    const { grant: key } = parseInput(z.object({ grant: grantKeySchema }), {
-      grant: textField(fields, 'grant') ?? readQuery(req).grant,
-    });
-    const credits = await readCredits(deps.db.orm, found.id, found.now);
-    const grant = credits.grants.find(({ grantKey }) => grantKey === key);
-    if (!grant) throw new AppError('not_found', 'This customer has no such grant.');
-    return { ...found, credits, grant };
+    const account = await readAccount(deps, req, fields);
+    const typed = textField(fields, field) ?? readQuery(req)[field];
+    const key = parseInput(z.object({ [field]: schema }), { [field]: typed })[field]!;
+    const credits = await readCredits(orm, account.id, account.now);
+    return { ...account, key, preview: await change.preview(orm, credits, key, account.now) };
   };
 
-  addForm(router, '/customers/:slug/credits/void', {
+  addForm(router, `/customers/:slug/credits/${path}`, {
     before: [requireConfirmation(deps.clock)],
     async act(req, res, fields) {
-      const { customer, mode, id, grant } = await read(req, fields);
+      const { customer, mode, id, key } = await read(req, fields);
       const { reason } = parseInput(changeSchema, filledIn(fields));
-      await changeAsOperator(deps, req, res, (tx, source) =>
-        voidGrant(tx, id, grant.grantKey, reason, source),
-      );
-      res.redirect(303, done(customer, mode, 'voided'));
+      await changeAsOperator(deps, req, res, (tx, source) => change.carryOut(tx, id, key, reason, source));
+      res.redirect(303, done(customer, mode, change.done));
     },
     async show(req, res, form) {
-      const { customer, mode, credits, grant, now } = await read(req, form.values);
-      const page = { view: 'metering/console/void-grant', tab: 'credits', title: 'Void a grant' };
-      const isOpen = grant.status === 'open';
+      const { customer, mode, key, preview } = await read(req, form.values);
+      const credits = base(customer.slug);
+      const page = { view: 'metering/console/credit-change', tab: 'credits', title };
       await renderCustomer(deps, req, res, page, customer, {
         form,
         mode,
-        grant: toGrantView(grant, now),
-        balance: credits.balance,
-        balanceAfter: isOpen ? subtractSigned(credits.balance, grant.remaining) : credits.balance,
-        creditsHref: toAddress(base(customer.slug), { mode }),
+        change: preview,
+        key: { name: field, value: key },
+        action: toAddress(`${credits}/${path}`, { [field]: key, mode }),
+        creditsHref: toAddress(credits, { mode }),
       });
     },
     codes: new Set(['grant_closed']),
-  });
-}
-
-function addForgive(router: Router, deps: ConsoleDeps): void {
-  const read = async (req: Request, fields: FormFields) => {
-    const found = await readAccount(deps, req, fields);
-    const { product: slug } = parseInput(z.object({ product: slugSchema }), {
-      product: textField(fields, 'product') ?? readQuery(req).product,
-    });
-    const product = await getProduct(deps.db.orm, slug);
-    const credits = await readCredits(deps.db.orm, found.id, found.now);
-    const overdraft = credits.overdrafts.find(({ productSlug }) => productSlug === slug)?.quantity ?? '0';
-    return { ...found, product, credits, overdraft };
-  };
-
-  addForm(router, '/customers/:slug/credits/forgive', {
-    before: [requireConfirmation(deps.clock)],
-    async act(req, res, fields) {
-      const { customer, mode, id, product } = await read(req, fields);
-      const { reason } = parseInput(changeSchema, filledIn(fields));
-      await changeAsOperator(deps, req, res, (tx, source) =>
-        forgiveOverdraft(tx, id, product.slug, reason, source),
-      );
-      res.redirect(303, done(customer, mode, 'forgiven'));
-    },
-    async show(req, res, form) {
-      const { customer, mode, product, credits, overdraft } = await read(req, form.values);
-      const page = {
-        view: 'metering/console/forgive-overdraft',
-        tab: 'credits',
-        title: 'Forgive an overdraft',
-      };
-      await renderCustomer(deps, req, res, page, customer, {
-        form,
-        mode,
-        product,
-        overdraft,
-        balance: credits.balance,
-        balanceAfter: addSigned(credits.balance, overdraft),
-        creditsHref: toAddress(base(customer.slug), { mode }),
-      });
-    },
   });
 }

@@ -5,7 +5,7 @@ import { wholeTables } from '../../core/db/shards.js';
 import { selectRows, textArray } from '../../core/db/sql.js';
 import { formatShare } from '../../core/pages/format.js';
 import type { Context } from '../../core/http/context.js';
-import { monthOf } from '../../core/time.js';
+import { DAY_MS, monthOf } from '../../core/time.js';
 import { toCap, toUseTrend } from '../dashboard/overview.js';
 import { listCurrentUse } from '../dashboard/overview-queries.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
@@ -30,14 +30,35 @@ const NEAR = 0.8;
 export const customerSummary: CustomerSummary = {
   column: 'Live usage this month (UTC)',
   view: 'metering/console/use',
-  flagHint: 'at least 80% of a cap used',
   signals: [
-    { id: 'near', label: 'Near or over a cap', condition: (nowMs) => usesAbove(nowMs, sql.raw('0.8')) },
-    { id: 'over', label: 'Over a cap', condition: (nowMs) => usesAbove(nowMs, sql.raw('1')) },
+    {
+      id: 'credits',
+      label: 'Out of credits',
+      path: '/credits',
+      condition: (nowMs) => (t) => sql`exists (${outOfCredits(t, nowMs)} and a.org_id = o.id offset 0)`,
+    },
+    {
+      id: 'near',
+      label: 'At least 80% of a cap used',
+      path: '/usage',
+      condition: (nowMs) => usesAbove(nowMs, sql.raw('0.8')),
+    },
+    {
+      id: 'over',
+      label: 'Over a cap',
+      path: '/usage',
+      isNarrow: true,
+      condition: (nowMs) => usesAbove(nowMs, sql.raw('1')),
+    },
   ],
   async read(orm, nowMs, orgIds) {
     const rows = new Map((await readUses(orm, nowMs, orgIds)).map((row) => [row.orgId, row]));
-    return new Map(orgIds.map((id) => [id, toFacts(rows.get(id))]));
+    const out = await selectRows<{ orgId: string }>(
+      orm,
+      sql`${outOfCredits(wholeTables, nowMs)} and a.org_id = any (${textArray(orgIds)}::uuid[])`,
+    );
+    const spent = new Set(out.map(({ orgId }) => orgId));
+    return new Map(orgIds.map((id) => [id, toFacts(rows.get(id), spent.has(id))]));
   },
   panel: { view: 'metering/console/use-panel', read: readUsePanel },
 };
@@ -92,12 +113,36 @@ const usesAbove = (nowMs: number, share: SQL) => (t: GroupTables) =>
         and t.quantity >= case when own.org_id is null then p.least else own.least end
     ) then exists (select from ${useOf(t, nowMs)} and t.org_id = o.id and t.quantity >= c.cap * ${share} offset 0) end`;
 
-function toFacts(row: UsesRow | undefined): CustomerFacts {
+const RECENT_MS = 7 * DAY_MS;
+
+/** Live accounts with an overdraft, or that burned credits in the last seven days and have none left. */
+function outOfCredits(t: GroupTables, nowMs: number): SQL {
+  const [now, recent] = [nowMs, nowMs - RECENT_MS].map(
+    (ms) => sql`${new Date(ms).toISOString()}::timestamptz`,
+  );
+  return sql`select a.org_id as "orgId" from ${t('credit_accounts')} a where a.livemode and (
+      cardinality(a.debtors) > 0
+      or not exists (
+        select from unnest(a.rests, a.starts, a.ends) as g (rest, start_at, end_at)
+        where rest > 0 and start_at <= ${now} and end_at > ${now}
+      ) and exists (
+        select from ${t('credit_entries')} e
+        where e.org_id = a.org_id and e.livemode and e.at > ${recent} and e.kind = 'burn' limit 1
+      )
+    )`;
+}
+
+function toFacts(row: UsesRow | undefined, isOutOfCredits: boolean): CustomerFacts {
   const uses = (row?.uses ?? []).map(toUseView);
   // Sorted by share, highest first.
   const share = uses[0]?.share ?? 0;
-  return { data: { uses, moreUses: (row?.count ?? 0) - uses.length }, flags: toFlags(share) };
+  return {
+    data: { uses, moreUses: (row?.count ?? 0) - uses.length },
+    flags: [...(isOutOfCredits ? [outFlag] : []), ...toFlags(share)],
+  };
 }
+
+const outFlag: Flag = { tone: 'bad', label: 'Out of credits' };
 
 function toFlags(share: number): Flag[] {
   if (share >= 1) return [{ tone: 'bad', label: 'Over a cap' }];

@@ -93,7 +93,10 @@ const isReported = sql`coalesce(l.level < a.reached or a.reached is null and l.l
  * @param orgId the account's Organization: a constant where a sharded database must find its shard
  */
 const stateOf = (t: GroupTables, at: string, orgId: SQL): SQL => sql`
-  left join lateral gauge_burn(${sql.raw(accountOf('a'))}, '{}', '{}', '{}', ${at}::timestamptz) f on true
+  -- Not called for an Organization without an account, because the function refuses nulls.
+  left join lateral (
+    select b.* from gauge_burn(${sql.raw(accountOf('a'))}, '{}', '{}', '{}', ${at}::timestamptz) b where a.org_id is not null offset 0
+  ) f on true
   left join lateral (
     select coalesce(sum(u.rest), 0) - coalesce((select sum(debt) from unnest(f.debts) as d (debt)), 0) as balance,
       coalesce(sum(g.amount), 0) as granted, max(u.start_at) as latest_start

@@ -247,7 +247,7 @@ it('forgiving an overdraft says what is given up, needs a reason, and leaves an 
   await burn(12.5);
   expect(await open()).toMatch(/Tokens is overdrawn by 12\.5 credits/);
   expect(await open(`/forgive?product=${product.slug}`)).toMatch(
-    /You give up 12\.5 live credits .* goes from −12\.5 to 0 /,
+    /12\.5 live credits that usage burned without a grant are given up\. .* goes from −12\.5 to 0 /,
   );
   expect((await post('/forgive', { product: product.slug, mode: 'live' })).status).toBe(400);
   const { status, headers } = await post('/forgive', {

@@ -1,15 +1,11 @@
 import { sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { organizations } from '../../../src/accounts/organizations/table.js';
-import type { Orm, Tx } from '../../../src/core/db/client.js';
 import { selectRow } from '../../../src/core/db/sql.js';
-import { HOUR_MS } from '../../../src/core/time.js';
-import { burn, lockAccount, writeAccount } from '../../../src/metering/credit-grants/queries.js';
 import { createCreditMessages, createCreditWatch } from '../../../src/metering/credit-grants/watch.js';
-import { NOBODY } from '../../../src/metering/credits/table.js';
 import { isEmbedded } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
-import { addGrant, giveCredits, type NewGrant } from '../support/credits.js';
+import { addGrant, burnCredits, giveCredits, type NewGrant } from '../support/credits.js';
 import { createProduct, grant } from '../support/products.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
 import { operatorClient } from '../../support/operator.js';
@@ -38,17 +34,8 @@ const give = (orgId: string, more: NewGrant) => addGrant(database.db, orgId, mor
 const isAccount = (orgId: string, livemode: boolean) =>
   sql`a.org_id = ${orgId}::uuid and a.livemode = ${livemode}::bool`;
 
-/** Usage of this hour burns credits. */
 const burnNow = (orgId: string, credits: string, livemode = true) =>
-  database.db.orm.transaction(async (transaction: Orm) => {
-    const tx = transaction as Tx;
-    const id = { orgId, livemode };
-    const hour = new Date(Math.floor(service.clock.now() / HOUR_MS) * HOUR_MS).toISOString();
-    const { account, entries } = await burn(tx, await lockAccount(tx, id), now(), [
-      { productId: NOBODY, hour, credits },
-    ]);
-    await writeAccount(tx, id, account, entries);
-  });
+  burnCredits(database.db, { orgId, livemode }, credits, now());
 
 /** A correction gives credits back to the first grant. */
 const giveBack = (orgId: string, credits: string) =>
@@ -180,6 +167,17 @@ describe('credits.threshold_reached', () => {
     await createListener(database.db, orgId, { types: ['credits.threshold_reached'] });
     await look();
     expect(await reported(orgId)).toEqual([[10, 5, 100]]);
+  });
+
+  it('is sent although another Organization that listens has never had credits', async () => {
+    const { id: other } = await createOrganization(database.db);
+    await createListener(database.db, other);
+    const orgId = await createListening();
+    await give(orgId, { amount: '100' });
+    await burnNow(orgId, '95');
+    await look();
+    expect(await reported(orgId)).toEqual([[10, 5, 100]]);
+    expect(await reported(other)).toEqual([]);
   });
 
   it('says nothing before the first grant begins', async () => {

@@ -112,13 +112,19 @@ describe('the page of credits', () => {
       rollover: { percent: 25, for: 'P30D' },
     });
     await give('welcome', { amount: 10, priority: 1 });
+    const soon = new Date(service.clock.now() + DAY_MS / 2).toISOString();
+    await give('soon', { amount: 7, startsAt: soon, priority: 60 });
     await give('later', { amount: 7, startsAt: new Date(service.clock.now() + DAY_MS).toISOString() });
     await send(30, { dimensions: { model: 'large' }, subject: 'ada' });
     await send(10, { dimensions: { model: 'small' }, subject: 'ben' });
     const page = await open();
-    expect(page).toContain('Balance 45 live credits');
-    expect(page.indexOf('plan')).toBeLessThan(page.indexOf('later'));
-    expect(page).toMatch(/Open Invoice plan 45 of 100 left All products/);
+    expect(page).toContain(
+      'Balance 45 live credits Next expiry 1 Jan 2126 45 left in Invoice Burned in 7 days 65 Tokens ',
+    );
+    expect(page).toMatch(
+      /Open Invoice plan .*Scheduled Invoice soon .*Scheduled Invoice later .*Closed grants/,
+    );
+    expect(page).toMatch(/Open Invoice plan · priority 50 45 of 100 left All products/);
     expect(page).toContain('then 25% of the rest lives on for 30 days');
     expect(page).toMatch(/Scheduled Invoice later/);
     expect(page).toMatch(/Tokens 65 100\.0% –/);
@@ -141,7 +147,7 @@ describe('the page of credits', () => {
   it('explains an overdraft, and what a correction gave back', async () => {
     const { open, send, organization } = await scene();
     await send(7);
-    expect(await open()).toMatch(/Balance −3\.5 live credits Tokens is overdrawn by 3\.5 credits\./);
+    expect(await open()).toMatch(/Balance −3\.5 live credits .* Tokens is overdrawn by 3\.5 credits\./);
     expect((await open('/ledger')).match(/Burned \S+ Overdraft −3\.5/)).not.toBeNull();
     const [entry] = await database.db.orm
       .select()
@@ -277,14 +283,14 @@ it('an event shows what it cost, and its product what it costs', async () => {
   const { browser, send, product } = await scene();
   const key = await send(3, { dimensions: { model: 'large' } });
   const event = readText((await browser.get(`/dashboard/usage/events?idempotencyKey=${key}`, html)).text);
-  expect(event).toMatch(/Cost 6 credits , 2 for 1 of calls/);
+  expect(event).toMatch(/Cost 6 credits , 2 for each unit of calls/);
   const list = readText((await browser.get(`/dashboard/usage/events?product=${product.slug}`, html)).text);
   expect(list).toMatch(/Quantity Credits API key .* 3 calls 6 /);
   expect(readText((await browser.get('/dashboard/usage', html)).text)).toMatch(
     /Price 0\.5 credits , some values have their own/,
   );
   expect(readText((await browser.get('/dashboard/entitlements', html)).text)).toContain(
-    '0.5 credits for 1 of calls',
+    '0.5 credits for each unit of calls',
   );
 });
 

@@ -5,7 +5,15 @@ import type { Database } from '../../../src/core/db/client.js';
 import { selectRow, selectRows } from '../../../src/core/db/sql.js';
 import { byService, change } from '../../../src/accounts/audit/audit.js';
 import { putIn } from '../../../src/metering/credit-grants/account.js';
-import { burn, insertGrant, lockAccount, writeAccount } from '../../../src/metering/credit-grants/queries.js';
+import { HOUR_MS } from '../../../src/core/time.js';
+import {
+  burn,
+  insertGrant,
+  lockAccount,
+  writeAccount,
+  type AccountId,
+} from '../../../src/metering/credit-grants/queries.js';
+import { NOBODY } from '../../../src/metering/credits/table.js';
 import type { operatorClient } from '../../support/operator.js';
 
 export interface NewGrant {
@@ -55,6 +63,15 @@ export async function addGrant(db: Database, orgId: string, grant: NewGrant, now
   });
   return id;
 }
+
+/** Usage of this hour, of no product, burns credits. */
+export const burnCredits = (db: Database, id: AccountId, credits: string, now: Date): Promise<void> =>
+  change({ db, clock: { now: () => now.getTime() } }, byService, async (tx) => {
+    const hour = new Date(Math.floor(now.getTime() / HOUR_MS) * HOUR_MS).toISOString();
+    const demand = [{ productId: NOBODY, hour, credits }];
+    const { account, entries } = await burn(tx, await lockAccount(tx, id), now, demand);
+    await writeAccount(tx, id, account, entries);
+  });
 
 /** What stands in an account, without settling it: rests by grant and debts by product. */
 export async function readAccount(db: Database, orgId: string, livemode = true) {

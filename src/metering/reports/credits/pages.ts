@@ -14,7 +14,7 @@ import { renderPage } from '../../../core/pages/layout.js';
 import { DAY_MS } from '../../../core/time.js';
 import { slugSchema } from '../../../accounts/identity/operator/schema.js';
 import { sessionOf } from '../../../accounts/identity/session/session.js';
-import { readCredits, readEntries, type Credits } from '../../credit-grants/credits.js';
+import { readCredits, readEntries } from '../../credit-grants/credits.js';
 import type { AccountId } from '../../credit-grants/queries.js';
 import { creditEntryKinds } from '../../credits/table.js';
 import type { UsageProduct } from '../../events/page-queries.js';
@@ -38,15 +38,7 @@ import {
 } from '../period.js';
 import { axisName } from '../report-view.js';
 import { readBurns, readCostParts, readCreditPace, type BurnSum, type CostPart } from './queries.js';
-import {
-  CREDITS_PATH,
-  kindOptions,
-  LEDGER_PATH,
-  PACE_DAYS,
-  projectEnd,
-  toAccountView,
-  toEntryView,
-} from './view.js';
+import { CREDITS_PATH, kindOptions, LEDGER_PATH, PACE_DAYS, toAccountView, toEntryView } from './view.js';
 
 /** Beyond it, costs are not read from the events. */
 const MAX_PART_DAYS = 92;
@@ -76,7 +68,6 @@ export function addCreditPages(router: Router, context: Context): void {
       return readBurned(deps, accountOf(orgId, asked.mode), product, parsePeriod(range, query, now));
     });
     const id = accountOf(orgId, shown);
-    const credits = await readCredits(orm, id, now);
     const { entries } = await readEntries(orm, id, { limit: LATEST_ENTRIES });
     const products = await readProducts(deps, orgId, shown);
     const period = result?.period ?? monthPeriod(now);
@@ -85,8 +76,7 @@ export function addCreditPages(router: Router, context: Context): void {
     await renderPage(context, req, res, page, {
       ...toPeriodChoices(CREDITS_PATH, { mode: shown, period }, query, kept, now),
       form: { ...form, values: { ...toPeriodQuery(period), ...form.values } },
-      account: toAccountView(credits, now),
-      projection: await project(orm, id, credits, now),
+      account: await readAccountView(orm, id, now),
       pricedProducts: products.filter(({ creditPrice }) => creditPrice !== null),
       entries: entries.map(toEntryView),
       ledgerHref: toAddress(LEDGER_PATH, { mode: shown }),
@@ -97,18 +87,13 @@ export function addCreditPages(router: Router, context: Context): void {
   addLedger(router, context);
 }
 
-/** Undefined unless credits were burned over at least a day, some are left, and none is owed. */
-async function project(orm: Orm, id: AccountId, credits: Credits, now: Date) {
-  if (compareDecimals(credits.balance.replace(/^-.*/, '0'), '0') === 0 || credits.overdrafts.length > 0)
-    return undefined;
+export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
+  const credits = await readCredits(orm, id, now);
   const from = new Date(now.getTime() - PACE_DAYS * DAY_MS);
-  const { quantity, slugs, firstAt, isOlder } = await readCreditPace(orm, id, { from, to: now });
-  if (firstAt === null) return undefined;
-  const days = isOlder ? PACE_DAYS : (now.getTime() - Date.parse(firstAt)) / DAY_MS;
-  const perDay = Number(quantity) / days;
-  if (days < 1 || perDay <= 0) return undefined;
-  const end = projectEnd(credits.grants, { perDay, slugs }, now);
-  return end && { end: end === 'later' ? undefined : end, perDay, days: Math.floor(days) };
+  // Entries of this millisecond count.
+  const to = new Date(now.getTime() + 1);
+  const pace = await readCreditPace(orm, id, { from, to });
+  return toAccountView(credits, pace, now);
 }
 
 interface Burned {

@@ -40,16 +40,18 @@ export const readBurns = (orm: Orm, id: AccountId, range: Range & { stepMs: numb
   selectRows(orm, selectBurns(id, range));
 
 /** What was burned lately, less what was given back. */
-interface PaceRow {
+export interface CreditPace {
   quantity: string;
-  slugs: string[];
+  /** The largest quantity first. */
+  products: { slug: string; name: string; quantity: string }[];
   /** The first entry since `from`. */
   firstAt: string | null;
   isOlder: boolean;
 }
 
 export const selectCreditPace = (id: AccountId, range: Range): SQL => sql`
-  select trim_scale(coalesce(sum(s.quantity), 0))::text as quantity, coalesce(array_agg(p.slug order by p.slug), '{}') as slugs,
+  select trim_scale(coalesce(sum(s.quantity), 0))::text as quantity,
+    coalesce(json_agg(json_build_object('slug', p.slug, 'name', p.name, 'quantity', trim_scale(s.quantity)::text) order by s.quantity desc, p.slug), '[]') as products,
     ${timeText(sql`min(s.first_at)`)} as "firstAt",
     (select at from credit_entries where ${ownRows('credit_entries', id)} and at < ${range.from.toISOString()}::timestamptz and kind = 'burn' order by at desc limit 1) is not null as "isOlder"
   from (
@@ -57,10 +59,10 @@ export const selectCreditPace = (id: AccountId, range: Range): SQL => sql`
     from credit_entries where ${ownRows('credit_entries', id)} and ${within(range)} and kind in ('burn', 'return')
     group by 1
   ) s
-  cross join lateral (select slug from products where id = s.product_id limit 1) p`;
+  cross join lateral (select slug, name from products where id = s.product_id limit 1) p`;
 
-export const readCreditPace = async (orm: Orm, id: AccountId, range: Range): Promise<PaceRow> =>
-  (await selectRow<PaceRow>(orm, selectCreditPace(id, range)))!;
+export const readCreditPace = async (orm: Orm, id: AccountId, range: Range): Promise<CreditPace> =>
+  (await selectRow<CreditPace>(orm, selectCreditPace(id, range)))!;
 
 /** Parts that are shown by themselves. */
 export const MAX_PARTS = 20;

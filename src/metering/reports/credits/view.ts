@@ -3,6 +3,7 @@ import { DAY_MS } from '../../../core/time.js';
 import type { CreditEntryKind } from '../../credits/table.js';
 import { isCurrent, type CreditGrant, type Credits } from '../../credit-grants/credits.js';
 import type { EntryRow } from '../../credit-grants/queries.js';
+import type { CreditPace } from './queries.js';
 
 export const CREDITS_PATH = '/dashboard/credits';
 export const LEDGER_PATH = `${CREDITS_PATH}/ledger`;
@@ -40,20 +41,34 @@ export function toGrantView(grant: CreditGrant, now: Date) {
   };
 }
 
-export function toAccountView(credits: Credits, now: Date) {
+/** @param pace of the last `PACE_DAYS` days */
+export function toAccountView(credits: Credits, pace: CreditPace, now: Date) {
   const grants = credits.grants.map((grant) => toGrantView(grant, now));
-  const current = grants.filter(({ isCurrent }) => isCurrent);
-  const ending = current
-    .filter(({ status, endsAt, remaining }) => status === 'open' && endsAt && remaining !== '0')
+  const open = grants.filter(({ status }) => status === 'open');
+  const scheduled = grants
+    .filter(({ status }) => status === 'scheduled')
+    .toSorted((a, b) => a.startsAt.getTime() - b.startsAt.getTime());
+  const ending = open
+    .filter(({ endsAt, remaining }) => endsAt && remaining !== '0')
     .toSorted((a, b) => a.endsAt!.getTime() - b.endsAt!.getTime());
   return {
     balance: credits.balance,
     isNegative: credits.balance.startsWith('-'),
     held: credits.held,
     overdrafts: credits.overdrafts,
-    current,
+    current: [...open, ...scheduled],
+    hasOpen: open.length > 0,
     closed: grants.filter(({ isCurrent }) => !isCurrent),
     nextEnd: ending[0],
+    nextStart: scheduled[0],
+    burned: {
+      days: PACE_DAYS,
+      quantity: pace.quantity,
+      products: pace.products
+        .filter(({ quantity }) => Number(quantity) > 0)
+        .map(({ name, quantity }) => ({ name, share: formatShare(quantity, pace.quantity) })),
+    },
+    projection: project(credits, pace, now),
   };
 }
 
@@ -89,12 +104,22 @@ export const PACE_DAYS = 7;
 /** A projection looks no further. */
 const HORIZON_DAYS = 366;
 
+/** Undefined unless credits were burned over at least a day, some are left, and none is owed. */
+function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now: Date) {
+  if (Number(balance) <= 0 || overdrafts.length > 0 || pace.firstAt === null) return undefined;
+  const days = pace.isOlder ? PACE_DAYS : (now.getTime() - Date.parse(pace.firstAt)) / DAY_MS;
+  const perDay = Number(pace.quantity) / days;
+  if (days < 1 || perDay <= 0) return undefined;
+  const end = projectEnd(grants, { perDay, slugs: pace.products.map(({ slug }) => slug) }, now);
+  return end && { end: end === 'later' ? undefined : end, perDay, days: Math.floor(days) };
+}
+
 /**
  * When the grants run out if credits burn at one pace, with each grant's begin and end; `later` beyond a year. Undefined if
  * some open grants pay only for some of what is burned, because no single pace describes that. An estimate, in doubles.
  * @param slugs the products that burn
  */
-export function projectEnd(
+function projectEnd(
   grants: readonly CreditGrant[],
   { perDay, slugs }: { perDay: number; slugs: readonly string[] },
   now: Date,
