@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { nameField, parseInput, text } from '../core/http/validate.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import {
+  postForm,
   addForm,
   fieldError,
-  formRoute,
   newForm,
   type FormState,
   parseQueryForm,
@@ -129,21 +129,18 @@ function addList(router: Router, deps: CustomerDeps): void {
 
   router.get('/new-customer', (req, res) => showNew(req, res, newForm({ marketAccess: first })));
 
-  router.post(
-    '/new-customer',
-    formRoute({
-      async act(req, res, fields) {
-        fillInSlug(fields, 'slug', 'name');
-        const { slug, name, marketAccess = first } = parseInput(newSchema, filledIn(fields));
-        await changeAsOperator(deps, req, res, async (tx, source) => {
-          if (await lockOrganization(tx, { slug })) throw fieldError('slug', 'is taken by another customer');
-          await putOrganization(tx, slug, { name: name.trim(), marketAccess }, source);
-        });
-        res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
-      },
-      show: showNew,
-    }),
-  );
+  postForm(router, '/new-customer', {
+    async act(req, res, fields) {
+      fillInSlug(fields, 'slug', 'name');
+      const { slug, name, marketAccess = first } = parseInput(newSchema, filledIn(fields));
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        if (await lockOrganization(tx, { slug })) throw fieldError('slug', 'is taken by another customer');
+        await putOrganization(tx, slug, { name: name.trim(), marketAccess }, source);
+      });
+      res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
+    },
+    show: showNew,
+  });
 }
 
 const LATEST_CHANGES = 10;
@@ -194,35 +191,6 @@ const notices = {
 function addSettings(router: Router, deps: CustomerDeps): void {
   const { db, clock, config, wording, summaries } = deps;
 
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const customer = await readCustomer(deps, req);
-    const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
-    const [summary] = await toCustomerViews(deps, [found]);
-    const memberCount = await countMembers(db.orm, customer.id);
-    const panels: { view: string; data: object }[] = [];
-    for (const { panel } of summaries)
-      if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
-    const changes = await readLatestChanges(db.orm, wording, customer.id);
-    const { name, requireSecondFactor, requireSingleSignOn, marketAccess, stripeCustomerId } = customer;
-    const given = {
-      name,
-      requireSecondFactor: requireSecondFactor ? 'yes' : '',
-      requireSingleSignOn: requireSingleSignOn ? 'yes' : '',
-      marketAccess,
-      stripeCustomerId: stripeCustomerId ?? '',
-    };
-    const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
-    await renderCustomer(deps, req, res, page, customer, {
-      form: Object.keys(form.values).length > 0 ? form : { ...form, values: given },
-      summary,
-      panels,
-      changes: changes.map(withoutLinks),
-      hasMarkets: config.hasMarkets,
-      hasSingleSignOn: config.singleSignOn !== undefined || requireSingleSignOn,
-      memberCount,
-    });
-  };
-
   addForm(router, '/customers/:slug', {
     async act(req, res, fields) {
       const { slug } = await readCustomer(deps, req);
@@ -247,7 +215,34 @@ function addSettings(router: Router, deps: CustomerDeps): void {
       });
       res.redirect(303, toAddress(addressOf(slug), { done: 'saved' }));
     },
-    show,
+    async show(req, res, form) {
+      const customer = await readCustomer(deps, req);
+      const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
+      const [summary] = await toCustomerViews(deps, [found]);
+      const memberCount = await countMembers(db.orm, customer.id);
+      const panels: { view: string; data: object }[] = [];
+      for (const { panel } of summaries)
+        if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
+      const changes = await readLatestChanges(db.orm, wording, customer.id);
+      const { name, requireSecondFactor, requireSingleSignOn, marketAccess, stripeCustomerId } = customer;
+      const given = {
+        name,
+        requireSecondFactor: requireSecondFactor ? 'yes' : '',
+        requireSingleSignOn: requireSingleSignOn ? 'yes' : '',
+        marketAccess,
+        stripeCustomerId: stripeCustomerId ?? '',
+      };
+      const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
+      await renderCustomer(deps, req, res, page, customer, {
+        form: Object.keys(form.values).length > 0 ? form : { ...form, values: given },
+        summary,
+        panels,
+        changes: changes.map(withoutLinks),
+        hasMarkets: config.hasMarkets,
+        hasSingleSignOn: config.singleSignOn !== undefined || requireSingleSignOn,
+        memberCount,
+      });
+    },
   });
 }
 
@@ -267,14 +262,6 @@ const isLoosened = (
 function addArchive(router: Router, deps: ConsoleDeps): void {
   const confirmed = requireConfirmation(deps.clock);
 
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const customer = await readCustomer(deps, req);
-    const title = customer.archivedAt === null ? 'Archive' : 'Restore';
-    await renderCustomer(deps, req, res, { view: 'console/archive', tab: 'overview', title }, customer, {
-      form,
-    });
-  };
-
   addForm(router, '/customers/:slug/archive', {
     before: [confirmed],
     async act(req, res, fields) {
@@ -286,7 +273,13 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
       });
       res.redirect(303, toAddress(addressOf(slug), { done: archived ? 'archived' : 'restored' }));
     },
-    show,
+    async show(req, res, form) {
+      const customer = await readCustomer(deps, req);
+      const title = customer.archivedAt === null ? 'Archive' : 'Restore';
+      await renderCustomer(deps, req, res, { view: 'console/archive', tab: 'overview', title }, customer, {
+        form,
+      });
+    },
   });
 }
 

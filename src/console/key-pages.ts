@@ -1,4 +1,4 @@
-import type { Request, Response, Router } from 'express';
+import type { Router } from 'express';
 import { z } from 'zod';
 import { requireKey, revokeApiKey } from '../accounts/api-keys/api-keys.js';
 import { decodeCursor, encodeCursor } from '../core/ids.js';
@@ -7,7 +7,7 @@ import { toKeyView } from '../accounts/api-keys/view.js';
 import { readPathId } from '../core/http/request.js';
 import { cutPage, idCursorField } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { addForm, type FormState, parseQueryForm, readQuery } from '../core/pages/form.js';
+import { addForm, parseQueryForm, readQuery } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/layout.js';
 import { sourceOf } from '../accounts/identity/operator/http.js';
 import { byOperator } from '../accounts/identity/session/authority.js';
@@ -38,16 +38,6 @@ export function customerKeyPages(deps: ConsoleDeps): Router {
     });
   });
 
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const customer = await readCustomer(deps, req);
-    const { id } = await requireKey(db.orm, customer.id, readPathId(req, 'id', 'API key'));
-    const key = toKeyView((await findKeyDetails(db.orm, customer.id, id))!, noScopes, clock.now());
-    await renderCustomer(deps, req, res, { view: 'console/revoke', tab: 'keys', title: 'Revoke' }, customer, {
-      form,
-      key,
-    });
-  };
-
   addForm(router, '/customers/:slug/keys/:id/revoke', {
     async act(req, res) {
       const { id: orgId, slug } = await readCustomer(deps, req);
@@ -56,7 +46,13 @@ export function customerKeyPages(deps: ConsoleDeps): Router {
       await revokeApiKey(deps, author, readPathId(req, 'id', 'API key'));
       res.redirect(303, toAddress(`${addressOf(slug)}/keys`, { done: 'revoked' }));
     },
-    show,
+    async show(req, res, form) {
+      const customer = await readCustomer(deps, req);
+      const { id } = await requireKey(db.orm, customer.id, readPathId(req, 'id', 'API key'));
+      const key = toKeyView((await findKeyDetails(db.orm, customer.id, id))!, noScopes, clock.now());
+      const page = { view: 'console/revoke', tab: 'keys', title: 'Revoke' };
+      await renderCustomer(deps, req, res, page, customer, { form, key });
+    },
   });
   return router;
 }

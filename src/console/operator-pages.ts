@@ -5,15 +5,7 @@ import { originOf, readPathId } from '../core/http/request.js';
 import { parseInput } from '../core/http/validate.js';
 import { cutPage, toCursor } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import {
-  addForm,
-  fieldError,
-  textField,
-  type FormState,
-  parseQueryForm,
-  readQuery,
-  tryQuery,
-} from '../core/pages/form.js';
+import { addForm, fieldError, textField, parseQueryForm, readQuery, tryQuery } from '../core/pages/form.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { createLink, type NewLink } from '../accounts/identity/links/links.js';
 import { listSchema } from '../accounts/identity/members/schema.js';
@@ -76,11 +68,6 @@ function addOperators(router: Router, deps: ConsoleDeps): void {
     await renderPage(deps, req, res, page, { operators, ownId: personOf(res).userId });
   });
 
-  const show = (req: Request, res: Response, form: FormState) => {
-    const page = { view: 'console/invite-operator', title: 'Invite an operator', section: 'operators' };
-    return renderPage(deps, req, res, page, { form });
-  };
-
   addForm(router, '/operators/invite', {
     before: [confirmed],
     async act(req, res, fields) {
@@ -92,18 +79,15 @@ function addOperators(router: Router, deps: ConsoleDeps): void {
       const effect = 'makes its holder an operator, who can view and change everything here';
       await showLink(deps, req, res, made, { section: 'operators', email, effect });
     },
-    show,
+    show(req, res, form) {
+      const page = { view: 'console/invite-operator', title: 'Invite an operator', section: 'operators' };
+      return renderPage(deps, req, res, page, { form });
+    },
   });
 }
 
 function addRemoval(router: Router, deps: ConsoleDeps): void {
   const confirmed = requireConfirmation(deps.clock);
-
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const operator = await getOperator(deps.db.orm, readPathId(req, 'userId', 'operator'));
-    const page = { view: 'console/remove-operator', title: 'Remove an operator', section: 'operators' };
-    await renderPage(deps, req, res, page, { form, operator });
-  };
 
   addForm(router, '/operators/:userId/remove', {
     before: [confirmed],
@@ -113,7 +97,11 @@ function addRemoval(router: Router, deps: ConsoleDeps): void {
       const isOwn = userId === personOf(res).userId;
       res.redirect(303, isOwn ? '/dashboard' : toAddress(OPERATORS, { done: 'removed' }));
     },
-    show,
+    async show(req, res, form) {
+      const operator = await getOperator(deps.db.orm, readPathId(req, 'userId', 'operator'));
+      const page = { view: 'console/remove-operator', title: 'Remove an operator', section: 'operators' };
+      await renderPage(deps, req, res, page, { form, operator });
+    },
   });
 }
 
@@ -151,13 +139,6 @@ function addPeople(router: Router, deps: ConsoleDeps): void {
 function addLinks(router: Router, deps: ConsoleDeps): void {
   const confirmed = requireConfirmation(deps.clock);
 
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const found = await readPerson(deps.db.orm, req);
-    const page = { view: 'console/new-link', title: 'One-time link', section: 'people' };
-    const values = { kind: 'password_reset', ...readQuery(req), ...form.values };
-    await renderPage(deps, req, res, page, { form: { ...form, values }, found });
-  };
-
   addForm(router, '/people/:userId/link', {
     before: [confirmed],
     async act(req, res, fields) {
@@ -175,6 +156,11 @@ function addLinks(router: Router, deps: ConsoleDeps): void {
           : 'lets anyone who also knows the password turn the second factor of this account off';
       await showLink(deps, req, res, made, { section: 'people', email, effect });
     },
-    show,
+    async show(req, res, form) {
+      const found = await readPerson(deps.db.orm, req);
+      const page = { view: 'console/new-link', title: 'One-time link', section: 'people' };
+      const values = { kind: 'password_reset', ...readQuery(req), ...form.values };
+      await renderPage(deps, req, res, page, { form: { ...form, values }, found });
+    },
   });
 }

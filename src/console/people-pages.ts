@@ -82,18 +82,6 @@ export function customerPeoplePages(deps: ConsoleDeps): Router {
 function addInvitations(router: Router, deps: ConsoleDeps): void {
   const confirmed = requireConfirmation(deps.clock);
 
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const customer = await readCustomer(deps, req);
-    const values = { role: 'owner', days: '7', ...form.values };
-    const page = { view: 'console/invite', tab: 'people', title: 'Invite a person' };
-    await renderCustomer(deps, req, res, page, customer, {
-      form: { ...form, values },
-      roleChoices: roles,
-      roleDescriptions,
-      dayChoices: invitationDays,
-    });
-  };
-
   addForm(router, '/customers/:slug/invite', {
     before: [confirmed],
     async act(req, res, fields) {
@@ -110,7 +98,17 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
       const page = { view: 'console/invited', tab: 'people', title: 'Invitation created' };
       await renderCustomer(deps, req, res, page, customer, { ...input, link, expiresAt, isMailed });
     },
-    show,
+    async show(req, res, form) {
+      const customer = await readCustomer(deps, req);
+      const values = { role: 'owner', days: '7', ...form.values };
+      const page = { view: 'console/invite', tab: 'people', title: 'Invite a person' };
+      await renderCustomer(deps, req, res, page, customer, {
+        form: { ...form, values },
+        roleChoices: roles,
+        roleDescriptions,
+        dayChoices: invitationDays,
+      });
+    },
   });
 
   router.post('/customers/:slug/invitations/:id/revoke', async (req, res) => {
@@ -162,12 +160,6 @@ function addMember(router: Router, deps: ConsoleDeps): void {
     show,
   });
 
-  const showRemoval = async (req: Request, res: Response, form: FormState) => {
-    const { customer, member } = await readMember(req);
-    const page = { view: 'console/remove-member', tab: 'people', title: 'Remove' };
-    await renderCustomer(deps, req, res, page, customer, { form, member });
-  };
-
   addForm(router, '/customers/:slug/people/:userId/remove', {
     before: [confirmed],
     async act(req, res) {
@@ -177,6 +169,10 @@ function addMember(router: Router, deps: ConsoleDeps): void {
       );
       res.redirect(303, toAddress(`${addressOf(customer.slug)}/people`, { done: 'removed' }));
     },
-    show: showRemoval,
+    async show(req, res, form) {
+      const { customer, member } = await readMember(req);
+      const page = { view: 'console/remove-member', tab: 'people', title: 'Remove' };
+      await renderCustomer(deps, req, res, page, customer, { form, member });
+    },
   });
 }

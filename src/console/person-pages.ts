@@ -1,11 +1,11 @@
-import type { Request, Response, Router } from 'express';
+import type { Request, Router } from 'express';
 import { z } from 'zod';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
 import { readPathId } from '../core/http/request.js';
 import { nameField, parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
-import { addForm, type FormState } from '../core/pages/form.js';
+import { addForm } from '../core/pages/form.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { filledIn } from '../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../accounts/identity/operator/http.js';
@@ -88,20 +88,6 @@ export function personPages(deps: ConsoleDeps): Router {
   const { orm } = deps.db;
   const router = pageRouter();
 
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const person = await readPerson(orm, req);
-    const memberships = await listOrganizationsOf(orm, person.id, MAX_ORGANIZATIONS);
-    const failed = await readFailedHours(orm, person.id, new Date(clock.now()));
-    const page = { view: 'console/person', title: person.name, section: 'people', notices };
-    const values = { name: person.name, ...form.values };
-    await renderPage(deps, req, res, page, {
-      form: { ...form, values },
-      found: person,
-      memberships,
-      ...failed,
-    });
-  };
-
   addForm(router, '/people/:userId', {
     async act(req, res, fields) {
       const { id } = await readPerson(orm, req);
@@ -112,7 +98,19 @@ export function personPages(deps: ConsoleDeps): Router {
       });
       res.redirect(303, toAddress(`${PEOPLE}/${id}`, { done: 'renamed' }));
     },
-    show,
+    async show(req, res, form) {
+      const person = await readPerson(orm, req);
+      const memberships = await listOrganizationsOf(orm, person.id, MAX_ORGANIZATIONS);
+      const failed = await readFailedHours(orm, person.id, new Date(clock.now()));
+      const page = { view: 'console/person', title: person.name, section: 'people', notices };
+      const values = { name: person.name, ...form.values };
+      await renderPage(deps, req, res, page, {
+        form: { ...form, values },
+        found: person,
+        memberships,
+        ...failed,
+      });
+    },
   });
 
   for (const action of Object.keys(actions) as Action[]) addAction(router, deps, action);
@@ -123,12 +121,6 @@ function addAction(router: Router, deps: ConsoleDeps, action: Action): void {
   const { title, effects, work } = actions[action];
   const confirmed = requireConfirmation(deps.clock);
   const path = `/people/:userId/${action}`;
-
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const found = await readPerson(deps.db.orm, req);
-    const page = { view: 'console/person-action', title, section: 'people' };
-    await renderPage(deps, req, res, page, { form, found, action, effects });
-  };
 
   addForm(router, path, {
     before: [confirmed],
@@ -142,6 +134,10 @@ function addAction(router: Router, deps: ConsoleDeps, action: Action): void {
       const done = action === 'delete' ? { done: 'deleted' } : { done: action };
       res.redirect(303, toAddress(action === 'delete' ? PEOPLE : `${PEOPLE}/${id}`, done));
     },
-    show,
+    async show(req, res, form) {
+      const found = await readPerson(deps.db.orm, req);
+      const page = { view: 'console/person-action', title, section: 'people' };
+      await renderPage(deps, req, res, page, { form, found, action, effects });
+    },
   });
 }

@@ -62,15 +62,13 @@ export const documentationRoutes = [
         status: 304,
       },
     ],
-    handler:
-      ({ document }: Documents) =>
-      async (req, res) => {
-        const { body, etag } = await document();
-        res.setHeader('ETag', etag);
-        res.setHeader('Cache-Control', 'no-cache');
-        if (hasCopy(req, etag)) res.status(304).end();
-        else sendCompressed(req, res, 'application/json; charset=utf-8', body);
-      },
+    handler: (deps: Documents) => async (req, res) => {
+      const { body, etag } = await deps.document();
+      res.setHeader('ETag', etag);
+      res.setHeader('Cache-Control', 'no-cache');
+      if (hasCopy(req, etag)) res.status(304).end();
+      else sendCompressed(req, res, 'application/json; charset=utf-8', body);
+    },
   }),
   defineRoute({
     ...documentRoute,
@@ -82,10 +80,7 @@ export const documentationRoutes = [
     examples: [
       { name: 'page', summary: 'Its title', request: {}, answer: '<title>Documentation – Gauge</title>' },
     ],
-    handler:
-      ({ sendPage }: Documents) =>
-      (req, res) =>
-        sendPage(req, res, 'index'),
+    handler: (deps: Documents) => (req, res) => deps.sendPage(req, res, 'index'),
   }),
   defineRoute({
     ...documentRoute,
@@ -104,10 +99,7 @@ export const documentationRoutes = [
         answer: '<mark>idempotencyKey</mark>',
       },
     ],
-    handler:
-      ({ sendSearch }: Documents) =>
-      (req, res) =>
-        sendSearch(req, res),
+    handler: (deps: Documents) => (req, res) => deps.sendSearch(req, res),
   }),
   defineRoute({
     ...documentRoute,
@@ -128,10 +120,7 @@ export const documentationRoutes = [
       },
       notFoundExample('No such page', { topic: 'weather' }),
     ],
-    handler:
-      ({ sendPage }: Documents) =>
-      (req, res) =>
-        sendPage(req, res, `topics/${req.params.topic}`),
+    handler: (deps: Documents) => (req, res) => deps.sendPage(req, res, `topics/${req.params.topic}`),
   }),
   defineRoute({
     ...documentRoute,
@@ -151,10 +140,7 @@ export const documentationRoutes = [
       },
       notFoundExample('No such group', { group: 'weather' }),
     ],
-    handler:
-      ({ sendPage }: Documents) =>
-      (req, res) =>
-        sendPage(req, res, `reference/${req.params.group}`),
+    handler: (deps: Documents) => (req, res) => deps.sendPage(req, res, `reference/${req.params.group}`),
   }),
   defineRoute({
     ...documentRoute,

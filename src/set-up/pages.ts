@@ -5,9 +5,9 @@ import { originOf } from '../core/http/request.js';
 import { nameField, parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
 import {
+  postForm,
   addForm,
   fieldError,
-  formRoute,
   newForm,
   refuseIgnored,
   textField,
@@ -107,31 +107,27 @@ function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSessio
     else await showNext(deps, req, res, person.orgId !== null);
   });
 
-  router.post(
-    `${SET_UP}/person`,
-    wrongLinks,
-    guesses,
-    formRoute({
-      async act(req, res, fields) {
-        const email = textField(fields, 'email');
-        const typed = { ...fields, ...(email === undefined ? {} : { email: normalizeEmail(email) }) };
-        const input = parseInput(personSchema, filledIn(typed));
-        const token = opened.read(req);
-        const link = await findOperatorLink(db.orm, token, new Date(clock.now()));
-        if (link.email === null && input.email === undefined) throw fieldError('email', 'is required');
-        const person = { ...input, name: input.name?.trim(), email: input.email };
-        const session = await becomeOperator(deps, token, person, arrivalOf(req, res, clock));
-        sendToken(req, session.token);
-        opened.forget(req, res);
-        if (!session.isCodeDue) {
-          res.locals.person = await readSession(req);
-          await beginSetup(deps, confirmedAuthor(deps, req, res), undefined);
-        }
-        res.redirect(303, session.isCodeDue ? toAddress('/login/code', { next: SET_UP }) : SET_UP);
-      },
-      show: showPerson,
-    }),
-  );
+  postForm(router, `${SET_UP}/person`, {
+    before: [wrongLinks, guesses],
+    async act(req, res, fields) {
+      const email = textField(fields, 'email');
+      const typed = { ...fields, ...(email === undefined ? {} : { email: normalizeEmail(email) }) };
+      const input = parseInput(personSchema, filledIn(typed));
+      const token = opened.read(req);
+      const link = await findOperatorLink(db.orm, token, new Date(clock.now()));
+      if (link.email === null && input.email === undefined) throw fieldError('email', 'is required');
+      const person = { ...input, name: input.name?.trim(), email: input.email };
+      const session = await becomeOperator(deps, token, person, arrivalOf(req, res, clock));
+      sendToken(req, session.token);
+      opened.forget(req, res);
+      if (!session.isCodeDue) {
+        res.locals.person = await readSession(req);
+        await beginSetup(deps, confirmedAuthor(deps, req, res), undefined);
+      }
+      res.redirect(303, session.isCodeDue ? toAddress('/login/code', { next: SET_UP }) : SET_UP);
+    },
+    show: showPerson,
+  });
   router.use(SET_UP, showGone);
 }
 
@@ -152,42 +148,36 @@ async function showNext(deps: SetUpDeps, req: Request, res: Response, isMember: 
 function addFactorPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
   const show = (req: Request, res: Response, form: FormState) => showFactor(deps, req, res, form);
 
-  router.post(
-    `${SET_UP}/second-factor`,
-    guards,
-    formRoute({
-      async act(req, res, fields) {
-        if (fields.currentPassword === undefined && isConfirmed(deps, res)) {
-          await beginSetup(deps, confirmedAuthor(deps, req, res), undefined);
-        } else {
-          const { currentPassword } = parseInput(confirmSchema, filledIn(fields));
-          const author = authorOf(deps, req, res);
-          const person = await limitGuesses(deps, req, res, () =>
-            checkPassword(deps.db.orm, author, currentPassword),
-          );
-          await beginSetup(deps, author, person);
-        }
-        res.redirect(303, SET_UP);
-      },
-      show,
-    }),
-  );
+  postForm(router, `${SET_UP}/second-factor`, {
+    before: guards,
+    async act(req, res, fields) {
+      if (fields.currentPassword === undefined && isConfirmed(deps, res)) {
+        await beginSetup(deps, confirmedAuthor(deps, req, res), undefined);
+      } else {
+        const { currentPassword } = parseInput(confirmSchema, filledIn(fields));
+        const author = authorOf(deps, req, res);
+        const person = await limitGuesses(deps, req, res, () =>
+          checkPassword(deps.db.orm, author, currentPassword),
+        );
+        await beginSetup(deps, author, person);
+      }
+      res.redirect(303, SET_UP);
+    },
+    show,
+  });
 
-  router.post(
-    `${SET_UP}/second-factor/confirm`,
-    guards,
-    formRoute({
-      async act(req, res, fields) {
-        const { code } = parseInput(setupSchema, filledIn(fields));
-        const { recoveryCodes, token } = await finishSetup(deps, authorOf(deps, req, res), code);
-        sendToken(req, token);
-        const page = { view: 'set-up/recovery-codes', title: 'Your recovery codes', frame };
-        beginSecretPage(res, 200);
-        await renderPage(deps, req, res, page, { recoveryCodes });
-      },
-      show,
-    }),
-  );
+  postForm(router, `${SET_UP}/second-factor/confirm`, {
+    before: guards,
+    async act(req, res, fields) {
+      const { code } = parseInput(setupSchema, filledIn(fields));
+      const { recoveryCodes, token } = await finishSetup(deps, authorOf(deps, req, res), code);
+      sendToken(req, token);
+      const page = { view: 'set-up/recovery-codes', title: 'Your recovery codes', frame };
+      beginSecretPage(res, 200);
+      await renderPage(deps, req, res, page, { recoveryCodes });
+    },
+    show,
+  });
 }
 
 /** True within minutes of a sign-in, which asked for the password. */
@@ -213,17 +203,14 @@ async function showFactor(deps: SetUpDeps, req: Request, res: Response, form: Fo
 
 function addSteps(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
   for (const step of deps.steps)
-    router.post(
-      `${SET_UP}/${step.path}`,
-      guards,
-      formRoute({
-        async act(req, res, fields) {
-          await changeAsOperator(deps, req, res, step.read(fields));
-          res.redirect(303, SET_UP);
-        },
-        show: (req, res, form) => showStep(deps, step, req, res, form),
-      }),
-    );
+    postForm(router, `${SET_UP}/${step.path}`, {
+      before: guards,
+      async act(req, res, fields) {
+        await changeAsOperator(deps, req, res, step.read(fields));
+        res.redirect(303, SET_UP);
+      },
+      show: (req, res, form) => showStep(deps, step, req, res, form),
+    });
 }
 
 const showStep = (
@@ -238,18 +225,6 @@ const showStep = (
 function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
   const { db } = deps;
   const { mail } = deps.config;
-
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const organization = await findOwnerless(db.orm);
-    if (!organization) return res.redirect(303, SET_UP);
-    const page = { view: 'set-up/owner', title: 'Set up Gauge: the owner', frame };
-    await renderPage(deps, req, res, page, {
-      form,
-      organization,
-      days: OWNER_DAYS,
-      hasMail: mail !== undefined,
-    });
-  };
 
   addForm(router, `${SET_UP}/owner`, {
     before: guards,
@@ -276,6 +251,16 @@ function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]
       const page = { view: 'set-up/invited', title: 'Invitation created', frame };
       await renderPage(deps, req, res, page, { email: owner, organization, link, expiresAt, isMailed });
     },
-    show,
+    async show(req, res, form) {
+      const organization = await findOwnerless(db.orm);
+      if (!organization) return res.redirect(303, SET_UP);
+      const page = { view: 'set-up/owner', title: 'Set up Gauge: the owner', frame };
+      await renderPage(deps, req, res, page, {
+        form,
+        organization,
+        days: OWNER_DAYS,
+        hasMail: mail !== undefined,
+      });
+    },
   });
 }

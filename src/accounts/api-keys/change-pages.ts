@@ -3,7 +3,7 @@ import type { Orm } from '../../core/db/client.js';
 import { parseInput } from '../../core/http/validate.js';
 import { originOf, isUuid } from '../../core/http/request.js';
 import {
-  formRoute,
+  postForm,
   newForm,
   onlyForms,
   onlyPages,
@@ -152,8 +152,11 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
 
   const offeredTo = (res: Response) => scopesFor(deps.config, sessionOf(res).marketAccess);
 
-  const create = formRoute({ act: createFromForm, show: showCreation });
-  router.post('/api-keys', onlyForms, mayChange, create);
+  postForm(router, '/api-keys', {
+    before: [onlyForms, mayChange],
+    act: createFromForm,
+    show: showCreation,
+  });
 
   async function createFromForm(req: Request, res: Response, fields: FormFields): Promise<void> {
     try {
@@ -184,14 +187,14 @@ export function addRotatePages(router: Router, deps: KeyPageDeps): void {
     showForm(req, res, newForm({ grace: '60', graceMinutes: '' })),
   );
 
-  const rotate = formRoute({
+  postForm(router, '/api-keys/:id/rotate', {
+    before: [onlyForms, mayChange],
     async act(req, res, fields) {
       const made = await rotateApiKey(deps, memberActor(req, res), readId(req), readGrace(fields));
       await showSecret(deps, req, res, made);
     },
     show: showForm,
   });
-  router.post('/api-keys/:id/rotate', onlyForms, mayChange, rotate);
 
   /** If the key cannot be rotated, the page says why and what to do instead. */
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
@@ -211,7 +214,8 @@ export function addRotatePages(router: Router, deps: KeyPageDeps): void {
 export function addRenamePages(router: Router, deps: KeyDeps): void {
   router.get('/api-keys/:id/rename', onlyPages, mayChange, (req, res) => showForm(req, res, newForm()));
 
-  const rename = formRoute({
+  postForm(router, '/api-keys/:id/rename', {
+    before: [onlyForms, mayChange],
     async act(req, res, fields) {
       const { name } = parseInput(renameApiKeySchema, fields);
       await renameApiKey(deps, memberActor(req, res), readId(req), name);
@@ -219,7 +223,6 @@ export function addRenamePages(router: Router, deps: KeyDeps): void {
     },
     show: showForm,
   });
-  router.post('/api-keys/:id/rename', onlyForms, mayChange, rename);
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const key = await requireKeyDetails(deps, sessionOf(res).orgId, readId(req));

@@ -95,15 +95,17 @@ const deliveries = ({ listDeliveriesSchema }: WebhookSchemas) =>
       },
       invalidExample('An invalid cursor', { ...one, query: { cursor: '2' } }),
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        const { orgId } = sessionOf(res);
-        const { id: endpointId } = await requireEndpoint(db.orm, orgId, readEndpointId(req));
-        const query = parseInput(listDeliveriesSchema, req.query);
-        const { deliveries, nextCursor = null } = await readDeliveries(db.orm, { orgId, endpointId }, query);
-        res.json({ deliveries, nextCursor });
-      },
+    handler: (deps) => async (req, res) => {
+      const { orgId } = sessionOf(res);
+      const { id: endpointId } = await requireEndpoint(deps.db.orm, orgId, readEndpointId(req));
+      const query = parseInput(listDeliveriesSchema, req.query);
+      const { deliveries, nextCursor = null } = await readDeliveries(
+        deps.db.orm,
+        { orgId, endpointId },
+        query,
+      );
+      res.json({ deliveries, nextCursor });
+    },
   });
 
 const readOne = webhookRoute({
@@ -121,14 +123,12 @@ const readOne = webhookRoute({
       answer: { delivery: excerpt(delivery) },
     },
   ],
-  handler:
-    ({ db }) =>
-    async (req, res) => {
-      const { orgId } = sessionOf(res);
-      const { id: endpointId } = await requireEndpoint(db.orm, orgId, readEndpointId(req));
-      const key = { orgId, endpointId, messageId: readMessageId(req) };
-      res.json({ delivery: await readDeliveryDetails(db.orm, key) });
-    },
+  handler: (deps) => async (req, res) => {
+    const { orgId } = sessionOf(res);
+    const { id: endpointId } = await requireEndpoint(deps.db.orm, orgId, readEndpointId(req));
+    const key = { orgId, endpointId, messageId: readMessageId(req) };
+    res.json({ delivery: await readDeliveryDetails(deps.db.orm, key) });
+  },
 });
 
 const resendOne = webhookRoute({

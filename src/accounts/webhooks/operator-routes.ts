@@ -39,12 +39,10 @@ const list = operatorRoute({
     },
     notFoundExample(noOrganization, { params: { slug: 'initech' } }),
   ],
-  handler:
-    ({ db }) =>
-    async (req, res) => {
-      const { id } = await getOrganization(db.orm, readSlug(req));
-      res.json({ webhooks: await listEndpoints(db.orm, id) });
-    },
+  handler: (deps) => async (req, res) => {
+    const { id } = await getOrganization(deps.db.orm, readSlug(req));
+    res.json({ webhooks: await listEndpoints(deps.db.orm, id) });
+  },
 });
 
 const create = ({ webhookInputSchema }: WebhookSchemas) =>

@@ -6,7 +6,7 @@ import { parseInput } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   fieldError,
-  formRoute,
+  postForm,
   newForm,
   onlyForms,
   onlyPages,
@@ -81,7 +81,8 @@ function addListPages(router: Router, deps: PagesDeps): void {
 
   router.get('/webhooks/new', onlyPages, mayManage, (req, res) => showForm(req, res, newForm()));
 
-  const create = formRoute({
+  postForm(router, '/webhooks', {
+    before: [onlyForms, mayManage],
     async act(req, res, fields) {
       try {
         const made = await createEndpoint(deps, memberActor(req, res), deps.forms.readNew(fields));
@@ -94,7 +95,6 @@ function addListPages(router: Router, deps: PagesDeps): void {
     },
     show: showForm,
   });
-  router.post('/webhooks', onlyForms, mayManage, create);
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const page = { view: 'accounts/webhooks/new', title: 'New endpoint', section };
@@ -105,7 +105,8 @@ function addListPages(router: Router, deps: PagesDeps): void {
 function addEditPages(router: Router, deps: PagesDeps): void {
   router.get('/webhooks/:id/edit', onlyPages, mayManage, (req, res) => showForm(req, res, newForm()));
 
-  const update = formRoute({
+  postForm(router, '/webhooks/:id/edit', {
+    before: [mayManage],
     async act(req, res, fields) {
       const input = deps.forms.readChanged(fields);
       const { id } = await updateEndpoint(deps, memberActor(req, res), readEndpointId(req), input);
@@ -113,7 +114,6 @@ function addEditPages(router: Router, deps: PagesDeps): void {
     },
     show: showForm,
   });
-  router.post('/webhooks/:id/edit', mayManage, update);
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const endpoint = await endpointViewOf(deps, req, res);
@@ -127,7 +127,8 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
     showForm(req, res, newForm({ graceMinutes: '1440' })),
   );
 
-  const rotate = formRoute({
+  postForm(router, '/webhooks/:id/rotate', {
+    before: [onlyForms, mayManage],
     async act(req, res, fields) {
       const choice = textField(fields, 'graceMinutes') ?? '';
       if (!graceChoices.some(({ value }) => value === choice))
@@ -138,7 +139,6 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
     },
     show: showForm,
   });
-  router.post('/webhooks/:id/rotate', onlyForms, mayManage, rotate);
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const endpoint = await endpointViewOf(deps, req, res);
@@ -192,7 +192,8 @@ function addEndpointPage(router: Router, deps: PagesDeps): void {
   const querySchema = deps.listDeliveriesSchema.omit({ limit: true });
   router.get('/webhooks/:id', onlyPages, mayManage, (req, res) => showEndpoint(req, res, newForm()));
 
-  const sendTest = formRoute({
+  postForm(router, '/webhooks/:id/test', {
+    before: [onlyForms, mayManage],
     async act(req, res) {
       const id = readEndpointId(req);
       const actor = memberActor(req, res);
@@ -202,9 +203,9 @@ function addEndpointPage(router: Router, deps: PagesDeps): void {
     },
     show: showEndpoint,
   });
-  router.post('/webhooks/:id/test', onlyForms, mayManage, sendTest);
 
-  const resend = formRoute({
+  postForm(router, '/webhooks/:id/resend', {
+    before: [onlyForms, mayManage],
     async act(req, res, fields) {
       const id = readEndpointId(req);
       const hours = textField(fields, 'since') ?? '';
@@ -216,7 +217,6 @@ function addEndpointPage(router: Router, deps: PagesDeps): void {
     },
     show: showEndpoint,
   });
-  router.post('/webhooks/:id/resend', onlyForms, mayManage, resend);
 
   async function showEndpoint(req: Request, res: Response, form: FormState): Promise<void> {
     const { orgId } = sessionOf(res);
@@ -267,7 +267,8 @@ function addDeliveryPage(router: Router, deps: EndpointDeps): void {
     showDelivery(req, res, newForm()),
   );
 
-  const resendOne = formRoute({
+  postForm(router, '/webhooks/:id/deliveries/:messageId/resend', {
+    before: [onlyForms, mayManage],
     async act(req, res) {
       const [id, messageId] = [readEndpointId(req), readMessageId(req)];
       await resendDelivery(deps, memberActor(req, res), id, messageId);
@@ -275,7 +276,6 @@ function addDeliveryPage(router: Router, deps: EndpointDeps): void {
     },
     show: showDelivery,
   });
-  router.post('/webhooks/:id/deliveries/:messageId/resend', onlyForms, mayManage, resendOne);
 
   async function showDelivery(req: Request, res: Response, form: FormState): Promise<void> {
     const { orgId } = sessionOf(res);

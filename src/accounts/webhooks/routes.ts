@@ -61,11 +61,9 @@ const list = webhookRoute({
       answer: { webhooks: [exampleEndpoint('live'), exampleEndpoint('disabled')] },
     },
   ],
-  handler:
-    ({ db }) =>
-    async (_req, res) => {
-      res.json({ webhooks: await listEndpoints(db.orm, sessionOf(res).orgId) });
-    },
+  handler: (deps) => async (_req, res) => {
+    res.json({ webhooks: await listEndpoints(deps.db.orm, sessionOf(res).orgId) });
+  },
 });
 
 const create = ({ webhookInputSchema }: WebhookSchemas) =>
@@ -138,11 +136,9 @@ const read = webhookRoute({
       answer: { webhook: exampleEndpoint('live') },
     },
   ],
-  handler:
-    ({ db }) =>
-    async (req, res) => {
-      res.json({ webhook: await requireEndpoint(db.orm, sessionOf(res).orgId, readEndpointId(req)) });
-    },
+  handler: (deps) => async (req, res) => {
+    res.json({ webhook: await requireEndpoint(deps.db.orm, sessionOf(res).orgId, readEndpointId(req)) });
+  },
 });
 
 const update = ({ webhookInputSchema }: WebhookSchemas) =>

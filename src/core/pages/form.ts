@@ -68,14 +68,17 @@ export function formRoute({ act, show, codes }: FormRoute): RequestHandler {
   };
 }
 
-/** A page that is a single form: GET shows it, and POST carries it out. `before` runs before both. */
-export function addForm(
-  router: Router,
-  path: string,
-  { before = [], ...route }: FormRoute & { before?: RequestHandler[] },
-): void {
-  router.get(path, ...before, (req, res) => route.show(req, res, newForm()));
+type GuardedForm = FormRoute & { before?: RequestHandler[] };
+
+/** A form without a page of its own. `before` runs first. */
+export function postForm(router: Router, path: string, { before = [], ...route }: GuardedForm): void {
   router.post(path, ...before, formRoute(route));
+}
+
+/** A page that is a single form: GET shows it, and POST carries it out. `before` runs before both. */
+export function addForm(router: Router, path: string, form: GuardedForm): void {
+  router.get(path, ...(form.before ?? []), (req, res) => form.show(req, res, newForm()));
+  postForm(router, path, form);
 }
 
 /** Refuses one field of a form. `detail` continues after the field's name: `must not be blank`. */

@@ -72,17 +72,12 @@ export async function showSearch(
     res.redirect(303, toAddress(path, { q: result.secret.slice(0, 12) }));
     return;
   }
-  await renderPage(
-    deps,
-    req,
-    res,
-    { view: 'search/search', title: 'Search' },
-    {
-      form,
-      path,
-      q: result?.q,
-      groups: result?.groups,
-      docsHref: toAddress('/docs/search', { q: result?.q?.slice(0, 100) }),
-    },
-  );
+  const page = { view: 'search/search', title: 'Search' };
+  await renderPage(deps, req, res, page, {
+    form,
+    path,
+    q: result?.q,
+    groups: result?.groups,
+    docsHref: toAddress('/docs/search', { q: result?.q?.slice(0, 100) }),
+  });
 }

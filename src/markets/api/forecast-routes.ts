@@ -79,12 +79,10 @@ observations and their time, the probability that the extreme has already been r
     unknownStation({ params: { station: 'KJFK' } }),
     notLoadedYet({ params: { station: 'KNYC' } }),
   ],
-  handler:
-    ({ reads }: { reads: SnapshotReads }) =>
-    (req, res) => {
-      if (hasQuery(req)) parseInput(noQuerySchema, req.query);
-      return sendCachedAnswer(req, res, reads.forecast(readForecastStation(req.params.station)));
-    },
+  handler: (deps: { reads: SnapshotReads }) => (req, res) => {
+    if (hasQuery(req)) parseInput(noQuerySchema, req.query);
+    return sendCachedAnswer(req, res, deps.reads.forecast(readForecastStation(req.params.station)));
+  },
 });
 
 const stationList = defineRoute({

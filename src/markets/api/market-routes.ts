@@ -102,13 +102,15 @@ Prices are the best levels of the book; \`null\` without bids or asks.
     unknownStation({ query: { station: 'KJFK' } }),
     notLoadedYet({}),
   ],
-  handler:
-    ({ reads }: Pick<ReadDeps, 'reads'>) =>
-    (req, res) => {
-      const { station, city, ...filter } = hasQuery(req) ? parseInput(marketsQuerySchema, req.query) : {};
-      const stationId = station === undefined ? undefined : readStationId(station);
-      return sendCachedAnswer(req, res, reads.markets({ stationId, city: city?.toLowerCase(), ...filter }));
-    },
+  handler: (deps: Pick<ReadDeps, 'reads'>) => (req, res) => {
+    const { station, city, ...filter } = hasQuery(req) ? parseInput(marketsQuerySchema, req.query) : {};
+    const stationId = station === undefined ? undefined : readStationId(station);
+    return sendCachedAnswer(
+      req,
+      res,
+      deps.reads.markets({ stationId, city: city?.toLowerCase(), ...filter }),
+    );
+  },
 });
 
 const signals = defineRoute({

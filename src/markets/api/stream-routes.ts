@@ -43,17 +43,15 @@ the id. Every 15 seconds a comment keeps the connection alive. A client that lea
     unknownParameter('city', { query: { city: 'Boston' } }),
     unknownStation({ query: { station: 'KJFK' } }),
   ],
-  handler:
-    ({ stream }: { stream: MarketStream }) =>
-    (req, res) => {
-      const { station } = parseInput(streamQuerySchema, req.query);
-      const stationId = station === undefined ? undefined : readAnyPlaceId(station);
-      if (req.method === 'HEAD') {
-        setStreamHeaders(res);
-        res.end();
-        return;
-      }
-      const lastEventId = req.headers['last-event-id']?.toString();
-      stream.open(res, { address: addressOf(req), stationId, lastEventId });
-    },
+  handler: (deps: { stream: MarketStream }) => (req, res) => {
+    const { station } = parseInput(streamQuerySchema, req.query);
+    const stationId = station === undefined ? undefined : readAnyPlaceId(station);
+    if (req.method === 'HEAD') {
+      setStreamHeaders(res);
+      res.end();
+      return;
+    }
+    const lastEventId = req.headers['last-event-id']?.toString();
+    deps.stream.open(res, { address: addressOf(req), stationId, lastEventId });
+  },
 });

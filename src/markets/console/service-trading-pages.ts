@@ -68,16 +68,6 @@ function addReconciliation(router: Router, deps: MarketConsoleDeps): void {
     return deps.live;
   };
 
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const { report } = requireLive();
-    const page = {
-      view: 'markets/console/reconciliation',
-      title: 'Accept the venue’s figures',
-      section: 'trading',
-    };
-    await renderPage(deps, req, res, page, { form, report });
-  };
-
   addForm(router, '/trading/reconciliation', {
     before: [confirmed],
     async act(req, res, fields) {
@@ -85,7 +75,15 @@ function addReconciliation(router: Router, deps: MarketConsoleDeps): void {
       await requireLive().accept(sourceOf(req, res, deps.clock), byOperator(res));
       res.redirect(303, toAddress(TRADING, { done: 'accepted' }));
     },
-    show,
+    async show(req, res, form) {
+      const { report } = requireLive();
+      const page = {
+        view: 'markets/console/reconciliation',
+        title: 'Accept the venue’s figures',
+        section: 'trading',
+      };
+      await renderPage(deps, req, res, page, { form, report });
+    },
     // Raised if the venue cannot be read or the outcome of an order is unknown.
     codes: new Set(['unavailable']),
   });

@@ -6,8 +6,8 @@ import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import {
+  postForm,
   fieldError,
-  formRoute,
   newForm,
   readQuery,
   textField,
@@ -132,19 +132,15 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
       order.mode === 'live' && order.status === 'resting' ? findPlace(orm, orgId, id) : undefined,
     ]);
     const notices = { placed: describePlaced(order), repeated, ...changed };
-    await renderPage(
-      context,
-      req,
-      res,
-      { view: 'markets/portfolio/order', title: 'Order', section, notices },
-      toOrderPage(order, fills, postings, {
-        snapshot: snapshots.current,
-        form,
-        place,
-        mayChange: isManager(role) && order.status === 'resting',
-        maySell: isManager(role) && req.query.done === 'placed' && isSellable(order, snapshots.current),
-      }),
-    );
+    const page = { view: 'markets/portfolio/order', title: 'Order', section, notices };
+    const view = toOrderPage(order, fills, postings, {
+      snapshot: snapshots.current,
+      form,
+      place,
+      mayChange: isManager(role) && order.status === 'resting',
+      maySell: isManager(role) && req.query.done === 'placed' && isSellable(order, snapshots.current),
+    });
+    await renderPage(context, req, res, page, view);
   }
 
   const toChange = (req: Request, res: Response): OrderChange => ({
@@ -155,29 +151,23 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
 
   router.get('/portfolio/orders/:id', (req, res) => showOrder(req, res, newForm()));
 
-  router.post(
-    '/portfolio/orders/:id/cancel',
-    requireRole(...managingRoles),
-    formRoute({
-      show: showOrder,
-      async act(req, res) {
-        const { id, status } = await orders.cancel(toChange(req, res));
-        res.redirect(303, `${ORDERS_PATH}/${id}?done=${status === 'resting' ? 'cancelling' : 'cancelled'}`);
-      },
-    }),
-  );
+  postForm(router, '/portfolio/orders/:id/cancel', {
+    before: [requireRole(...managingRoles)],
+    show: showOrder,
+    async act(req, res) {
+      const { id, status } = await orders.cancel(toChange(req, res));
+      res.redirect(303, `${ORDERS_PATH}/${id}?done=${status === 'resting' ? 'cancelling' : 'cancelled'}`);
+    },
+  });
 
-  router.post(
-    '/portfolio/orders/:id/decrease',
-    requireRole(...managingRoles),
-    formRoute({
-      show: showOrder,
-      async act(req, res, fields) {
-        const text = textField(fields, 'remainingContracts') ?? '';
-        if (!contractsText.safeParse(text).success) throw fieldError('remainingContracts', ORDER_SIZE);
-        const { id } = await orders.decrease({ ...toChange(req, res), remaining: Number(text) });
-        res.redirect(303, `${ORDERS_PATH}/${id}?done=decreased`);
-      },
-    }),
-  );
+  postForm(router, '/portfolio/orders/:id/decrease', {
+    before: [requireRole(...managingRoles)],
+    show: showOrder,
+    async act(req, res, fields) {
+      const text = textField(fields, 'remainingContracts') ?? '';
+      if (!contractsText.safeParse(text).success) throw fieldError('remainingContracts', ORDER_SIZE);
+      const { id } = await orders.decrease({ ...toChange(req, res), remaining: Number(text) });
+      res.redirect(303, `${ORDERS_PATH}/${id}?done=decreased`);
+    },
+  });
 }

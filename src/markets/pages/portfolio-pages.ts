@@ -139,27 +139,22 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
     ]);
     const snapshot = snapshots.current;
     const canTrade = isManager(role);
-    await renderPage(
-      context,
-      req,
-      res,
-      { view: 'markets/portfolio/portfolio', title: 'Portfolio', section: 'portfolio' },
-      {
-        modes: toModeTabs(PORTFOLIO_PATH, mode),
-        portfolio: toPortfolioView(
-          portfolio,
-          { snapshot, sources: snapshots.sources, refreshSeconds: config.trading.refreshSeconds, now },
-          canTrade,
-        ),
-        curve: toCurveView(curve, { mode, range }),
-        orders: orders.map((order) => toOrderView(order, snapshot)),
-        settlements: settlements.map((each) => toSettlementView(each, snapshot)),
-        tradingSwitch,
-        venue: mode === 'live' ? toVenueView(trading.live?.reportOf(orgId)) : undefined,
-        query: mode === 'paper' ? '' : `?mode=${mode}`,
-        firstTrade: marketAccess === 'trade' ? curlOfFirstTrade(originOf(req), snapshot) : undefined,
-      },
-    );
+    const page = { view: 'markets/portfolio/portfolio', title: 'Portfolio', section: 'portfolio' };
+    await renderPage(context, req, res, page, {
+      modes: toModeTabs(PORTFOLIO_PATH, mode),
+      portfolio: toPortfolioView(
+        portfolio,
+        { snapshot, sources: snapshots.sources, refreshSeconds: config.trading.refreshSeconds, now },
+        canTrade,
+      ),
+      curve: toCurveView(curve, { mode, range }),
+      orders: orders.map((order) => toOrderView(order, snapshot)),
+      settlements: settlements.map((each) => toSettlementView(each, snapshot)),
+      tradingSwitch,
+      venue: mode === 'live' ? toVenueView(trading.live?.reportOf(orgId)) : undefined,
+      query: mode === 'paper' ? '' : `?mode=${mode}`,
+      firstTrade: marketAccess === 'trade' ? curlOfFirstTrade(originOf(req), snapshot) : undefined,
+    });
   });
 
   addOrderPages(router, context, trading);

@@ -5,7 +5,7 @@ import { requireRole, sessionOf, personSource } from '../../accounts/identity/se
 import { parseInput } from '../../core/http/validate.js';
 import { switchSchema } from '../risk/operator/schema.js';
 import { toAddress } from '../../core/pages/address.js';
-import { formRoute, newForm, textField, type FormState, readQuery } from '../../core/pages/form.js';
+import { postForm, newForm, textField, type FormState, readQuery } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import type { Context } from '../../core/http/context.js';
 import { readPageQuery, toModeTabs } from './addresses.js';
@@ -63,26 +63,23 @@ export function riskPages(
     await showSwitch(req, res, newForm({ state }));
   });
 
-  router.post(
-    '/portfolio/risk/switch',
-    mayChange,
-    formRoute({
-      async act(req, res, fields) {
-        const { orgId } = sessionOf(res);
-        const input = {
-          state: textField(fields, 'state'),
-          reason: textField(fields, 'reason')?.trim() || null,
-        };
-        const { state, reason } = parseInput(switchSchema, input);
-        const source = personSource(req, res, clock);
-        await changeSwitch({ db, clock, live }, byMember(res), (tx) =>
-          setSwitch(tx, orgId, 'own', { state, reason: reason ?? null }, source),
-        );
-        res.redirect(303, toAddress(RISK_PATH, { done: state.replace('_', '-') }));
-      },
-      show: showSwitch,
-    }),
-  );
+  postForm(router, '/portfolio/risk/switch', {
+    before: [mayChange],
+    async act(req, res, fields) {
+      const { orgId } = sessionOf(res);
+      const input = {
+        state: textField(fields, 'state'),
+        reason: textField(fields, 'reason')?.trim() || null,
+      };
+      const { state, reason } = parseInput(switchSchema, input);
+      const source = personSource(req, res, clock);
+      await changeSwitch({ db, clock, live }, byMember(res), (tx) =>
+        setSwitch(tx, orgId, 'own', { state, reason: reason ?? null }, source),
+      );
+      res.redirect(303, toAddress(RISK_PATH, { done: state.replace('_', '-') }));
+    },
+    show: showSwitch,
+  });
 
   /** Confirmation page. @throws AppError invalid_request for an unknown state */
   async function showSwitch(req: Request, res: Response, form: FormState): Promise<void> {

@@ -6,8 +6,8 @@ import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { isManager, managingRoles } from '../../accounts/organizations/table.js';
 import {
+  postForm,
   fieldError,
-  formRoute,
   textField,
   type FormFields,
   type FormState,
@@ -61,29 +61,28 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
     await show(req, res, facts, form, result ?? null);
   });
 
-  router.post(
-    '/markets/:ticker',
-    requireRole(...managingRoles),
-    formRoute({ act: place, show: showAgain, codes: ticketCodes }),
-  );
-
-  async function place(req: Request, res: Response, fields: FormFields): Promise<void> {
-    const { orgId } = sessionOf(res);
-    const market = deps.snapshots.current && findMarket(deps.snapshots.current, req);
-    if (!market) throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
-    const order = readTicket(fields, market);
-    const id = textField(fields, 'id') ?? '';
-    if (!isFreshId(id, clock.now())) throw fieldError('id', 'is not the id of a recent form');
-    const { trade, isRepeat } = await deps.orders.place({
-      ...order,
-      orgId,
-      mode: 'paper',
-      by: byMember(res),
-      idempotencyKey: id,
-      ticker: market.ticker,
-    });
-    res.redirect(303, `/dashboard/portfolio/orders/${trade.id}?done=${isRepeat ? 'repeated' : 'placed'}`);
-  }
+  postForm(router, '/markets/:ticker', {
+    before: [requireRole(...managingRoles)],
+    async act(req, res, fields) {
+      const { orgId } = sessionOf(res);
+      const market = deps.snapshots.current && findMarket(deps.snapshots.current, req);
+      if (!market) throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
+      const order = readTicket(fields, market);
+      const id = textField(fields, 'id') ?? '';
+      if (!isFreshId(id, clock.now())) throw fieldError('id', 'is not the id of a recent form');
+      const { trade, isRepeat } = await deps.orders.place({
+        ...order,
+        orgId,
+        mode: 'paper',
+        by: byMember(res),
+        idempotencyKey: id,
+        ticker: market.ticker,
+      });
+      res.redirect(303, `/dashboard/portfolio/orders/${trade.id}?done=${isRepeat ? 'repeated' : 'placed'}`);
+    },
+    show: showAgain,
+    codes: ticketCodes,
+  });
 
   async function showAgain(req: Request, res: Response, form: FormState): Promise<void> {
     const facts = await readFacts(context, deps.snapshots.current, req, res);

@@ -105,20 +105,18 @@ With the simulated markets the last ${PAST_DAYS} days are available soon after t
         request: { query: { station: 'KJFK' } },
       }),
     ],
-    handler:
-      ({ scoreReport }: { scoreReport: ScoreReport }) =>
-      async (req, res) => {
-        const { kind = 'daily_maximum', station, lead } = parseInput(scoresQuerySchema, req.query);
-        const leadHours = lead === undefined ? undefined : Number(lead);
-        const leads = leadsOf(kind);
-        if (leadHours !== undefined && !leads.includes(leadHours))
-          throw fieldError('lead', `of ${kind} must be one of ${leads.join(', ')}`);
-        const asked = {
-          kind,
-          station: station === undefined ? undefined : readPlaceId(station, kind),
-          leadHours,
-        };
-        await sendCachedAnswer(req, res, await scoreReport(asked));
-      },
+    handler: (deps: { scoreReport: ScoreReport }) => async (req, res) => {
+      const { kind = 'daily_maximum', station, lead } = parseInput(scoresQuerySchema, req.query);
+      const leadHours = lead === undefined ? undefined : Number(lead);
+      const leads = leadsOf(kind);
+      if (leadHours !== undefined && !leads.includes(leadHours))
+        throw fieldError('lead', `of ${kind} must be one of ${leads.join(', ')}`);
+      const asked = {
+        kind,
+        station: station === undefined ? undefined : readPlaceId(station, kind),
+        leadHours,
+      };
+      await sendCachedAnswer(req, res, await deps.scoreReport(asked));
+    },
   }),
 ];

@@ -97,19 +97,17 @@ event. \`npm run send -- FILE --backfill ID\` stages a file. Its events burn the
       },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        const range = readRange(req, z.uuid());
-        const orgId = (await getOrganization(db.orm, readSlug(req))).id;
-        const rows = await readBackfills(db.orm, orgId, range);
-        sendPage(res, 'backfills', {
-          rows,
-          limit: range.limit,
-          keyOf: (row) => row.id,
-          present: (row) => present(row, row.staged),
-        });
-      },
+    handler: (deps) => async (req, res) => {
+      const range = readRange(req, z.uuid());
+      const orgId = (await getOrganization(deps.db.orm, readSlug(req))).id;
+      const rows = await readBackfills(deps.db.orm, orgId, range);
+      sendPage(res, 'backfills', {
+        rows,
+        limit: range.limit,
+        keyOf: (row) => row.id,
+        present: (row) => present(row, row.staged),
+      });
+    },
   }),
   operatorRoute({
     method: 'get',
@@ -129,21 +127,19 @@ Its progress, and the changes by product and month that it would make or has mad
       },
       missing,
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        const { id: orgId } = await getOrganization(db.orm, readSlug(req));
-        const { backfill, changes, mismatches } = await readBackfill(db.orm, orgId, readId(req));
-        sendJson(
-          res,
-          200,
-          toJson({
-            backfill: present(backfill, sumOf(changes, 'events')),
-            changes: changes.map(presentChange),
-            mismatches,
-          }),
-        );
-      },
+    handler: (deps) => async (req, res) => {
+      const { id: orgId } = await getOrganization(deps.db.orm, readSlug(req));
+      const { backfill, changes, mismatches } = await readBackfill(deps.db.orm, orgId, readId(req));
+      sendJson(
+        res,
+        200,
+        toJson({
+          backfill: present(backfill, sumOf(changes, 'events')),
+          changes: changes.map(presentChange),
+          mismatches,
+        }),
+      );
+    },
   }),
   operatorRoute({
     method: 'get',
@@ -162,15 +158,13 @@ Its progress, and the changes by product and month that it would make or has mad
       },
       notFoundExample('There is no such backfill.', { params: { id: exampleWorld.unknownId } }),
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        const located = await locateBackfill(db.orm, readId(req));
-        if (!located) throw new AppError('not_found', 'There is no such backfill.');
-        const [organization, backfill] = located;
-        const sums = await listSums(db.orm, backfill.orgId, [backfill.id]);
-        sendJson(res, 200, toJson({ organization, backfill: present(backfill, sumOf(sums, 'events')) }));
-      },
+    handler: (deps) => async (req, res) => {
+      const located = await locateBackfill(deps.db.orm, readId(req));
+      if (!located) throw new AppError('not_found', 'There is no such backfill.');
+      const [organization, backfill] = located;
+      const sums = await listSums(deps.db.orm, backfill.orgId, [backfill.id]);
+      sendJson(res, 200, toJson({ organization, backfill: present(backfill, sumOf(sums, 'events')) }));
+    },
   }),
   operatorRoute({
     method: 'post',

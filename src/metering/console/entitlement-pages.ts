@@ -173,15 +173,6 @@ async function refuseGranted(tx: Tx, slug: string, productSlug: string): Promise
 }
 
 function addWithdrawal(router: Router, deps: ConsoleDeps): void {
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const customer = await readCustomer(deps, req);
-    const asked = textField(form.values, 'product') ?? readQuery(req).product;
-    const { product } = parseInput(withdrawSchema, { product: asked });
-    const grant = await getGrant(deps.db.orm, customer.slug, product);
-    const page = { view: 'metering/console/withdraw-entitlement', tab: 'entitlements', title: 'Withdraw' };
-    await renderCustomer(deps, req, res, page, customer, { form, grant });
-  };
-
   addForm(router, '/customers/:slug/entitlement/withdraw', {
     before: [requireConfirmation(deps.clock)],
     async act(req, res, fields) {
@@ -190,7 +181,14 @@ function addWithdrawal(router: Router, deps: ConsoleDeps): void {
       await changeAsOperator(deps, req, res, (tx, source) => withdrawGrant(tx, slug, product, source));
       res.redirect(303, toAddress(`${addressOf(slug)}/entitlements`, { done: 'withdrawn' }));
     },
-    show,
+    async show(req, res, form) {
+      const customer = await readCustomer(deps, req);
+      const asked = textField(form.values, 'product') ?? readQuery(req).product;
+      const { product } = parseInput(withdrawSchema, { product: asked });
+      const grant = await getGrant(deps.db.orm, customer.slug, product);
+      const page = { view: 'metering/console/withdraw-entitlement', tab: 'entitlements', title: 'Withdraw' };
+      await renderCustomer(deps, req, res, page, customer, { form, grant });
+    },
   });
 }
 

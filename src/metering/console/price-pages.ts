@@ -116,22 +116,17 @@ async function showPreview(
   const period = monthOf(lastMonth.getTime());
   const { seen: _seen, ...typed } = fields;
   const title = after ? `New price of ${product.name}` : `Remove the price of ${product.name}`;
-  await renderPage(
-    deps,
-    req,
-    res,
-    { view: 'metering/console/price-preview', title, section: 'products' },
-    {
-      product,
-      before: toCreditPrice(product),
-      after,
-      fields: Object.entries({ ...typed, seen: versionOf(product) }).map(([name, value]) => [
-        name,
-        [value].flat()[0],
-      ]),
-      preview: await readPreview(deps.db, { product, period, after }),
-    },
-  );
+  const page = { view: 'metering/console/price-preview', title, section: 'products' };
+  await renderPage(deps, req, res, page, {
+    product,
+    before: toCreditPrice(product),
+    after,
+    fields: Object.entries({ ...typed, seen: versionOf(product) }).map(([name, value]) => [
+      name,
+      [value].flat()[0],
+    ]),
+    preview: await readPreview(deps.db, { product, period, after }),
+  });
 }
 
 /** The rows that a form has, by number; they are named `value1`, `price1` and so on. */

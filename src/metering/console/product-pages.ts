@@ -1,4 +1,4 @@
-import type { Request, Response, Router } from 'express';
+import type { Router } from 'express';
 import { z } from 'zod';
 import { toPlainDecimal } from '../../core/decimal.js';
 import { decimalField, nameField, parseInput, text } from '../../core/http/validate.js';
@@ -8,7 +8,6 @@ import {
   addForm,
   fieldError,
   type FormFields,
-  type FormState,
   parseQueryForm,
   readQuery,
   tryQuery,
@@ -83,11 +82,6 @@ export function productPages(deps: ConsoleDeps): Router {
 }
 
 function addNew(router: Router, deps: ConsoleDeps): void {
-  const show = (req: Request, res: Response, form: FormState) => {
-    const page = { view: 'metering/console/product', title: 'New product', section: 'products' };
-    return renderPage(deps, req, res, page, { form, product: undefined, stripeProblem: undefined });
-  };
-
   addForm(router, '/new-product', {
     async act(req, res, fields) {
       fillInSlug(fields, 'slug', 'name');
@@ -98,20 +92,14 @@ function addNew(router: Router, deps: ConsoleDeps): void {
       });
       res.redirect(303, toAddress(PRODUCTS, { done: 'created' }));
     },
-    show,
+    show(req, res, form) {
+      const page = { view: 'metering/console/product', title: 'New product', section: 'products' };
+      return renderPage(deps, req, res, page, { form, product: undefined, stripeProblem: undefined });
+    },
   });
 }
 
 function addEdit(router: Router, deps: ConsoleDeps): void {
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
-    const page = { view: 'metering/console/product', title: product.name, section: 'products', notices };
-    const values = Object.keys(form.values).length > 0 ? form.values : toFields(product);
-    const stripeProblem = await findStripeProblem(deps.db.orm, 'product_id', product.id);
-    const price = toCreditPrice(product);
-    await renderPage(deps, req, res, page, { form: { ...form, values }, product, price, stripeProblem });
-  };
-
   addForm(router, '/products/:slug', {
     async act(req, res, fields) {
       const { slug } = await getProduct(deps.db.orm, readSlug(req, 'product'));
@@ -121,24 +109,19 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
       );
       res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: 'saved' }));
     },
-    show,
+    async show(req, res, form) {
+      const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
+      const page = { view: 'metering/console/product', title: product.name, section: 'products', notices };
+      const values = Object.keys(form.values).length > 0 ? form.values : toFields(product);
+      const stripeProblem = await findStripeProblem(deps.db.orm, 'product_id', product.id);
+      const price = toCreditPrice(product);
+      await renderPage(deps, req, res, page, { form: { ...form, values }, product, price, stripeProblem });
+    },
   });
 }
 
 function addArchive(router: Router, deps: ConsoleDeps): void {
   const confirmed = requireConfirmation(deps.clock);
-
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
-    const title = `${product.archivedAt === null ? 'Archive' : 'Restore'} ${product.name}`;
-    await renderPage(
-      deps,
-      req,
-      res,
-      { view: 'metering/console/archive-product', title, section: 'products' },
-      { form, product },
-    );
-  };
 
   addForm(router, '/products/:slug/archive', {
     before: [confirmed],
@@ -151,7 +134,12 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
       });
       res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: archived ? 'archived' : 'restored' }));
     },
-    show,
+    async show(req, res, form) {
+      const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
+      const title = `${product.archivedAt === null ? 'Archive' : 'Restore'} ${product.name}`;
+      const page = { view: 'metering/console/archive-product', title, section: 'products' };
+      await renderPage(deps, req, res, page, { form, product });
+    },
   });
 }
 

@@ -8,8 +8,8 @@ import type { Context } from '../../core/http/context.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import {
+  postForm,
   fieldError,
-  formRoute,
   newForm,
   textField,
   type FormState,
@@ -43,37 +43,34 @@ export function addCorrectionPages(router: Router, context: Context): void {
     await show(req, res, newForm({ ...parseInput(aboutSchema, { idempotencyKey, what }) }));
   });
 
-  router.post(
-    '/usage/events/correction',
-    mayCorrect,
-    formRoute({
-      async act(req, res, fields) {
-        const given = Object.keys(formSchema.shape).map((name) => [name, textField(fields, name)?.trim()]);
-        const { idempotencyKey, what, quantity, reason, correctionKey } = parseInput(formSchema, {
-          ...Object.fromEntries(given),
-          idempotencyKey: textField(fields, 'idempotencyKey'),
-        });
-        if (what === 'amend' && quantity === undefined) throw fieldError('quantity', 'is required');
-        const { orgId } = sessionOf(res);
-        const corrections = [
-          {
-            idempotencyKey,
-            quantity: what === 'void' ? '0' : toPlainDecimal(quantity!, 0),
-            reason,
-            correctionKey,
-          },
-        ];
-        const source = personSource(req, res, clock);
-        const request = { orgId, livemode: undefined, isUnlimited: true, corrections };
-        await change(context, byMember(res), (tx) => correctEvents(tx, request, source)).catch(
-          toFieldError(noEvent()),
-        );
-        res.redirect(303, toAddress(EVENTS_PATH, { idempotencyKey, done: 'corrected' }));
-      },
-      show,
-      codes: new Set(['idempotency_conflict']),
-    }),
-  );
+  postForm(router, '/usage/events/correction', {
+    before: [mayCorrect],
+    async act(req, res, fields) {
+      const given = Object.keys(formSchema.shape).map((name) => [name, textField(fields, name)?.trim()]);
+      const { idempotencyKey, what, quantity, reason, correctionKey } = parseInput(formSchema, {
+        ...Object.fromEntries(given),
+        idempotencyKey: textField(fields, 'idempotencyKey'),
+      });
+      if (what === 'amend' && quantity === undefined) throw fieldError('quantity', 'is required');
+      const { orgId } = sessionOf(res);
+      const corrections = [
+        {
+          idempotencyKey,
+          quantity: what === 'void' ? '0' : toPlainDecimal(quantity!, 0),
+          reason,
+          correctionKey,
+        },
+      ];
+      const source = personSource(req, res, clock);
+      const request = { orgId, livemode: undefined, isUnlimited: true, corrections };
+      await change(context, byMember(res), (tx) => correctEvents(tx, request, source)).catch(
+        toFieldError(noEvent()),
+      );
+      res.redirect(303, toAddress(EVENTS_PATH, { idempotencyKey, done: 'corrected' }));
+    },
+    show,
+    codes: new Set(['idempotency_conflict']),
+  });
 
   /** @throws AppError invalid_request, event_not_found */
   async function show(req: Request, res: Response, form: FormState): Promise<void> {
@@ -84,22 +81,17 @@ export function addCorrectionPages(router: Router, context: Context): void {
     if (!event) throw noEvent();
     const counted = currentQuantity(event);
     const title = what === 'void' ? 'Void an event' : 'Correct an event';
-    await renderPage(
-      context,
-      req,
-      res,
-      { view: 'metering/usage/correction', title, section: 'usage' },
-      {
-        // A form submitted twice corrects only once.
-        form: { ...form, values: { quantity: counted, correctionKey: uuid(), ...values } },
-        title,
-        isVoid: what === 'void',
-        event,
-        counted,
-        eventHref: toAddress(EVENTS_PATH, { idempotencyKey }),
-        action: CORRECTION_PATH,
-      },
-    );
+    const page = { view: 'metering/usage/correction', title, section: 'usage' };
+    await renderPage(context, req, res, page, {
+      // A form submitted twice corrects only once.
+      form: { ...form, values: { quantity: counted, correctionKey: uuid(), ...values } },
+      title,
+      isVoid: what === 'void',
+      event,
+      counted,
+      eventHref: toAddress(EVENTS_PATH, { idempotencyKey }),
+      action: CORRECTION_PATH,
+    });
   }
 }
 

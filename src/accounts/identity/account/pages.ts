@@ -4,7 +4,7 @@ import { readPathId } from '../../../core/http/request.js';
 import { z } from 'zod';
 import { parseInput } from '../../../core/http/validate.js';
 import { toAddress } from '../../../core/pages/address.js';
-import { fieldError, formRoute, newForm, type FormState } from '../../../core/pages/form.js';
+import { postForm, addForm, fieldError, newForm, type FormState } from '../../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../../core/pages/layout.js';
 import { isManager } from '../../organizations/table.js';
 import { listOrganizationsOf } from '../organizations/queries.js';
@@ -75,30 +75,24 @@ function profilePages(deps: AccountDeps): Router {
 
   router.get('/account', (req, res) => show(req, res, newForm({ name: personOf(res).userName })));
 
-  router.post(
-    '/account',
-    formRoute({
-      async act(req, res, fields) {
-        const name = parseInput(nameSchema, filledIn(fields)).name.trim();
-        if (name === '') throw fieldError('name', 'must not be blank');
-        const isChanged = await changeName(deps, authorOf(deps, req, res), name);
-        res.redirect(303, toAddress(ACCOUNT, { done: isChanged ? 'saved' : 'unchanged' }));
-      },
-      show,
-    }),
-  );
+  postForm(router, '/account', {
+    async act(req, res, fields) {
+      const name = parseInput(nameSchema, filledIn(fields)).name.trim();
+      if (name === '') throw fieldError('name', 'must not be blank');
+      const isChanged = await changeName(deps, authorOf(deps, req, res), name);
+      res.redirect(303, toAddress(ACCOUNT, { done: isChanged ? 'saved' : 'unchanged' }));
+    },
+    show,
+  });
 
-  router.post(
-    '/account/notices',
-    formRoute({
-      async act(req, res, fields) {
-        const { organization, notices } = parseInput(noticesSchema, fields);
-        await changeNotices(deps, authorOf(deps, req, res), organization, notices === 'on');
-        res.redirect(303, toAddress(ACCOUNT, { done: 'notices-saved' }));
-      },
-      show: (req, res, form) => show(req, res, { ...form, values: { name: personOf(res).userName } }),
-    }),
-  );
+  postForm(router, '/account/notices', {
+    async act(req, res, fields) {
+      const { organization, notices } = parseInput(noticesSchema, fields);
+      await changeNotices(deps, authorOf(deps, req, res), organization, notices === 'on');
+      res.redirect(303, toAddress(ACCOUNT, { done: 'notices-saved' }));
+    },
+    show: (req, res, form) => show(req, res, { ...form, values: { name: personOf(res).userName } }),
+  });
   return router;
 }
 
@@ -108,45 +102,38 @@ function passwordPages(deps: AccountDeps): Router {
   const { db } = deps;
   const router = pageRouter();
 
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const page = {
-      view: 'password',
-      tab: 'password',
-      title: 'Your password',
-      notices: passwordNotices,
-    } as const;
-    const { userId, hasSecondFactor: hasFactor } = personOf(res);
-    await renderAccount(deps, req, res, page, {
-      form,
-      hasFactor,
-      ...(await findFactors(db.orm, userId)),
-      min: MIN_PASSWORD,
-      max: MAX_PASSWORD,
-    });
-  };
-
-  router.get('/account/password', (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/account/password',
-    formRoute({
-      async act(req, res, fields) {
-        const { newPassword, newPasswordAgain, ...proof } = parseInput(passwordSchema, filledIn(fields));
-        const problem = await passwordProblem(newPassword, personOf(res).email);
-        if (problem !== undefined) throw fieldError('newPassword', problem);
-        if (newPassword !== newPasswordAgain)
-          throw fieldError('newPasswordAgain', 'does not match the new password');
-        const token = await confirmed(deps, req, res, proof, async (author, person, given) => {
-          if (newPassword === proof.currentPassword)
-            throw fieldError('newPassword', 'is already your password');
-          return changePassword(deps, author, person, { newPassword, given });
-        });
-        sendToken(req, token);
-        res.redirect(303, toAddress(`${ACCOUNT}/password`, { done: 'changed' }));
-      },
-      show,
-    }),
-  );
+  addForm(router, '/account/password', {
+    async act(req, res, fields) {
+      const { newPassword, newPasswordAgain, ...proof } = parseInput(passwordSchema, filledIn(fields));
+      const problem = await passwordProblem(newPassword, personOf(res).email);
+      if (problem !== undefined) throw fieldError('newPassword', problem);
+      if (newPassword !== newPasswordAgain)
+        throw fieldError('newPasswordAgain', 'does not match the new password');
+      const token = await confirmed(deps, req, res, proof, async (author, person, given) => {
+        if (newPassword === proof.currentPassword)
+          throw fieldError('newPassword', 'is already your password');
+        return changePassword(deps, author, person, { newPassword, given });
+      });
+      sendToken(req, token);
+      res.redirect(303, toAddress(`${ACCOUNT}/password`, { done: 'changed' }));
+    },
+    async show(req, res, form) {
+      const page = {
+        view: 'password',
+        tab: 'password',
+        title: 'Your password',
+        notices: passwordNotices,
+      } as const;
+      const { userId, hasSecondFactor: hasFactor } = personOf(res);
+      await renderAccount(deps, req, res, page, {
+        form,
+        hasFactor,
+        ...(await findFactors(db.orm, userId)),
+        min: MIN_PASSWORD,
+        max: MAX_PASSWORD,
+      });
+    },
+  });
   return router;
 }
 
@@ -193,34 +180,28 @@ function sessionPages(deps: AccountDeps): Router {
 
   router.get('/account/sessions', (req, res) => show(req, res, newForm()));
 
-  router.post(
-    '/account/sessions/:id/end',
-    formRoute({
-      async act(req, res) {
-        const author = authorOf(deps, req, res);
-        const ended = await endSession(deps, author, readPathId(req, 'id', 'session'));
-        if (ended !== author.sessionId) {
-          res.redirect(303, toAddress(SESSIONS, { done: 'ended' }));
-          return;
-        }
-        clearToken(req);
-        res.redirect(303, toAddress('/login', { done: 'signed-out' }));
-      },
-      show,
-    }),
-  );
+  postForm(router, '/account/sessions/:id/end', {
+    async act(req, res) {
+      const author = authorOf(deps, req, res);
+      const ended = await endSession(deps, author, readPathId(req, 'id', 'session'));
+      if (ended !== author.sessionId) {
+        res.redirect(303, toAddress(SESSIONS, { done: 'ended' }));
+        return;
+      }
+      clearToken(req);
+      res.redirect(303, toAddress('/login', { done: 'signed-out' }));
+    },
+    show,
+  });
 
-  router.post(
-    '/account/sign-out-everywhere',
-    formRoute({
-      async act(req, res) {
-        await signOutEverywhere(deps, authorOf(deps, req, res));
-        clearToken(req);
-        res.redirect(303, toAddress('/login', { done: 'signed-out-everywhere' }));
-      },
-      show,
-    }),
-  );
+  postForm(router, '/account/sign-out-everywhere', {
+    async act(req, res) {
+      await signOutEverywhere(deps, authorOf(deps, req, res));
+      clearToken(req);
+      res.redirect(303, toAddress('/login', { done: 'signed-out-everywhere' }));
+    },
+    show,
+  });
   return router;
 }
 
@@ -260,20 +241,15 @@ export function confirmPages(deps: AccountDeps, readSession: ReadSession): Route
     else await show(req, res, newForm());
   });
 
-  router.post(
-    '/confirm',
-    requirePerson(readSession),
-    formRoute({
-      async act(req, res, fields) {
-        const { next, ...input } = parseInput(confirmSchema, filledIn(fields));
-        await confirmed(deps, req, res, input, (author, person, given) =>
-          confirm(deps, author, person, given),
-        );
-        res.redirect(303, toLocalPath(next, HOME));
-      },
-      show,
-    }),
-  );
+  postForm(router, '/confirm', {
+    before: [requirePerson(readSession)],
+    async act(req, res, fields) {
+      const { next, ...input } = parseInput(confirmSchema, filledIn(fields));
+      await confirmed(deps, req, res, input, (author, person, given) => confirm(deps, author, person, given));
+      res.redirect(303, toLocalPath(next, HOME));
+    },
+    show,
+  });
   return router;
 }
 

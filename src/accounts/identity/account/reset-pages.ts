@@ -6,7 +6,14 @@ import { AppError } from '../../../core/errors.js';
 import type { Context } from '../../../core/http/context.js';
 import { addressOf, passLimits } from '../../../core/http/rate-limit.js';
 import { parseInput, text } from '../../../core/http/validate.js';
-import { fieldError, formRoute, newForm, textField, type FormState } from '../../../core/pages/form.js';
+import {
+  postForm,
+  addForm,
+  fieldError,
+  newForm,
+  textField,
+  type FormState,
+} from '../../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../../core/pages/layout.js';
 import { HOUR_MS } from '../../../core/time.js';
 import { addLinkPages } from '../links/link-pages.js';
@@ -69,39 +76,33 @@ export function resetPages(deps: ResetDeps): Router {
     opened.read(req) === undefined ? showOpen(req, res, newForm()) : show(req, res, newForm()),
   );
 
-  router.post(
-    RESET,
-    wrongLinks,
-    formRoute({
-      async act(req, res, fields) {
-        const found = await findOpened(req);
-        await deps.limitFactor(req, res, found.person.email);
-        const arrival = arrivalOf(req, res, clock);
-        if (found.link.kind === 'second_factor_reset') {
-          const { password } = parseInput(ownPasswordSchema, filledIn(fields));
-          sendToken(req, await resetSecondFactor(deps, found, password, arrival));
-        } else {
-          const { newPassword, newPasswordAgain, ...factor } = parseInput(
-            newPasswordSchema,
-            filledIn(fields),
-          );
-          if (newPassword !== newPasswordAgain)
-            throw fieldError('newPasswordAgain', 'does not match the new password');
-          const given = {
-            code: undefined,
-            ...factor,
-            site: siteOf(req),
-            hashedToken: found.link.hashedToken,
-          };
-          const reset = resetPassword(deps, found, newPassword, given, arrival);
-          sendToken(req, await reset.catch(auditRefusal(deps, found.person, arrival)));
-        }
-        opened.forget(req, res);
-        res.redirect(303, '/dashboard');
-      },
-      show,
-    }),
-  );
+  postForm(router, RESET, {
+    before: [wrongLinks],
+    async act(req, res, fields) {
+      const found = await findOpened(req);
+      await deps.limitFactor(req, res, found.person.email);
+      const arrival = arrivalOf(req, res, clock);
+      if (found.link.kind === 'second_factor_reset') {
+        const { password } = parseInput(ownPasswordSchema, filledIn(fields));
+        sendToken(req, await resetSecondFactor(deps, found, password, arrival));
+      } else {
+        const { newPassword, newPasswordAgain, ...factor } = parseInput(newPasswordSchema, filledIn(fields));
+        if (newPassword !== newPasswordAgain)
+          throw fieldError('newPasswordAgain', 'does not match the new password');
+        const given = {
+          code: undefined,
+          ...factor,
+          site: siteOf(req),
+          hashedToken: found.link.hashedToken,
+        };
+        const reset = resetPassword(deps, found, newPassword, given, arrival);
+        sendToken(req, await reset.catch(auditRefusal(deps, found.person, arrival)));
+      }
+      opened.forget(req, res);
+      res.redirect(303, '/dashboard');
+    },
+    show,
+  });
 
   router.post(`${RESET}/passkey-options`, wrongLinks, async (req, res) => {
     const { link, person } = await findOpened(req);
@@ -148,23 +149,18 @@ function addForgotPages(router: Router, deps: ResetDeps): void {
       { form, hasMail },
     );
 
-  router.get(FORGOT, (req, res) => show(req, res, newForm()));
-
-  router.post(
-    FORGOT,
-    formRoute({
-      async act(req, res, fields) {
-        if (!hasMail) throw new AppError('not_found', 'This service does not send e-mail.');
-        const typed = normalizeEmail(textField(fields, 'email') ?? '');
-        const { email } = parseInput(forgotSchema, filledIn({ ...fields, email: typed }));
-        res.locals.forgotBy = createHash('sha256').update(email).digest('hex');
-        await passLimits(req, res, limits);
-        await requestPasswordReset(deps, email, whereaboutsOf(req, res, deps.clock));
-        res.redirect(303, `${FORGOT}?done=sent`);
-      },
-      show,
-    }),
-  );
+  addForm(router, FORGOT, {
+    async act(req, res, fields) {
+      if (!hasMail) throw new AppError('not_found', 'This service does not send e-mail.');
+      const typed = normalizeEmail(textField(fields, 'email') ?? '');
+      const { email } = parseInput(forgotSchema, filledIn({ ...fields, email: typed }));
+      res.locals.forgotBy = createHash('sha256').update(email).digest('hex');
+      await passLimits(req, res, limits);
+      await requestPasswordReset(deps, email, whereaboutsOf(req, res, deps.clock));
+      res.redirect(303, `${FORGOT}?done=sent`);
+    },
+    show,
+  });
 }
 
 /** Most link requests per hour, from one network and for one address, whether or not the address has an account. */

@@ -7,7 +7,7 @@ import { sendJson, toJson } from '../../../core/http/json.js';
 import { beginSecretPage } from '../../../core/http/headers.js';
 import { parseInput, text } from '../../../core/http/validate.js';
 import { toAddress } from '../../../core/pages/address.js';
-import { fieldError, formRoute, newForm, type FormState } from '../../../core/pages/form.js';
+import { postForm, addForm, fieldError, type FormState } from '../../../core/pages/form.js';
 import { pageRouter } from '../../../core/pages/layout.js';
 import { listPasskeys, MAX_PASSKEYS } from '../second-factor/passkey-queries.js';
 import {
@@ -65,28 +65,21 @@ export function secondFactorPages(deps: AccountDeps): Router {
   const { db } = deps;
   const router = pageRouter();
 
-  const show = async (req: Request, res: Response, form: FormState) => {
-    const factor = await readSecondFactor(db.orm, personOf(res).userId);
-    const page = { view: 'second-factor', tab, title: 'Second factor', notices } as const;
-    await renderAccount(deps, req, res, page, { form, factor });
-  };
-
-  router.get('/account/second-factor', (req, res) => show(req, res, newForm()));
-
-  router.post(
-    '/account/second-factor',
-    formRoute({
-      async act(req, res, fields) {
-        const { currentPassword } = parseInput(confirmSchema.partial(), filledIn(fields));
-        const { author, person } = await limitGuesses(deps, req, res, () =>
-          prove(deps, req, res, currentPassword),
-        );
-        await beginSetup(deps, author, person);
-        res.redirect(303, `${BASE}/setup`);
-      },
-      show,
-    }),
-  );
+  addForm(router, '/account/second-factor', {
+    async act(req, res, fields) {
+      const { currentPassword } = parseInput(confirmSchema.partial(), filledIn(fields));
+      const { author, person } = await limitGuesses(deps, req, res, () =>
+        prove(deps, req, res, currentPassword),
+      );
+      await beginSetup(deps, author, person);
+      res.redirect(303, `${BASE}/setup`);
+    },
+    async show(req, res, form) {
+      const factor = await readSecondFactor(db.orm, personOf(res).userId);
+      const page = { view: 'second-factor', tab, title: 'Second factor', notices } as const;
+      await renderAccount(deps, req, res, page, { form, factor });
+    },
+  });
 
   addSetupPages(router, deps);
   addConfirmedPages(router, deps);
@@ -96,39 +89,32 @@ export function secondFactorPages(deps: AccountDeps): Router {
 function addSetupPages(router: Router, deps: AccountDeps): void {
   const { db } = deps;
 
-  const showSetup = async (req: Request, res: Response, form: FormState) => {
-    const { email, ...person } = personOf(res);
-    const stored = await findSetup(db.orm, person);
-    if (stored === undefined) {
-      const { since } = await readSecondFactor(db.orm, person.userId);
-      res.redirect(303, toAddress(BASE, { done: since ? 'on' : 'ended' }));
-      return;
-    }
-    const secret = deps.secrets.open(person.userId, stored);
-    const uri = toKeyUri(email, secret);
-    const page = { view: 'second-factor-setup', tab, title: 'Set up the second factor' } as const;
-    await renderAccount(deps, req, res, page, {
-      form,
-      uri,
-      qr: toQrCode(uri),
-      groups: secret.match(/.{4}/g),
-    });
-  };
-
-  router.get('/account/second-factor/setup', (req, res) => showSetup(req, res, newForm()));
-
-  router.post(
-    '/account/second-factor/setup',
-    formRoute({
-      async act(req, res, fields) {
-        const { code } = parseInput(setupSchema, filledIn(fields));
-        const { recoveryCodes, token } = await finishSetup(deps, authorOf(deps, req, res), code);
-        sendToken(req, token);
-        await showRecoveryCodes(deps, req, res, recoveryCodes, true);
-      },
-      show: showSetup,
-    }),
-  );
+  addForm(router, '/account/second-factor/setup', {
+    async act(req, res, fields) {
+      const { code } = parseInput(setupSchema, filledIn(fields));
+      const { recoveryCodes, token } = await finishSetup(deps, authorOf(deps, req, res), code);
+      sendToken(req, token);
+      await showRecoveryCodes(deps, req, res, recoveryCodes, true);
+    },
+    async show(req, res, form) {
+      const { email, ...person } = personOf(res);
+      const stored = await findSetup(db.orm, person);
+      if (stored === undefined) {
+        const { since } = await readSecondFactor(db.orm, person.userId);
+        res.redirect(303, toAddress(BASE, { done: since ? 'on' : 'ended' }));
+        return;
+      }
+      const secret = deps.secrets.open(person.userId, stored);
+      const uri = toKeyUri(email, secret);
+      const page = { view: 'second-factor-setup', tab, title: 'Set up the second factor' } as const;
+      await renderAccount(deps, req, res, page, {
+        form,
+        uri,
+        qr: toQrCode(uri),
+        groups: secret.match(/.{4}/g),
+      });
+    },
+  });
 }
 
 /** Recovery codes are shown only once, so this page has no address to return to. */
@@ -160,44 +146,34 @@ function addConfirmedPages(router: Router, deps: AccountDeps): void {
     'New recovery codes',
     ({ hasApp, hasPasskeys }) => hasApp || hasPasskeys,
   );
-  router.get('/account/second-factor/recovery-codes', (req, res) => showRenewal(req, res, newForm()));
-
-  router.post(
-    '/account/second-factor/recovery-codes',
-    formRoute({
-      async act(req, res, fields) {
-        const input = parseInput(proofSchema, filledIn(fields));
-        const recoveryCodes = await confirmed(deps, req, res, input, (author, person, given) =>
-          renewRecoveryCodes(deps, author, person, given),
-        );
-        await showRecoveryCodes(deps, req, res, recoveryCodes, false);
-      },
-      show: showRenewal,
-    }),
-  );
+  addForm(router, '/account/second-factor/recovery-codes', {
+    async act(req, res, fields) {
+      const input = parseInput(proofSchema, filledIn(fields));
+      const recoveryCodes = await confirmed(deps, req, res, input, (author, person, given) =>
+        renewRecoveryCodes(deps, author, person, given),
+      );
+      await showRecoveryCodes(deps, req, res, recoveryCodes, false);
+    },
+    show: showRenewal,
+  });
 
   const showTurnOff = showConfirmation(
     'second-factor-off',
     'Turn off the authenticator app',
     ({ hasApp }) => hasApp,
   );
-  router.get('/account/second-factor/off', (req, res) => showTurnOff(req, res, newForm()));
-
-  router.post(
-    '/account/second-factor/off',
-    formRoute({
-      async act(req, res, fields) {
-        const input = parseInput(proofSchema, filledIn(fields));
-        const { token, wasLast } = await confirmed(deps, req, res, input, (author, person, given) =>
-          turnOff(deps, author, person, given),
-        );
-        sendToken(req, token);
-        res.redirect(303, toAddress(BASE, { done: wasLast ? 'off' : 'app-off' }));
-      },
-      show: showTurnOff,
-      codes: refusals,
-    }),
-  );
+  addForm(router, '/account/second-factor/off', {
+    async act(req, res, fields) {
+      const input = parseInput(proofSchema, filledIn(fields));
+      const { token, wasLast } = await confirmed(deps, req, res, input, (author, person, given) =>
+        turnOff(deps, author, person, given),
+      );
+      sendToken(req, token);
+      res.redirect(303, toAddress(BASE, { done: wasLast ? 'off' : 'app-off' }));
+    },
+    show: showTurnOff,
+    codes: refusals,
+  });
 }
 
 const PASSKEYS = `${ACCOUNT}/passkeys`;
@@ -238,47 +214,39 @@ export function passkeyPages(deps: AccountDeps): Router {
     });
   };
 
-  router.get('/account/passkeys', (req, res) => show(req, res, newForm()));
-
   addOptions(router, deps, dangerousAuthor, waiting);
 
-  router.post(
-    '/account/passkeys',
-    formRoute({
-      async act(req, res, fields) {
-        const author = dangerousAuthor(req, res);
-        const { name, passkey } = parseInput(addSchema, filledIn(fields));
-        if (name.trim() === '') throw fieldError('name', 'must not be blank');
-        const added = await limitGuesses(deps, req, res, async () => {
-          const made = await readNewPasskey(db.orm, siteOf(req), passkey, waiting(res));
-          if (made) return addPasskey(deps, author, made, name.trim());
-          markGuess(res, false);
-          await change(deps, byProof, (tx) => audit(tx, author, 'user.passkey_refused', { at: 'adding' }));
-          throw new AppError('invalid_request', 'This passkey could not be verified. Try adding it again.');
-        });
-        if (added.token !== undefined) sendToken(req, added.token);
-        if (added.recoveryCodes) await showRecoveryCodes(deps, req, res, added.recoveryCodes, true);
-        else res.redirect(303, toAddress(PASSKEYS, { done: 'added' }));
-      },
-      show,
-      codes: refusals,
-    }),
-  );
+  addForm(router, '/account/passkeys', {
+    async act(req, res, fields) {
+      const author = dangerousAuthor(req, res);
+      const { name, passkey } = parseInput(addSchema, filledIn(fields));
+      if (name.trim() === '') throw fieldError('name', 'must not be blank');
+      const added = await limitGuesses(deps, req, res, async () => {
+        const made = await readNewPasskey(db.orm, siteOf(req), passkey, waiting(res));
+        if (made) return addPasskey(deps, author, made, name.trim());
+        markGuess(res, false);
+        await change(deps, byProof, (tx) => audit(tx, author, 'user.passkey_refused', { at: 'adding' }));
+        throw new AppError('invalid_request', 'This passkey could not be verified. Try adding it again.');
+      });
+      if (added.token !== undefined) sendToken(req, added.token);
+      if (added.recoveryCodes) await showRecoveryCodes(deps, req, res, added.recoveryCodes, true);
+      else res.redirect(303, toAddress(PASSKEYS, { done: 'added' }));
+    },
+    show,
+    codes: refusals,
+  });
 
-  router.post(
-    '/account/passkeys/remove',
-    formRoute({
-      async act(req, res, fields) {
-        const author = dangerousAuthor(req, res);
-        const { id } = parseInput(removeSchema, filledIn(fields));
-        const { token } = await removePasskey(deps, author, id);
-        if (token !== undefined) sendToken(req, token);
-        res.redirect(303, toAddress(PASSKEYS, { done: token === undefined ? 'removed' : 'last-removed' }));
-      },
-      show,
-      codes: refusals,
-    }),
-  );
+  postForm(router, '/account/passkeys/remove', {
+    async act(req, res, fields) {
+      const author = dangerousAuthor(req, res);
+      const { id } = parseInput(removeSchema, filledIn(fields));
+      const { token } = await removePasskey(deps, author, id);
+      if (token !== undefined) sendToken(req, token);
+      res.redirect(303, toAddress(PASSKEYS, { done: token === undefined ? 'removed' : 'last-removed' }));
+    },
+    show,
+    codes: refusals,
+  });
   return router;
 }
 

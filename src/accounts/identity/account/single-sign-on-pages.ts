@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { AppError } from '../../../core/errors.js';
 import { toAddress } from '../../../core/pages/address.js';
-import { formRoute, newForm, type FormState } from '../../../core/pages/form.js';
+import { postForm, newForm, type FormState } from '../../../core/pages/form.js';
 import { pageRouter } from '../../../core/pages/layout.js';
 import { byPerson } from '../session/authority.js';
 import { personOf, personSource, type SessionPrincipal } from '../session/session.js';
@@ -37,21 +37,18 @@ export function accountSingleSignOnPages(deps: AccountDeps, issuer: Issuer | und
 
   router.get(path, (req, res) => show(req, res, newForm()));
 
-  router.post(
-    `${path}/waiver`,
-    formRoute({
-      async act(req, res, fields) {
-        const session = res.locals.session as SessionPrincipal | undefined;
-        if (!session?.lacksSingleSignOn || session.role !== 'owner' || !issuer?.config.ownersWhenDown)
-          throw new AppError('forbidden_role', 'Single sign-on cannot be left out here.');
-        if (!(await issuer.isDown()))
-          throw new AppError('invalid_request', `${issuer.config.name} responds. Sign in there.`);
-        const by = { ...byPerson(res, true), email: session.email };
-        await waiveSingleSignOn(deps, by, session.orgId, personSource(req, res, clock));
-        res.redirect(303, toLocalPath(fields.next, HOME));
-      },
-      show,
-    }),
-  );
+  postForm(router, `${path}/waiver`, {
+    async act(req, res, fields) {
+      const session = res.locals.session as SessionPrincipal | undefined;
+      if (!session?.lacksSingleSignOn || session.role !== 'owner' || !issuer?.config.ownersWhenDown)
+        throw new AppError('forbidden_role', 'Single sign-on cannot be left out here.');
+      if (!(await issuer.isDown()))
+        throw new AppError('invalid_request', `${issuer.config.name} responds. Sign in there.`);
+      const by = { ...byPerson(res, true), email: session.email };
+      await waiveSingleSignOn(deps, by, session.orgId, personSource(req, res, clock));
+      res.redirect(303, toLocalPath(fields.next, HOME));
+    },
+    show,
+  });
   return router;
 }

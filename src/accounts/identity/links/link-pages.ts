@@ -4,7 +4,7 @@ import { prefersHtml } from '../../../core/http/request.js';
 import type { Context } from '../../../core/http/context.js';
 import type { LimitStores } from '../../../core/http/limit-store.js';
 import { addressOf } from '../../../core/http/rate-limit.js';
-import { formRoute, textField, type FormState } from '../../../core/pages/form.js';
+import { postForm, textField, type FormState } from '../../../core/pages/form.js';
 import { renderPage } from '../../../core/pages/layout.js';
 import { HOUR_MS, MINUTE_MS } from '../../../core/time.js';
 import { hashToken, hostCookie } from '../session/session-cookie.js';
@@ -43,21 +43,17 @@ export function addLinkPages(
 
   router.use(base, keepSecret);
 
-  router.post(
-    `${base}/open`,
-    wrongLinks,
-    formRoute({
-      act(req, res, fields) {
-        const token = readLinkToken(textField(fields, 'link') ?? '');
-        if (token === undefined)
-          throw new LinkGone('This link is incomplete. Part of it may have been lost.');
-        opened.keep(req, res, token);
-        res.redirect(303, base);
-        return Promise.resolve();
-      },
-      show: showOpen,
-    }),
-  );
+  postForm(router, `${base}/open`, {
+    before: [wrongLinks],
+    act(req, res, fields) {
+      const token = readLinkToken(textField(fields, 'link') ?? '');
+      if (token === undefined) throw new LinkGone('This link is incomplete. Part of it may have been lost.');
+      opened.keep(req, res, token);
+      res.redirect(303, base);
+      return Promise.resolve();
+    },
+    show: showOpen,
+  });
 
   /** Must come after the pages that throw `LinkGone`. */
   const showGone: ErrorRequestHandler = async (thrown, req, res, next) => {

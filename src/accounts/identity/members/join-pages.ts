@@ -12,8 +12,8 @@ import { readForm } from '../../../core/http/body.js';
 import { addressOf } from '../../../core/http/rate-limit.js';
 import { parseInput } from '../../../core/http/validate.js';
 import {
+  postForm,
   fieldError,
-  formRoute,
   newForm,
   textField,
   type FormFields,
@@ -66,20 +66,17 @@ export function joinPages(
 
   router.get(JOIN, wrongLinks, showJoin(deps, readSession));
 
-  router.post(
-    `${JOIN}/open`,
-    wrongLinks,
-    formRoute({
-      act(req, res, fields) {
-        const [, token] = /(?:^|#)([\w-]{64})$/.exec(textField(fields, 'invitation')?.trim() ?? '') ?? [];
-        if (token === undefined) throw new InvitationGone();
-        opened.keep(req, res, token);
-        res.redirect(303, JOIN);
-        return Promise.resolve();
-      },
-      show: (req, res, form) => showLinkForm(deps, req, res, form),
-    }),
-  );
+  postForm(router, `${JOIN}/open`, {
+    before: [wrongLinks],
+    act(req, res, fields) {
+      const [, token] = /(?:^|#)([\w-]{64})$/.exec(textField(fields, 'invitation')?.trim() ?? '') ?? [];
+      if (token === undefined) throw new InvitationGone();
+      opened.keep(req, res, token);
+      res.redirect(303, JOIN);
+      return Promise.resolve();
+    },
+    show: (req, res, form) => showLinkForm(deps, req, res, form),
+  });
 
   router.post(JOIN, wrongLinks, async (req, res) => {
     const token = textField((await readForm(req, res)) as FormFields, 'invitation');
@@ -95,15 +92,11 @@ export function joinPages(
     res.redirect(303, hasJoined ? JOINED : toJoinAddress(token));
   });
 
-  router.post(
-    `${JOIN}/account`,
-    wrongLinks,
-    newAccounts,
-    formRoute({
-      act: createAccount(deps),
-      show: (req, res, form) => showAccountForm(deps, req, res, form),
-    }),
-  );
+  postForm(router, `${JOIN}/account`, {
+    before: [wrongLinks, newAccounts],
+    act: createAccount(deps),
+    show: (req, res, form) => showAccountForm(deps, req, res, form),
+  });
 
   addLeavingPages(router, deps, readSession);
   router.use(JOIN, showGone(deps));

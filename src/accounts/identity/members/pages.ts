@@ -9,8 +9,9 @@ import { parseInput, text } from '../../../core/http/validate.js';
 import { cutPage, fromCursor, toCursor } from '../../../core/http/page.js';
 import { toPager } from '../../../core/pages/address.js';
 import {
+  postForm,
+  addForm,
   fieldError,
-  formRoute,
   newForm,
   textField,
   type FormFields,
@@ -100,78 +101,64 @@ function addFactorPages(router: Router, deps: PageDeps): void {
   const { db } = deps;
   const ownersOnly = requireRole('owner');
 
-  router.get('/members/second-factor', ownersOnly, (req, res) => showForm(req, res, newForm()));
-
-  router.post(
-    '/members/second-factor',
-    ownersOnly,
-    formRoute({
-      async act(req, res, fields) {
-        const isRequired = parseInput(factorSchema, fields).required === 'yes';
-        await changeAsMember(deps, req, res, (tx, orgId, source) =>
-          requireFactorOfMembers(tx, orgId, isRequired, source),
-        );
-        res.redirect(303, `${MEMBERS}?done=${isRequired ? 'factor-required' : 'factor-optional'}`);
-      },
-      show: showForm,
-    }),
-  );
-
-  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const { orgId, hasSecondFactor, requireSecondFactor } = sessionOf(res);
-    const page = {
-      view: 'accounts/members/second-factor',
-      title: 'Second factor of members',
-      section: 'members',
-    };
-    await renderPage(deps, req, res, page, {
-      form: { ...form, problem: form.problem ?? form.errors.required },
-      isRequired: requireSecondFactor,
-      hasOwn: hasSecondFactor,
-      memberCount: await countMembers(db.orm, orgId),
-      withoutFactor: await countWithoutFactor(db.orm, orgId),
-    });
-  }
+  addForm(router, '/members/second-factor', {
+    before: [ownersOnly],
+    async act(req, res, fields) {
+      const isRequired = parseInput(factorSchema, fields).required === 'yes';
+      await changeAsMember(deps, req, res, (tx, orgId, source) =>
+        requireFactorOfMembers(tx, orgId, isRequired, source),
+      );
+      res.redirect(303, `${MEMBERS}?done=${isRequired ? 'factor-required' : 'factor-optional'}`);
+    },
+    async show(req, res, form) {
+      const { orgId, hasSecondFactor, requireSecondFactor } = sessionOf(res);
+      const page = {
+        view: 'accounts/members/second-factor',
+        title: 'Second factor of members',
+        section: 'members',
+      };
+      await renderPage(deps, req, res, page, {
+        form: { ...form, problem: form.problem ?? form.errors.required },
+        isRequired: requireSecondFactor,
+        hasOwn: hasSecondFactor,
+        memberCount: await countMembers(db.orm, orgId),
+        withoutFactor: await countWithoutFactor(db.orm, orgId),
+      });
+    },
+  });
 }
 
 function addSingleSignOnPages(router: Router, deps: PageDeps): void {
   const ownersOnly = requireRole('owner');
 
-  router.get('/members/single-sign-on', ownersOnly, (req, res) => showForm(req, res, newForm()));
-
-  router.post(
-    '/members/single-sign-on',
-    ownersOnly,
-    formRoute({
-      async act(req, res, fields) {
-        const required = parseInput(factorSchema, fields).required === 'yes';
-        if (required && !deps.config.singleSignOn)
-          throw fieldError('required', 'needs single sign-on, which this service does not have');
-        const hasOwn = sessionOf(res).singleSignOnAt !== null;
-        await changeAsMember(deps, req, res, (tx, orgId, source) =>
-          requireSingleSignOnOfMembers(tx, orgId, { required, hasOwn }, source),
-        );
-        res.redirect(303, `${MEMBERS}?done=${required ? 'sso-required' : 'sso-optional'}`);
-      },
-      show: showForm,
-    }),
-  );
-
-  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const { singleSignOnAt, requireSingleSignOn } = sessionOf(res);
-    const page = {
-      view: 'accounts/members/single-sign-on',
-      title: 'Single sign-on of members',
-      section: 'members',
-    };
-    await renderPage(deps, req, res, page, {
-      form: { ...form, problem: form.problem ?? form.errors.required },
-      isRequired: requireSingleSignOn,
-      hasOwn: singleSignOnAt !== null,
-      name: deps.config.singleSignOn?.name,
-      ownersWhenDown: deps.config.singleSignOn?.ownersWhenDown,
-    });
-  }
+  addForm(router, '/members/single-sign-on', {
+    before: [ownersOnly],
+    async act(req, res, fields) {
+      const required = parseInput(factorSchema, fields).required === 'yes';
+      if (required && !deps.config.singleSignOn)
+        throw fieldError('required', 'needs single sign-on, which this service does not have');
+      const hasOwn = sessionOf(res).singleSignOnAt !== null;
+      await changeAsMember(deps, req, res, (tx, orgId, source) =>
+        requireSingleSignOnOfMembers(tx, orgId, { required, hasOwn }, source),
+      );
+      res.redirect(303, `${MEMBERS}?done=${required ? 'sso-required' : 'sso-optional'}`);
+    },
+    async show(req, res, form) {
+      const { singleSignOnAt, requireSingleSignOn } = sessionOf(res);
+      const page = {
+        view: 'accounts/members/single-sign-on',
+        title: 'Single sign-on of members',
+        section: 'members',
+      };
+      await renderPage(deps, req, res, page, {
+        form: { ...form, problem: form.problem ?? form.errors.required },
+        isRequired: requireSingleSignOn,
+        hasOwn: singleSignOnAt !== null,
+        name: deps.config.singleSignOn?.name,
+        ownersWhenDown: deps.config.singleSignOn?.ownersWhenDown,
+      });
+    },
+  });
 }
 
 function addMemberPages(router: Router, deps: PageDeps): void {
@@ -179,24 +166,21 @@ function addMemberPages(router: Router, deps: PageDeps): void {
 
   router.get('/members/:userId', async (req, res) => showMember(req, res, newForm()));
 
-  router.post(
-    '/members/:userId/role',
-    requireRole(...managingRoles),
-    formRoute({
-      async act(req, res, fields) {
-        const me = sessionOf(res);
-        const userId = readId(req, 'userId');
-        const { role, confirmed } = parseInput(roleSchema, fields);
-        if (userId === me.userId && role !== me.role && confirmed === undefined)
-          throw fieldError('confirmed', 'must be selected, because you may not be able to undo this');
-        await changeAsMember(deps, req, res, (tx, orgId, source) =>
-          changeRole(tx, orgId, userId, role, source),
-        );
-        res.redirect(303, `${MEMBERS}/${userId}?done=role-changed`);
-      },
-      show: showMember,
-    }),
-  );
+  postForm(router, '/members/:userId/role', {
+    before: [requireRole(...managingRoles)],
+    async act(req, res, fields) {
+      const me = sessionOf(res);
+      const userId = readId(req, 'userId');
+      const { role, confirmed } = parseInput(roleSchema, fields);
+      if (userId === me.userId && role !== me.role && confirmed === undefined)
+        throw fieldError('confirmed', 'must be selected, because you may not be able to undo this');
+      await changeAsMember(deps, req, res, (tx, orgId, source) =>
+        changeRole(tx, orgId, userId, role, source),
+      );
+      res.redirect(303, `${MEMBERS}/${userId}?done=role-changed`);
+    },
+    show: showMember,
+  });
 
   async function showMember(req: Request, res: Response, form: FormState): Promise<void> {
     const me = sessionOf(res);
@@ -219,86 +203,72 @@ function addMemberPages(router: Router, deps: PageDeps): void {
     });
   }
 
-  router.get('/members/:userId/remove', async (req, res) => showRemoval(req, res, newForm()));
-
-  router.post(
-    '/members/:userId/remove',
-    formRoute({
-      async act(req, res) {
-        const userId = readId(req, 'userId');
-        await changeAsMember(deps, req, res, (tx, orgId, source) => removeMember(tx, orgId, userId, source));
-        res.redirect(303, userId === sessionOf(res).userId ? '/dashboard/left' : `${MEMBERS}?done=removed`);
-      },
-      show: showRemoval,
-    }),
-  );
-
-  async function showRemoval(req: Request, res: Response, form: FormState): Promise<void> {
-    const me = sessionOf(res);
-    const member = await requireMember(db.orm, me.orgId, readId(req, 'userId'));
-    const { mayRemove, isLastOwner } = await readPermissions(db.orm, me.orgId, me, member);
-    const isMe = member.userId === me.userId;
-    if (!mayRemove && !isLastOwner)
-      throw new AppError('forbidden_role', `Your role is ${me.role}. You cannot remove this member.`);
-    const title = isMe ? 'Leave the Organization' : 'Remove a member';
-    const page = { view: 'accounts/members/remove', title, section: 'members' };
-    await renderPage(deps, req, res, page, { member, isMe, isLastOwner, form });
-  }
+  addForm(router, '/members/:userId/remove', {
+    async act(req, res) {
+      const userId = readId(req, 'userId');
+      await changeAsMember(deps, req, res, (tx, orgId, source) => removeMember(tx, orgId, userId, source));
+      res.redirect(303, userId === sessionOf(res).userId ? '/dashboard/left' : `${MEMBERS}?done=removed`);
+    },
+    async show(req, res, form) {
+      const me = sessionOf(res);
+      const member = await requireMember(db.orm, me.orgId, readId(req, 'userId'));
+      const { mayRemove, isLastOwner } = await readPermissions(db.orm, me.orgId, me, member);
+      const isMe = member.userId === me.userId;
+      if (!mayRemove && !isLastOwner)
+        throw new AppError('forbidden_role', `Your role is ${me.role}. You cannot remove this member.`);
+      const title = isMe ? 'Leave the Organization' : 'Remove a member';
+      const page = { view: 'accounts/members/remove', title, section: 'members' };
+      await renderPage(deps, req, res, page, { member, isMe, isLastOwner, form });
+    },
+  });
 }
 
 function addInvitationPages(router: Router, deps: PageDeps): void {
   const mayChange = requireRole(...managingRoles);
 
-  router.get('/members/invite', mayChange, (req, res) => showForm(req, res, newForm()));
-
-  router.post(
-    '/members/invite',
-    mayChange,
-    formRoute({
-      async act(req, res, fields) {
-        const email = normalizeEmail(textField(fields, 'email') ?? '');
-        const { days, ...input } = parseInput(invitationSchema, { ...fields, email });
-        const invited = await changeAsMember(deps, req, res, (tx, orgId, source) =>
-          invite(tx, orgId, { ...input, days: Number(days) }, source, deps.config.mail),
-        );
-        if (!invited) {
-          res.redirect(303, `${MEMBERS}?done=invited-before`);
-          return;
-        }
-        const link = toInvitationLink(originOf(req), invited.token);
-        // If compressed together with text of another person, the secret could be guessed from the response's length.
-        res.setHeader('Cache-Control', 'no-store, no-transform');
-        res.status(201);
-        const page = { view: 'accounts/members/invited', title: 'Invitation created', section: 'members' };
-        const { role } = input;
-        const description = roleDescriptions[role];
-        await renderPage(deps, req, res, page, {
-          email,
-          role,
-          description,
-          link,
-          expiresAt: invited.expiresAt,
-          isMailed: invited.isMailed,
-        });
-      },
-      show: showForm,
-    }),
-  );
-
-  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    // The id field is hidden, so nobody could correct an invalid one.
-    const id = form.errors.id === undefined ? (form.values.id ?? uuid()) : uuid();
-    const values = { role: 'member', days: '7', ...form.values, id };
-    const page = { view: 'accounts/members/invite', title: 'Invite a member', section: 'members' };
-    const roleChoices = manageableRoles(sessionOf(res).role);
-    await renderPage(deps, req, res, page, {
-      form: { ...form, values, problem: form.problem ?? form.errors.id },
-      roleChoices,
-      roleDescriptions,
-      dayChoices: invitationDays,
-      hasMail: deps.config.mail !== undefined,
-    });
-  }
+  addForm(router, '/members/invite', {
+    before: [mayChange],
+    async act(req, res, fields) {
+      const email = normalizeEmail(textField(fields, 'email') ?? '');
+      const { days, ...input } = parseInput(invitationSchema, { ...fields, email });
+      const invited = await changeAsMember(deps, req, res, (tx, orgId, source) =>
+        invite(tx, orgId, { ...input, days: Number(days) }, source, deps.config.mail),
+      );
+      if (!invited) {
+        res.redirect(303, `${MEMBERS}?done=invited-before`);
+        return;
+      }
+      const link = toInvitationLink(originOf(req), invited.token);
+      // If compressed together with text of another person, the secret could be guessed from the response's length.
+      res.setHeader('Cache-Control', 'no-store, no-transform');
+      res.status(201);
+      const page = { view: 'accounts/members/invited', title: 'Invitation created', section: 'members' };
+      const { role } = input;
+      const description = roleDescriptions[role];
+      await renderPage(deps, req, res, page, {
+        email,
+        role,
+        description,
+        link,
+        expiresAt: invited.expiresAt,
+        isMailed: invited.isMailed,
+      });
+    },
+    async show(req, res, form) {
+      // The id field is hidden, so nobody could correct an invalid one.
+      const id = form.errors.id === undefined ? (form.values.id ?? uuid()) : uuid();
+      const values = { role: 'member', days: '7', ...form.values, id };
+      const page = { view: 'accounts/members/invite', title: 'Invite a member', section: 'members' };
+      const roleChoices = manageableRoles(sessionOf(res).role);
+      await renderPage(deps, req, res, page, {
+        form: { ...form, values, problem: form.problem ?? form.errors.id },
+        roleChoices,
+        roleDescriptions,
+        dayChoices: invitationDays,
+        hasMail: deps.config.mail !== undefined,
+      });
+    },
+  });
 
   router.post('/members/invitations/:id/revoke', mayChange, async (req, res) => {
     const id = readId(req, 'id');

@@ -27,12 +27,12 @@ const read = defineRoute({
   credential: 'session',
   responses: { 200: json('The session.', sessionSchema) },
   examples: [{ name: 'session', summary: 'An owner', request: {}, answer: shownSession }],
-  handler:
-    ({ db }: ChangeDeps) =>
-    async (_req, res) => {
-      const session = sessionOf(res);
-      res.json(toSessionJson(session, await listOrganizationsOf(db.orm, session.userId, MAX_ORGANIZATIONS)));
-    },
+  handler: (deps: ChangeDeps) => async (_req, res) => {
+    const session = sessionOf(res);
+    res.json(
+      toSessionJson(session, await listOrganizationsOf(deps.db.orm, session.userId, MAX_ORGANIZATIONS)),
+    );
+  },
 });
 
 const body = { organization: 'acme' };

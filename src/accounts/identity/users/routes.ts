@@ -55,13 +55,11 @@ export const userRoutes = [
         answer: { users: [max], nextCursor: toCursor(max.email) },
       },
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        const range = readRange(req, emailSchema);
-        const rows = await listUsers(db.orm, range);
-        sendPage(res, 'users', { rows, limit: range.limit, keyOf: (row) => row.email, present: userJson });
-      },
+    handler: (deps) => async (req, res) => {
+      const range = readRange(req, emailSchema);
+      const rows = await listUsers(deps.db.orm, range);
+      sendPage(res, 'users', { rows, limit: range.limit, keyOf: (row) => row.email, present: userJson });
+    },
   }),
   operatorRoute({
     method: 'get',
@@ -74,11 +72,9 @@ export const userRoutes = [
       { name: 'user', summary: 'Olivia', request: { params }, answer: olivia },
       notFoundExample(strangerDetail, stranger),
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        sendJson(res, 200, toJson(userJson(await getUser(db.orm, readEmail(req)))));
-      },
+    handler: (deps) => async (req, res) => {
+      sendJson(res, 200, toJson(userJson(await getUser(deps.db.orm, readEmail(req)))));
+    },
   }),
   operatorRoute({
     method: 'put',

@@ -32,13 +32,11 @@ export const auditLogRoutes = [
         answer: { auditLog: [{ ...operator, ...source }], nextCursor: null },
       },
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        const range = readRange(req, idSchema);
-        const rows = await listOperatorRows(db.orm, {}, { before: range.after, limit: range.limit + 1 });
-        sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: entryJson });
-      },
+    handler: (deps) => async (req, res) => {
+      const range = readRange(req, idSchema);
+      const rows = await listOperatorRows(deps.db.orm, {}, { before: range.after, limit: range.limit + 1 });
+      sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: entryJson });
+    },
   }),
   operatorRoute({
     method: 'get',
@@ -57,14 +55,12 @@ export const auditLogRoutes = [
       },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        const range = readRange(req, idSchema);
-        const { id } = await getOrganization(db.orm, readSlug(req));
-        const rows = await listAuditRows(db.orm, id, {}, { before: range.after, limit: range.limit + 1 });
-        sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: entryJson });
-      },
+    handler: (deps) => async (req, res) => {
+      const range = readRange(req, idSchema);
+      const { id } = await getOrganization(deps.db.orm, readSlug(req));
+      const rows = await listAuditRows(deps.db.orm, id, {}, { before: range.after, limit: range.limit + 1 });
+      sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: entryJson });
+    },
   }),
 ];
 

@@ -95,12 +95,10 @@ export const tradingControlRoutes = [
       },
       notFoundExample(noOrganization, unknown),
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        const { id } = await getOrganization(db.orm, readSlug(req));
-        sendJson(res, 200, toJson(limitsJson(await findLimits(db.orm, id))));
-      },
+    handler: (deps) => async (req, res) => {
+      const { id } = await getOrganization(deps.db.orm, readSlug(req));
+      sendJson(res, 200, toJson(limitsJson(await findLimits(deps.db.orm, id))));
+    },
   }),
   operatorRoute({
     method: 'put',
@@ -171,12 +169,10 @@ export const tradingControlRoutes = [
       { name: 'open', summary: 'All are open', request: { ...acme }, answer: allOpen },
       notFoundExample(noOrganization, unknown),
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        const { id } = await getOrganization(db.orm, readSlug(req));
-        sendJson(res, 200, toJson(await readSwitch(db.orm, id)));
-      },
+    handler: (deps) => async (req, res) => {
+      const { id } = await getOrganization(deps.db.orm, readSlug(req));
+      sendJson(res, 200, toJson(await readSwitch(deps.db.orm, id)));
+    },
   }),
   operatorRoute({
     method: 'put',
@@ -223,11 +219,9 @@ export const tradingControlRoutes = [
     description: 'The switch that applies to the orders of every Organization.',
     responses: { 200: json('The switch.', serviceSwitchAnswerSchema) },
     examples: [{ name: 'open', summary: 'Never set', request: {}, answer: untouched }],
-    handler:
-      ({ db }) =>
-      async (_req, res) => {
-        sendJson(res, 200, toJson(await readServiceSwitch(db.orm)));
-      },
+    handler: (deps) => async (_req, res) => {
+      sendJson(res, 200, toJson(await readServiceSwitch(deps.db.orm)));
+    },
   }),
   operatorRoute({
     method: 'put',

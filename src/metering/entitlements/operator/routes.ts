@@ -72,15 +72,13 @@ export const entitlementRoutes = [
       },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        const range = readRange(req, slugSchema);
-        const { id } = await getOrganization(db.orm, readSlug(req));
-        const rows = await listGrants(db.orm, id, range);
-        const parts = { rows, limit: range.limit, keyOf: (row: Grant) => row.productSlug };
-        sendPage(res, 'entitlements', { ...parts, present: grantJson });
-      },
+    handler: (deps) => async (req, res) => {
+      const range = readRange(req, slugSchema);
+      const { id } = await getOrganization(deps.db.orm, readSlug(req));
+      const rows = await listGrants(deps.db.orm, id, range);
+      const parts = { rows, limit: range.limit, keyOf: (row: Grant) => row.productSlug };
+      sendPage(res, 'entitlements', { ...parts, present: grantJson });
+    },
   }),
   operatorRoute({
     method: 'get',
@@ -95,12 +93,10 @@ export const entitlementRoutes = [
       { name: 'grant', summary: 'A read-only entitlement', request: { params }, answer: archive },
       notFoundExample(reportsDetail, { params: reports }),
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        const grant = await getGrant(db.orm, readSlug(req), readSlug(req, 'productSlug'));
-        sendJson(res, 200, toJson(grantJson(grant)));
-      },
+    handler: (deps) => async (req, res) => {
+      const grant = await getGrant(deps.db.orm, readSlug(req), readSlug(req, 'productSlug'));
+      sendJson(res, 200, toJson(grantJson(grant)));
+    },
   }),
   operatorRoute({
     method: 'put',

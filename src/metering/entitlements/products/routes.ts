@@ -62,18 +62,16 @@ export const productRoutes = [
         answer: { products: [product('apiCalls'), product('archive')], nextCursor: toCursor('archive') },
       },
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        const range = readRange(req, slugSchema);
-        const rows = await listProducts(db.orm, range);
-        sendPage(res, 'products', {
-          rows,
-          limit: range.limit,
-          keyOf: (row) => row.slug,
-          present: productJson,
-        });
-      },
+    handler: (deps) => async (req, res) => {
+      const range = readRange(req, slugSchema);
+      const rows = await listProducts(deps.db.orm, range);
+      sendPage(res, 'products', {
+        rows,
+        limit: range.limit,
+        keyOf: (row) => row.slug,
+        present: productJson,
+      });
+    },
   }),
   operatorRoute({
     method: 'get',
@@ -91,11 +89,9 @@ export const productRoutes = [
       },
       notFoundExample('There is no product "maps".', { params: { slug: 'maps' } }),
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        sendJson(res, 200, toJson(productJson(await getProduct(db.orm, readSlug(req)))));
-      },
+    handler: (deps) => async (req, res) => {
+      sendJson(res, 200, toJson(productJson(await getProduct(deps.db.orm, readSlug(req)))));
+    },
   }),
   operatorRoute({
     method: 'put',

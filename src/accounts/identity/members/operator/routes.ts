@@ -52,19 +52,17 @@ export const memberRoutes = [
       },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        const range = readRange(req, emailSchema);
-        const { id } = await getOrganization(db.orm, readSlug(req));
-        const rows = await listMembers(db.orm, id, range);
-        sendPage(res, 'members', {
-          rows,
-          limit: range.limit,
-          keyOf: (row) => row.email,
-          present: memberJson,
-        });
-      },
+    handler: (deps) => async (req, res) => {
+      const range = readRange(req, emailSchema);
+      const { id } = await getOrganization(deps.db.orm, readSlug(req));
+      const rows = await listMembers(deps.db.orm, id, range);
+      sendPage(res, 'members', {
+        rows,
+        limit: range.limit,
+        keyOf: (row) => row.email,
+        present: memberJson,
+      });
+    },
   }),
   operatorRoute({
     method: 'get',
@@ -79,11 +77,9 @@ export const memberRoutes = [
       { name: 'member', summary: 'Max', request: { params }, answer: max },
       notFoundExample(outsiderDetail, { params: outsider }),
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        sendJson(res, 200, toJson(memberJson(await getMember(db.orm, readSlug(req), readEmail(req)))));
-      },
+    handler: (deps) => async (req, res) => {
+      sendJson(res, 200, toJson(memberJson(await getMember(deps.db.orm, readSlug(req), readEmail(req)))));
+    },
   }),
   operatorRoute({
     method: 'put',

@@ -46,14 +46,12 @@ export const organizationRoutes = [
         answer: { organizations: [acme], nextCursor: toCursor('acme') },
       },
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        const range = readRange(req, slugSchema);
-        const rows = await listOrganizations(db.orm, range);
-        const parts = { rows, limit: range.limit, keyOf: (row: Organization) => row.slug };
-        sendPage(res, 'organizations', { ...parts, present: organizationJson });
-      },
+    handler: (deps) => async (req, res) => {
+      const range = readRange(req, slugSchema);
+      const rows = await listOrganizations(deps.db.orm, range);
+      const parts = { rows, limit: range.limit, keyOf: (row: Organization) => row.slug };
+      sendPage(res, 'organizations', { ...parts, present: organizationJson });
+    },
   }),
   operatorRoute({
     method: 'get',
@@ -68,11 +66,9 @@ export const organizationRoutes = [
       { name: 'organization', summary: 'Acme', request: { params: { slug: 'acme' } }, answer: acme },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
     ],
-    handler:
-      ({ db }) =>
-      async (req, res) => {
-        sendJson(res, 200, toJson(organizationJson(await getOrganization(db.orm, readSlug(req)))));
-      },
+    handler: (deps) => async (req, res) => {
+      sendJson(res, 200, toJson(organizationJson(await getOrganization(deps.db.orm, readSlug(req)))));
+    },
   }),
   operatorRoute({
     method: 'put',
