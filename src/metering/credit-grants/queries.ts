@@ -411,8 +411,19 @@ export async function readPast(
   tx: Tx,
   id: AccountId,
   account: Account,
-  needed: readonly Flush[],
+  flushes: readonly Flush[],
 ): Promise<Past> {
+  const past = await readLedger(tx, id, flushes);
+  // The account knows rollovers that are not in the ledger yet.
+  for (const held of account.grants)
+    past.terms.set(held.id, {
+      ...(past.terms.get(held.id) ?? { expiresMs: held.endsMs, rollDays: 0, isVoided: false }),
+      held,
+    });
+  return past;
+}
+
+async function readLedger(tx: Tx, id: AccountId, needed: readonly Flush[]): Promise<Past> {
   // Once each, because the query would add a repeated flush up twice.
   const flushes = [...new Map(needed.map((flush) => [nameFlush(flush), flush])).values()];
   if (flushes.length === 0) return { burned: new Map(), repaid: new Map(), terms: new Map() };
@@ -424,12 +435,5 @@ export async function readPast(
   const ids = [...burned.values(), ...repaid.values()].flatMap((parts) =>
     parts instanceof Map ? [...parts.keys()] : (parts as { grantId: string }[]).map(({ grantId }) => grantId),
   );
-  const terms = await listTerms(tx, id, [...new Set(ids)]);
-  // The account knows rollovers that are not in the ledger yet.
-  for (const held of account.grants)
-    terms.set(held.id, {
-      ...(terms.get(held.id) ?? { expiresMs: held.endsMs, rollDays: 0, isVoided: false }),
-      held,
-    });
-  return { burned, repaid, terms };
+  return { burned, repaid, terms: await listTerms(tx, id, [...new Set(ids)]) };
 }

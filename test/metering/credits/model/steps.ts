@@ -174,6 +174,28 @@ export const examples: [start: string, sequence: Step[]][] = [
       { do: 'correct', which: 1, quantity: 40.125, again: 0 },
     ],
   ],
+  [
+    // An event that counted nothing burns a grant and gives it back in one request.
+    '2031-03-20T12:34:56.789Z',
+    [
+      {
+        do: 'grant',
+        amount: '1',
+        priority: 0,
+        starts: undefined,
+        lasts: undefined,
+        products: undefined,
+        roll: undefined,
+      },
+      {
+        do: 'send',
+        events: [{ product: 0, quantity: 2, ago: undefined, model: '', subject: '' }],
+        isRepeated: false,
+      },
+      { do: 'correct', which: 0, quantity: 0, again: undefined },
+      { do: 'correct', which: 0, quantity: 0.5, again: 0 },
+    ],
+  ],
 ];
 
 /** Shortly before the end of an hour, a month, a year, and a leap day. */
