@@ -110,6 +110,52 @@ export const creditRooms = (t: Names, row: string, ids: string, now: string): st
     cross join lateral gauge_rooms(${accountOf('own')}, h.held, h.costs, ${ids}, ${now}) r
   )`;
 
+/**
+ * The open grants of accounts without holds, overdrafts and rollovers that are due, which need no burning on paper. For other
+ * accounts `grants` is null, and `findCreditRooms` tells what is left. $1 org, $2 livemode, per account · $3 now
+ */
+export const findOpenGrants: Template = {
+  name: 'credits_find_open_grants',
+  text: (t) => `
+${t.with} d as materialized (
+  select d.* from unnest($1::uuid[], $2::bool[]) with ordinality as d (org_id, livemode, ord)${t.held}
+)
+select (d.ord - 1)::text as place, case
+  when a.org_id is null then '[]'
+  when cardinality(a.debtors) = 0
+    and not exists (
+      select from unnest(a.rests, a.ends, a.roll_percents) as u (rest, end_at, percent)
+      where u.rest > 0 and u.end_at <= $3::timestamptz and u.percent > 0
+    )
+    and not exists (
+      select from ${t('usage_reservations')}
+      where org_id = d.org_id and livemode = d.livemode and expires_at > $3::timestamptz
+        and settled_at is null and released_at is null and credit_price > 0
+    )
+  then (
+    select coalesce(json_agg(json_build_object('rest', trim_scale(u.rest)::text, 'scope', u.scope)), '[]')::text
+    from unnest(a.rests, a.starts, a.ends, a.scopes) as u (rest, start_at, end_at, scope)
+    where u.start_at <= $3::timestamptz and u.end_at > $3::timestamptz
+  ) end as grants
+from d
+left join lateral (
+  select * from ${t('credit_accounts')} where org_id = d.org_id and livemode = d.livemode limit 1
+) a on true`,
+};
+
+export interface OpenGrantsRow {
+  place: string;
+  /** JSON of `OpenGrant[]`, or null. */
+  grants: string | null;
+}
+
+export interface OpenGrant {
+  /** An exact decimal. */
+  rest: string;
+  /** Product ids with a space between; '' for every product. */
+  scope: string;
+}
+
 /** What holds leave of the credits. $1 org, $2 product, $3 livemode, per product · $4 now */
 export const findCreditRooms: Template = {
   name: 'credits_find_rooms',

@@ -1,4 +1,6 @@
 import { keyError } from '../../accounts/api-keys/bearer-key.js';
+import { groupBy } from '../../core/collections.js';
+import { sumDecimals } from '../../core/decimal.js';
 import { type Clock, monthOf } from '../../core/time.js';
 import { intArray, textArray } from '../../core/db/sql.js';
 import type { Database, Run, Template } from '../../core/db/client.js';
@@ -14,7 +16,13 @@ import {
   type EntitlementRow,
   type NoEntitlementRow,
 } from './statements.js';
-import { findCreditRooms, type CreditRoomRow } from '../credits/statements.js';
+import {
+  findCreditRooms,
+  findOpenGrants,
+  type CreditRoomRow,
+  type OpenGrant,
+  type OpenGrantsRow,
+} from '../credits/statements.js';
 import { toCreditPrice, type CreditPrice, type PriceColumns } from './price.js';
 import type { EntitlementKind, UsageLimit } from './table.js';
 
@@ -249,17 +257,49 @@ async function addLimits(run: Run, found: Balance[], nowMs: number): Promise<voi
   for (const [i, balance] of limited.entries()) balance.limits = states[i]!;
 }
 
-/** Costs an extra statement only if a product costs credits. */
+type PricedBalance = Balance & { priced: PricedProduct };
+
+/** Costs an extra statement only if a product costs credits, and a second one if its account has holds, overdrafts or a due rollover. */
 async function addCredits(run: Run, found: Balance[], nowMs: number): Promise<void> {
-  const priced = found.filter((balance) => balance.priced);
+  const priced = found.filter((balance): balance is PricedBalance => balance.priced !== undefined);
   if (priced.length === 0) return;
-  const rows = await run<CreditRoomRow>(findCreditRooms, [
-    textArray(priced.map((balance) => balance.priced!.orgId)),
-    textArray(priced.map((balance) => balance.priced!.productId)),
-    textArray(priced.map((balance) => String(balance.priced!.livemode))),
+  const accounts = [...groupBy(priced, ({ priced: { orgId, livemode } }) => `${orgId} ${livemode}`).values()];
+  const rows = await run<OpenGrantsRow>(findOpenGrants, [
+    textArray(accounts.map(([first]) => first!.priced.orgId)),
+    textArray(accounts.map(([first]) => String(first!.priced.livemode))),
     new Date(nowMs).toISOString(),
   ]);
-  for (const balance of priced) balance.credits = { price: toCreditPrice(balance.priced!)!, available: '0' };
+  const others: PricedBalance[] = [];
+  for (const { place, grants } of rows) {
+    const own = accounts[Number(place)]!;
+    if (grants === null) others.push(...own);
+    else addOpen(own, JSON.parse(grants) as OpenGrant[]);
+  }
+  if (others.length > 0) await addRooms(run, others, nowMs);
+}
+
+function addOpen(balances: readonly PricedBalance[], grants: readonly OpenGrant[]): void {
+  const isForAll = grants.every(({ scope }) => scope === '');
+  const total = sumDecimals(grants.map(({ rest }) => rest));
+  for (const balance of balances) {
+    const { productId } = balance.priced;
+    const available = isForAll
+      ? total
+      : sumDecimals(
+          grants.flatMap(({ rest, scope }) => (scope === '' || scope.includes(productId) ? [rest] : [])),
+        );
+    balance.credits = { price: toCreditPrice(balance.priced)!, available };
+  }
+}
+
+async function addRooms(run: Run, priced: readonly PricedBalance[], nowMs: number): Promise<void> {
+  const rows = await run<CreditRoomRow>(findCreditRooms, [
+    textArray(priced.map((balance) => balance.priced.orgId)),
+    textArray(priced.map((balance) => balance.priced.productId)),
+    textArray(priced.map((balance) => String(balance.priced.livemode))),
+    new Date(nowMs).toISOString(),
+  ]);
+  for (const balance of priced) balance.credits = { price: toCreditPrice(balance.priced)!, available: '0' };
   for (const { place, room } of rows) priced[Number(place)]!.credits!.available = room;
 }
 
