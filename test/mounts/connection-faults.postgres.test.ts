@@ -89,6 +89,11 @@ const kinds: Record<string, () => Promise<Work>> = {
     await addMember(db, organization.id, id, 'owner');
     return async () => (await new Browser(service.url).signIn(email)).status;
   },
+  async 'a key is made'() {
+    const { browser } = await signedIn(db, service.url);
+    const json = { name: 'a key', livemode: true };
+    return async () => (await browser.send('POST', '/dashboard/api-keys', { json })).status;
+  },
   async 'a key is exchanged'() {
     const { browser, organization } = await signedIn(db, service.url);
     return async () => {
@@ -96,6 +101,23 @@ const kinds: Record<string, () => Promise<Work>> = {
       return (await browser.send('POST', `/dashboard/api-keys/${id}/rotate`, { json: {} })).status;
     };
   },
+  async 'a key is revoked'() {
+    const { browser, organization } = await signedIn(db, service.url);
+    return async () => {
+      const { id } = await createKey(direct, organization.id);
+      return (await browser.send('DELETE', `/dashboard/api-keys/${id}`)).status;
+    };
+  },
+  'the operator creates an Organization': () =>
+    Promise.resolve(
+      async () =>
+        (await operator('PUT', `/organizations/${unique('org')}`, { name: 'An Organization' })).status,
+    ),
+  'the operator creates a product': () =>
+    Promise.resolve(async () => {
+      const body = { name: 'A product', usageMetric: 'calls' };
+      return (await operator('PUT', `/products/${unique('product')}`, body)).status;
+    }),
   'the operator grants a product': () =>
     Promise.resolve(async () => {
       const { slug: organization } = await createOrganization(direct);
