@@ -2,14 +2,8 @@ import { groupBy } from '../../core/collections.js';
 import type { Tx } from '../../core/db/client.js';
 import { differenceOf, multiplyDecimals } from '../../core/decimal.js';
 import { addToPast, giveBack, takeLatest, type Entry, type Share } from '../credit-grants/account.js';
-import {
-  burn,
-  lockAccount,
-  readPast,
-  writeAccount,
-  type AccountId,
-  type Demand,
-} from '../credit-grants/queries.js';
+import { burn, lockAccount, writeAccount, type AccountId, type Demand } from '../credit-grants/queries.js';
+import { readPast } from '../credit-grants/past.js';
 import { listHistory, type CorrectionTarget, type NewCorrection } from './queries.js';
 
 /** How a correction changes what an event costs. */
