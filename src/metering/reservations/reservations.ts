@@ -24,18 +24,15 @@ import {
   type SubjectLimits,
   type ReservationVerdict,
 } from './refusals.js';
+import { reserve, reserveDetailed, type DecisionRow, type SubjectRow } from './hold-statements.js';
 import {
   countReservations,
   findReservations,
   listReservations,
   listReservationsByStatus,
   release,
-  reserve,
-  reserveDetailed,
-  type DecisionRow,
   type ReleaseRow,
   type ReservationRow,
-  type SubjectRow,
 } from './statements.js';
 import type { ReservationStatus } from './table.js';
 

@@ -9,7 +9,7 @@ import { createMetrics } from '../../../src/core/metrics.js';
 import { createMeteringMetrics } from '../../../src/metering/metrics.js';
 import { createReservations } from '../../../src/metering/reservations/reservations.js';
 import { createSettlements } from '../../../src/metering/reservations/settlements.js';
-import { reserve } from '../../../src/metering/reservations/statements.js';
+import { reserve } from '../../../src/metering/reservations/hold-statements.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { createProduct, grant } from '../support/products.js';
 import { createPostgresServer } from '../../support/postgres-server.js';
