@@ -46,10 +46,16 @@ export interface Credits {
   available: string;
 }
 
-interface PricedProduct extends PriceColumns {
-  orgId: string;
+interface PricedProduct {
+  /** The Organization's id and mode, with a space between. */
+  account: string;
+  /** `ProductPrice` as JSON, which is the same for every Organization. */
+  json: string;
+}
+
+interface ProductPrice {
   productId: string;
-  livemode: boolean;
+  price: CreditPrice;
 }
 
 export interface LimitedSubject extends Subject {
@@ -263,53 +269,83 @@ type PricedBalance = Balance & { priced: PricedProduct };
 async function addCredits(run: Run, found: Balance[], nowMs: number): Promise<void> {
   const priced = found.filter((balance): balance is PricedBalance => balance.priced !== undefined);
   if (priced.length === 0) return;
-  const accounts = [...groupBy(priced, ({ priced: { orgId, livemode } }) => `${orgId} ${livemode}`).values()];
+  const accounts = [...groupBy(priced, (balance) => balance.priced.account)];
   const rows = await run<OpenGrantsRow>(findOpenGrants, [
-    textArray(accounts.map(([first]) => first!.priced.orgId)),
-    textArray(accounts.map(([first]) => String(first!.priced.livemode))),
+    ...accountColumns(accounts.map(([account]) => account)),
     new Date(nowMs).toISOString(),
   ]);
+  const parsePrice = createPriceParser();
   const others: PricedBalance[] = [];
   for (const { place, grants } of rows) {
-    const own = accounts[Number(place)]!;
+    const [, own] = accounts[Number(place)]!;
     if (grants === null) others.push(...own);
-    else addOpen(own, JSON.parse(grants) as OpenGrant[]);
+    else addOpen(own, JSON.parse(grants) as OpenGrant[], parsePrice);
   }
-  if (others.length > 0) await addRooms(run, others, nowMs);
+  if (others.length > 0) await addRooms(run, others, parsePrice, nowMs);
 }
 
-function addOpen(balances: readonly PricedBalance[], grants: readonly OpenGrant[]): void {
+/** As the parameters of a statement: the Organizations' ids and the modes. */
+function accountColumns(accounts: readonly string[]): [string, string] {
+  const columns = accounts.map((account) => account.split(' '));
+  return [textArray(columns.map(([orgId]) => orgId!)), textArray(columns.map(([, livemode]) => livemode!))];
+}
+
+/** Parses the price of a product once for all Organizations of a flush. */
+function createPriceParser(): (json: string) => ProductPrice {
+  const parsed = new Map<string, ProductPrice>();
+  return (json) => {
+    let product = parsed.get(json);
+    if (!product) {
+      const { productId, ...columns } = JSON.parse(json) as PriceColumns & { productId: string };
+      parsed.set(json, (product = { productId, price: toCreditPrice(columns)! }));
+    }
+    return product;
+  };
+}
+
+function addOpen(
+  balances: readonly PricedBalance[],
+  grants: readonly OpenGrant[],
+  parsePrice: (json: string) => ProductPrice,
+): void {
   const isForAll = grants.every(({ scope }) => scope === '');
   const total = sumDecimals(grants.map(({ rest }) => rest));
   for (const balance of balances) {
-    const { productId } = balance.priced;
+    const { productId, price } = parsePrice(balance.priced.json);
     const available = isForAll
       ? total
       : sumDecimals(
           grants.flatMap(({ rest, scope }) => (scope === '' || scope.includes(productId) ? [rest] : [])),
         );
-    balance.credits = { price: toCreditPrice(balance.priced)!, available };
+    balance.credits = { price, available };
   }
 }
 
-async function addRooms(run: Run, priced: readonly PricedBalance[], nowMs: number): Promise<void> {
+async function addRooms(
+  run: Run,
+  priced: readonly PricedBalance[],
+  parsePrice: (json: string) => ProductPrice,
+  nowMs: number,
+): Promise<void> {
+  const products = priced.map((balance) => parsePrice(balance.priced.json));
+  const [orgIds, livemodes] = accountColumns(priced.map((balance) => balance.priced.account));
   const rows = await run<CreditRoomRow>(findCreditRooms, [
-    textArray(priced.map((balance) => balance.priced.orgId)),
-    textArray(priced.map((balance) => balance.priced.productId)),
-    textArray(priced.map((balance) => String(balance.priced.livemode))),
+    orgIds,
+    textArray(products.map(({ productId }) => productId)),
+    livemodes,
     new Date(nowMs).toISOString(),
   ]);
-  for (const balance of priced) balance.credits = { price: toCreditPrice(balance.priced)!, available: '0' };
+  for (const [i, { price }] of products.entries()) priced[i]!.credits = { price, available: '0' };
   for (const { place, room } of rows) priced[Number(place)]!.credits!.available = room;
 }
 
-const toBalance = ({ kind, unitCap, used, subject, priced }: BalanceRow): Balance => ({
+const toBalance = ({ kind, unitCap, used, subject, account, price }: BalanceRow): Balance => ({
   kind,
   unitCap,
   used: used ?? '0',
   subject: subject === null ? undefined : (JSON.parse(subject) as LimitedSubject),
   limits: [],
-  priced: priced === null ? undefined : (JSON.parse(priced) as PricedProduct),
+  priced: account === null ? undefined : { account, json: price! },
   credits: undefined,
 });
 
