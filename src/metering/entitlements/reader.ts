@@ -35,7 +35,6 @@ export interface Balance {
   subject: LimitedSubject | undefined;
   /** The limits that are not per subject. */
   limits: LimitState[];
-  priced: PricedProduct | undefined;
   /** Set if the product costs credits. */
   credits: Credits | undefined;
 }
@@ -44,18 +43,6 @@ export interface Credits {
   price: CreditPrice;
   /** What grants and holds leave for the product, an exact decimal. */
   available: string;
-}
-
-interface PricedProduct {
-  /** The Organization's id and mode, with a space between. */
-  account: string;
-  /** `ProductPrice` as JSON, which is the same for every Organization. */
-  json: string;
-}
-
-interface ProductPrice {
-  productId: string;
-  price: CreditPrice;
 }
 
 export interface LimitedSubject extends Subject {
@@ -183,12 +170,19 @@ async function findAll<T extends Balance>(
   ];
   const problems: (AppError | undefined)[] = [];
   const found: T[] = [];
+  const prices: ProductPrice[] = [];
   for (const row of await run<EntitlementRow>(template, values)) {
-    const pair = Number(row.place);
-    if (row.problem === null) found[pair] = read(row, period);
-    else problems[pairs.keys[pair]!] = keyError(row.problem, 'entitlements:read');
+    const place = Number(row.place);
+    if (row.price !== null) prices[place] = toProductPrice(row.price);
+    else if (row.problem === null) found[place] = read(row, period);
+    else problems[pairs.keys[place]!] = keyError(row.problem, 'entitlements:read');
   }
-  await Promise.all([addLimits(run, found, nowMs), addCredits(run, found, nowMs)]);
+  const secrets = [...keys.keys()];
+  const priced = (prices.length === 0 ? [] : found).flatMap((balance, pair): PricedBalance[] => {
+    const product = prices[pairs.products[pair]!];
+    return product ? [{ hashedSecret: secrets[pairs.keys[pair]!]!, balance, product }] : [];
+  });
+  await Promise.all([addLimits(run, found, nowMs), addCredits(run, priced, nowMs)]);
   const answers = distinct.map(
     ({ hashedSecret }, d) => problems[keys.get(hashedSecret)!.place] ?? wanted[d]!.map((pair) => found[pair]),
   );
@@ -244,12 +238,17 @@ async function listAll(
   ]);
   const problems: (AppError | undefined)[] = [];
   const found: CurrentEntitlement[][] = requests.map(() => []);
+  const priced: PricedBalance[] = [];
   for (const row of rows) {
     const call = Number(row.place);
     problems[call] = keyError(row.problem, 'entitlements:read');
-    if (row.kind !== null) found[call]!.push(toEntitlement(row, period));
+    if (row.kind === null) continue;
+    const balance = toEntitlement(row, period);
+    found[call]!.push(balance);
+    const { hashedSecret } = requests[call]!;
+    if (row.price !== null) priced.push({ hashedSecret, balance, product: toProductPrice(row.price) });
   }
-  await Promise.all([addLimits(run, found.flat(), nowMs), addCredits(run, found.flat(), nowMs)]);
+  await Promise.all([addLimits(run, found.flat(), nowMs), addCredits(run, priced, nowMs)]);
   return requests.map((_request, call) => problems[call] ?? found[call]!);
 }
 
@@ -263,55 +262,44 @@ async function addLimits(run: Run, found: Balance[], nowMs: number): Promise<voi
   for (const [i, balance] of limited.entries()) balance.limits = states[i]!;
 }
 
-type PricedBalance = Balance & { priced: PricedProduct };
+interface PricedBalance {
+  hashedSecret: string;
+  balance: Balance;
+  product: ProductPrice;
+}
+
+interface ProductPrice {
+  productId: string;
+  price: CreditPrice;
+}
+
+function toProductPrice(json: string): ProductPrice {
+  const { productId, ...columns } = JSON.parse(json) as PriceColumns & { productId: string };
+  return { productId, price: toCreditPrice(columns)! };
+}
 
 /** Costs an extra statement only if a product costs credits, and a second one if its account has holds, overdrafts or a due rollover. */
-async function addCredits(run: Run, found: Balance[], nowMs: number): Promise<void> {
-  const priced = found.filter((balance): balance is PricedBalance => balance.priced !== undefined);
+async function addCredits(run: Run, priced: readonly PricedBalance[], nowMs: number): Promise<void> {
   if (priced.length === 0) return;
-  const accounts = [...groupBy(priced, (balance) => balance.priced.account)];
+  const keys = [...groupBy(priced, ({ hashedSecret }) => hashedSecret)];
   const rows = await run<OpenGrantsRow>(findOpenGrants, [
-    ...accountColumns(accounts.map(([account]) => account)),
+    textArray(keys.map(([hashedSecret]) => hashedSecret)),
     new Date(nowMs).toISOString(),
   ]);
-  const parsePrice = createPriceParser();
   const others: PricedBalance[] = [];
   for (const { place, grants } of rows) {
-    const [, own] = accounts[Number(place)]!;
+    const [, own] = keys[Number(place)]!;
     if (grants === null) others.push(...own);
-    else addOpen(own, JSON.parse(grants) as OpenGrant[], parsePrice);
+    else addOpen(own, JSON.parse(grants) as OpenGrant[]);
   }
-  if (others.length > 0) await addRooms(run, others, parsePrice, nowMs);
+  if (others.length > 0) await addRooms(run, others, nowMs);
 }
 
-/** As the parameters of a statement: the Organizations' ids and the modes. */
-function accountColumns(accounts: readonly string[]): [string, string] {
-  const columns = accounts.map((account) => account.split(' '));
-  return [textArray(columns.map(([orgId]) => orgId!)), textArray(columns.map(([, livemode]) => livemode!))];
-}
-
-/** Parses the price of a product once for all Organizations of a flush. */
-function createPriceParser(): (json: string) => ProductPrice {
-  const parsed = new Map<string, ProductPrice>();
-  return (json) => {
-    let product = parsed.get(json);
-    if (!product) {
-      const { productId, ...columns } = JSON.parse(json) as PriceColumns & { productId: string };
-      parsed.set(json, (product = { productId, price: toCreditPrice(columns)! }));
-    }
-    return product;
-  };
-}
-
-function addOpen(
-  balances: readonly PricedBalance[],
-  grants: readonly OpenGrant[],
-  parsePrice: (json: string) => ProductPrice,
-): void {
+function addOpen(priced: readonly PricedBalance[], grants: readonly OpenGrant[]): void {
   const isForAll = grants.every(({ scope }) => scope === '');
   const total = sumDecimals(grants.map(({ rest }) => rest));
-  for (const balance of balances) {
-    const { productId, price } = parsePrice(balance.priced.json);
+  for (const { balance, product } of priced) {
+    const { productId, price } = product;
     const available = isForAll
       ? total
       : sumDecimals(
@@ -321,31 +309,22 @@ function addOpen(
   }
 }
 
-async function addRooms(
-  run: Run,
-  priced: readonly PricedBalance[],
-  parsePrice: (json: string) => ProductPrice,
-  nowMs: number,
-): Promise<void> {
-  const products = priced.map((balance) => parsePrice(balance.priced.json));
-  const [orgIds, livemodes] = accountColumns(priced.map((balance) => balance.priced.account));
+async function addRooms(run: Run, priced: readonly PricedBalance[], nowMs: number): Promise<void> {
   const rows = await run<CreditRoomRow>(findCreditRooms, [
-    orgIds,
-    textArray(products.map(({ productId }) => productId)),
-    livemodes,
+    textArray(priced.map(({ hashedSecret }) => hashedSecret)),
+    textArray(priced.map(({ product }) => product.productId)),
     new Date(nowMs).toISOString(),
   ]);
-  for (const [i, { price }] of products.entries()) priced[i]!.credits = { price, available: '0' };
-  for (const { place, room } of rows) priced[Number(place)]!.credits!.available = room;
+  for (const { balance, product } of priced) balance.credits = { price: product.price, available: '0' };
+  for (const { place, room } of rows) priced[Number(place)]!.balance.credits!.available = room;
 }
 
-const toBalance = ({ kind, unitCap, used, subject, account, price }: BalanceRow): Balance => ({
+const toBalance = ({ kind, unitCap, used, subject }: BalanceRow): Balance => ({
   kind,
   unitCap,
   used: used ?? '0',
   subject: subject === null ? undefined : (JSON.parse(subject) as LimitedSubject),
   limits: [],
-  priced: account === null ? undefined : { account, json: price! },
   credits: undefined,
 });
 

@@ -12,8 +12,7 @@ export interface BalanceRow {
   used: string | null;
   /** A `LimitedSubject` as JSON, if the entitlement has limits. */
   subject: string | null;
-  /** The Organization's id and mode, and a `ProductPrice` as JSON, if the product costs credits. */
-  account: string | null;
+  /** JSON of the product's id and `PriceColumns`, if it costs credits. `find` returns it in rows of their own, whose place is the product's. */
   price: string | null;
 }
 
@@ -41,14 +40,11 @@ const limitedSubject = (entitlement: string, { id, metric }: { id: string; metri
     json_build_object('orgId', k.org_id, 'productId', ${id}, 'livemode', k.livemode, 'metric', ${metric},
       'perSubject', jsonb_path_query_array(${entitlement}.limits, '$[*] ? (@.per == "subject")'))::text end as subject`;
 
-/** A `ProductPrice` as JSON; null if the product costs no credits. */
+/** The product's id and `PriceColumns` as JSON; null if it costs no credits. */
 const productPrice = (product: string): string =>
   `case when ${product}.credit_price is not null then
     json_build_object('productId', ${product}.id, 'creditPrice', ${product}.credit_price::text, 'creditDimension', ${product}.credit_dimension,
       'creditPrices', ${product}.credit_prices, 'creditEnforcement', ${product}.credit_enforcement)::text end as price`;
-
-const pricedAccount = (product: string): string =>
-  `case when ${product}.price is not null then k.org_id || ' ' || k.livemode end as account, ${product}.price`;
 
 /** The columns of `find` in their order; those after the price are missing from a check. */
 const toRow = ([
@@ -58,7 +54,6 @@ const toRow = ([
   unitCap,
   used,
   subject,
-  account,
   price,
   productSlug,
   productName,
@@ -72,7 +67,6 @@ const toRow = ([
   unitCap,
   used,
   subject,
-  account,
   price,
   productSlug,
   productName,
@@ -104,7 +98,7 @@ ${t.with} key as materialized (
 )
 select (w.ord - 1)::text as place, k.problem, e.kind, trim_scale(${effectiveCap('e', 'pr')})::text as "unitCap",
   trim_scale(t.quantity)::text as used, ${limitedSubject('e', { id: 'pr.id', metric: 'pr.usage_metric' })},
-  ${pricedAccount('pr')}${columns}
+  null as price${columns}
 from unnest($3::int[], $6::int[]) with ordinality as w (key, product, ord)
 join key k on k.place = w.key
 join product pr on pr.place = w.product
@@ -119,7 +113,9 @@ left join lateral (
   where org_id = k.org_id and period = $5::date and livemode = k.livemode and product_id = e.product_id and metric = pr.usage_metric
   limit 1
 ) t on true
-where k.problem is not null or e.kind is not null`,
+where k.problem is not null or e.kind is not null
+union all
+select place::text, null, null, null, null, null, price${columns && ', null, null, null, null, null'} from product where price is not null`,
 });
 
 const details = (product: string, entitlement: string) =>
@@ -152,7 +148,7 @@ ${t.with} key as materialized (
 )
 select k.place::text, k.problem, l.kind, trim_scale(l.unit_cap)::text as "unitCap", trim_scale(l.quantity)::text as used,
   ${limitedSubject('l', { id: 'l.product_id', metric: 'l.usage_metric' })},
-  ${pricedAccount('l')}${details('l', 'l')}
+  l.price${details('l', 'l')}
 from key k
 left join lateral (
   select pr.slug, pr.name, pr.usage_metric, ${effectiveCap('e', 'pr')} as unit_cap, e.kind, e.starts_at, e.ends_at, e.limits, e.product_id,
