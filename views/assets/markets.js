@@ -113,7 +113,8 @@ function followTyping() {
     setBusy(true);
     timer = setTimeout(async () => {
       if (!form.checkValidity()) return;
-      const address = `${form.getAttribute('action')}?${new URLSearchParams(new FormData(form))}`;
+      const [page] = form.getAttribute('action').split('#');
+      const address = `${page}?${new URLSearchParams(new FormData(form))}`;
       history.replaceState(null, '', address);
       if (await refresh(address)) setBusy(false);
     }, DEBOUNCE_MS);
