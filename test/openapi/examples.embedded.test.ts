@@ -46,7 +46,9 @@ let isWorldFresh = false;
 let world: Snapshot | undefined;
 
 // Failures are counted by address, and all examples come from the same.
-afterEach(() => Promise.all(counters.map((counter) => counter.resetAll?.())));
+afterEach(async () => {
+  for (const counter of counters) await counter.resetAll?.();
+});
 afterAll(async () => {
   for (const service of running.values()) await service.stop();
   removeKeys();
