@@ -29,6 +29,7 @@ const pages: [name: string, path: string][] = [
   ['customers over a cap, none', '/console?signal=over'],
   ['customers over a cap, archived', '/console?signal=over&state=archived'],
   ['customers out of credits, none', '/console?signal=credits'],
+  ['customers without an owner, none', '/console?signal=ownerless'],
   ['customers with failing webhooks, none', '/console?signal=webhooks'],
   ['customers with expiring keys, 1 of 1,000', '/console?signal=expiring'],
   ['customers with failed sign-ins, 1 of 50', '/console?signal=sign-ins'],

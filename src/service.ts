@@ -191,7 +191,10 @@ async function fillDemo(
   if (demo?.pastUpTo === undefined) return;
   const { pastUpTo, ...whole } = demo;
   const asOf = { ...context, clock: { now: () => Date.parse(pastUpTo) } };
-  for (const product of running) await product.fillDemo?.(asOf, demo, signal);
+  const fills = running.map(async (product) => product.fillDemo?.(asOf, demo, signal));
+  // The caller closes the database after an error, so the others must have ended.
+  await Promise.allSettled(fills);
+  await Promise.all(fills);
   await writeDemo(context.config.dataDir, whole);
 }
 

@@ -33,6 +33,7 @@ export interface Customer {
   slug: string;
   name: string;
   isArchived: boolean;
+  hasOwner: boolean;
   /** Keys that expire in the next seven days. */
   expiringKeys: number;
   /** Endpoints whose latest delivery failed, or that the service disabled. */
@@ -108,7 +109,16 @@ const hasFailed = (nowMs: number): SQL => sql`f.hour >= ${failedSince(nowMs).toI
 
 const isFailing = sql.raw('(failing_since is not null and is_enabled or disabled_reason is not null)');
 
+const hasOwner = (orgId: SQL): SQL =>
+  sql`exists (select from memberships m where m.org_id = ${orgId} and m.role = 'owner' offset 0)`;
+
 export const ownSignals: Signal[] = [
+  {
+    id: 'ownerless',
+    label: 'No owner',
+    path: '/people',
+    condition: () => sql`not ${hasOwner(sql`o.id`)}`,
+  },
   {
     id: 'webhooks',
     label: 'Webhooks failing',
@@ -151,7 +161,7 @@ async function readCustomers(orm: Orm, nowMs: number, where: SQL, limit: number)
   ), failing as materialized (
     select org_id, count(*)::int as count from webhook_endpoints where org_id in (select id from page) and ${isFailing} group by org_id
   )
-  select h.id, h.slug, h.name, h.archived_at is not null as "isArchived",
+  select h.id, h.slug, h.name, h.archived_at is not null as "isArchived", ${hasOwner(sql`h.id`)} as "hasOwner",
     coalesce(k.count, 0) as "expiringKeys", coalesce(w.count, 0) as "failingWebhooks", f.failed
   from page h
   left join keyed k on k.org_id = h.id

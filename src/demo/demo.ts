@@ -61,11 +61,16 @@ export const later = (source: Source, hours: number): Source => ({
 /** A product's part of the demo. */
 export interface DemoPart {
   schema: z.ZodType<PartialFields>;
-  /** @param organizations the first one leads the demo */
+  /**
+   * @param organizations the first one leads the demo
+   * @param nowMs end of the past that is filled in later
+   */
   seed(
     tx: Tx,
     organizations: readonly [DemoOrganization, ...DemoOrganization[]],
     source: Source,
+    config: Context['config'],
+    nowMs: number,
   ): Promise<PartialFields>;
 }
 

@@ -58,7 +58,8 @@ export async function seedDemo(
     const pastUpTo = new Date(now).toISOString();
     const seeded = [];
     const begun = later(source, 2 * 24);
-    for (const [i, part] of parts.entries()) seeded.push(await part.seed(tx, made, later(begun, i * 71.3)));
+    for (const [i, part] of parts.entries())
+      seeded.push(await part.seed(tx, made, later(begun, i * 71.3), config, now));
     // The past that is filled in later uses every key.
     await tx.update(apiKeys).set({ lastUsedAt: new Date(now - USED_BEFORE_MS) });
     const keys = Object.assign({}, ...seeded.map((fields) => fields.keys)) as DemoKeys;

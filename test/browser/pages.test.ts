@@ -159,6 +159,7 @@ it('six tiles fill their rows if there is room', async () => {
 it('a filter by day and time has room for both', async () => {
   const page = await world.visit({ as: ordinary.people.owner.browser });
   await page.goto('/dashboard/usage/events');
+  await page.getByText('More filters').click();
   const widths = await page.evaluate<number[]>(
     `[...document.querySelectorAll('[type=datetime-local]')].map((input) => input.getBoundingClientRect().width)`,
   );

@@ -162,6 +162,15 @@ describe('the list of customers', () => {
     expect([slugsOn(failing), failing.includes('1 webhook failing')]).toEqual([[slug], true]);
   });
 
+  it('shows which customers have no owner', async () => {
+    const { slug, id } = await customer();
+    const page = await open(`/console?search=${slug}&signal=ownerless`);
+    expect([slugsOn(page), page.includes('>No owner</span>')]).toEqual([[slug], true]);
+    await addMember(service.context.db, id, (await createUser(service.context.db)).id, 'owner');
+    expect(slugsOn(await open(`/console?search=${slug}&signal=ownerless`))).toEqual([]);
+    expect(await open(`/console?search=${slug}`)).not.toContain('>No owner</span>');
+  });
+
   it('begins with what needs attention and the latest changes, unless it is filtered', async () => {
     const near = await customer({ used: '90', cap: '100' });
     service.clock.advance(60_000);

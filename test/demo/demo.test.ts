@@ -430,11 +430,11 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
   beforeAll(async () => {
     await setUpSeeded();
     const { orm } = database.db;
-    const killed = seedDemoTrading(service.context, seeded.demo, AbortSignal.abort());
-    await expect(killed).rejects.toMatchObject({ name: 'AbortError' });
     // A look at the portfolio opens an account that does not exist.
     const headers = { authorization: `Bearer ${seeded.demo.keys.trading}` };
     expect((await fetch(`${service.url}/portfolio`, { headers })).status).toBe(200);
+    const killed = seedDemoTrading(service.context, seeded.demo, AbortSignal.abort());
+    await expect(killed).rejects.toMatchObject({ name: 'AbortError' });
     const kill = new AbortController();
     const interrupted = seedDemoTrading(service.context, seeded.demo, kill.signal).catch(
       (error: unknown) => error,

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { addMembersKey } from '../../accounts/api-keys/api-keys.js';
 import type { DemoPart } from '../../demo/demo.js';
+import { openPaperAccount } from '../ledger/queries.js';
+import { findFirstStep } from './trading.js';
 
 const schema = z.object({
   keys: z.object({
@@ -15,13 +17,16 @@ declare module '../../demo/demo.js' {
   interface DemoKeys extends MarketsKeys {}
 }
 
-/** A key that trades on paper. */
+/** A key that trades on paper, and its account. */
 export const demo: DemoPart = {
   schema,
-  async seed(tx, [first], source) {
+  async seed(tx, [first], source, { trading: { marketSource, paperCash: cash } }, nowMs) {
     const scopes = ['trading:read', 'trading:write'];
     const key = { name: 'paper trader', livemode: false, scopes, now: source.at };
     const owner = { orgId: first.id, userId: first.ownerId };
+    // A look at the portfolio would open it with a deposit of today, which counts as a loss of the days before.
+    if (marketSource === 'simulated')
+      await openPaperAccount(tx, { orgId: first.id, cash, at: new Date(findFirstStep(nowMs)) });
     return { keys: { trading: (await addMembersKey(tx, owner, key)).secret } };
   },
 };

@@ -8,7 +8,6 @@ import { AppError } from '../../core/errors.js';
 import { createMetrics } from '../../core/metrics.js';
 import { createMarketMetrics } from '../metrics.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
-import { openPaperAccount } from '../ledger/queries.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { Orders } from '../orders/order.js';
 import { CENT } from '../market/money.js';
@@ -38,6 +37,12 @@ const MAX_RESTING = 5;
 const RESTING_MS = 15 * MINUTE_MS;
 const MAX_REFRESH_MS = 5 * MINUTE_MS;
 
+/** Time of the first orders, in Unix milliseconds. */
+export function findFirstStep(nowMs: number): number {
+  const orderMs = ORDER_HOUR * HOUR_MS;
+  return Math.ceil((nowMs - TRADED_DAYS * DAY_MS - orderMs) / STEP_MS.earlier) * STEP_MS.earlier + orderMs;
+}
+
 /**
  * Paper-trades the signals of the last days with the production code, at their times in the simulated world and with
  * the fits and open gates of those times. The demo shows the resulting profit and loss.
@@ -54,12 +59,7 @@ export async function seedDemoTrading(
     .where(eq(apiKeys.hashedSecret, hashSecret(demo.keys.trading)));
   if (!key || config.trading.marketSource !== 'simulated') return;
   const nowMs = clock.now();
-  const orderMs = ORDER_HOUR * HOUR_MS;
-  const first =
-    Math.ceil((nowMs - TRADED_DAYS * DAY_MS - orderMs) / STEP_MS.earlier) * STEP_MS.earlier + orderMs;
-  // A look at the portfolio would open it with a deposit of today, which counts as a loss of the days before.
-  const { paperCash: cash } = config.trading;
-  await openPaperAccount(db.orm, { orgId: key.orgId, cash, at: new Date(first) });
+  const first = findFirstStep(nowMs);
   const past = { ms: 0, now: () => past.ms };
   // Past events are not logged as news, counted or taped.
   const log = context.log.child({}, { level: 'warn' });

@@ -67,13 +67,13 @@ export function describePlaced(order: ListedOrder): string {
 function toPlacedBy({ apiKeyId, userId, keyName, keyPrefix, personName }: ListedOrder) {
   if (apiKeyId !== null)
     return {
-      kind: 'API key' as const,
+      isKey: true,
       name: keyName ?? 'Unknown key',
       prefix: keyPrefix,
       href: keyName === null ? undefined : `/dashboard/api-keys/${apiKeyId}`,
     };
   return {
-    kind: 'Person' as const,
+    isKey: false,
     name: personName ?? 'A former member',
     prefix: null,
     href: personName === null ? undefined : `/dashboard/members/${userId}`,

@@ -92,10 +92,13 @@ export async function learnPast(
     signal.throwIfAborted();
     const date = dateOf(ms);
     const day = { from: date, to: date };
+    const runs = (await weather.readRuns(day, signal)).map(withoutMembers);
+    // Only curves are compared with hours.
+    const needsHours = runs.some(({ curveF }) => curveF);
     const known = {
-      runs: (await weather.readRuns(day, signal)).map(withoutMembers),
+      runs,
       reports: await markets.readSettledDays(day, signal),
-      hours: (await weather.readHours?.(day, signal)) ?? [],
+      hours: needsHours ? ((await weather.readHours?.(day, signal)) ?? []) : [],
     };
     days.set(date, known);
     for (const report of known.reports) reportOf.set(targetKey(report), report);
@@ -160,6 +163,8 @@ export async function learnPast(
 /** Names each field: V8 gives every object made by spreading another its own layout, which takes more memory than its values. */
 function withoutMembers(run: DayEnsemble): KnownRun {
   const { mean, variance } = meanAndVariance(run.membersF);
+  // The archive stores and reads the same curves.
+  const isOfDay = run.fetchedAt.getTime() > Date.parse(run.date) - 12 * HOUR_MS;
   return {
     model: run.model,
     kind: run.kind,
@@ -171,7 +176,7 @@ function withoutMembers(run: DayEnsemble): KnownRun {
     members: run.membersF.length,
     meanF: mean,
     varianceF: variance,
-    curveF: run.curveF,
+    curveF: isOfDay && run.kind === 'daily_maximum' ? run.curveF : undefined,
     version: run.version,
     isNearMidnight: run.isNearMidnight,
   };

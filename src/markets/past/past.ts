@@ -112,11 +112,15 @@ export function createPast(options: PastOptions): Past {
 
   const past: Past = {
     async fillIn({ useFits, recorded }, signal) {
-      let made = 0;
-      for (const part of pastParts) {
+      // A function, so that what was learned of one part is released before the next.
+      const learnAndRecord = async (part: PastPart): Promise<number> => {
         const learned = await past.learn(part, signal);
         await useFits((at) => learned.fitsAt(at));
-        made += await past.fillRecords(part, learned, signal);
+        return past.fillRecords(part, learned, signal);
+      };
+      let made = 0;
+      for (const part of pastParts) {
+        made += await learnAndRecord(part);
         await recorded();
         await past.fillArchive(part, signal);
       }

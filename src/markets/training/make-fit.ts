@@ -58,7 +58,7 @@ export function casesOf(
     const found = ofLead.get(key);
     if (!found || isBetter(run, found)) ofLead.set(key, run);
   }
-  const toCase = (run: KnownRun): TrainingCase => ({ ...run, ...reported.get(keyOf(run))!.report });
+  const toCase = (run: KnownRun): TrainingCase => caseOf(run, reported.get(keyOf(run))!.report);
   return new Map(
     [...byLead].map(([lead, ofLead]) => {
       const latest = [...ofLead.values()].sort(latestFirst);
@@ -66,6 +66,23 @@ export function casesOf(
     }),
   );
 }
+
+/** Names each field: spreading gives every object a layout of its own, which takes three times the memory of its values. */
+const caseOf = (run: KnownRun, { temperatureF, knownAt }: Reported['report']): TrainingCase => ({
+  model: run.model,
+  kind: run.kind,
+  stationId: run.stationId,
+  date: run.date,
+  hour: run.hour,
+  modelRunAt: run.modelRunAt,
+  fetchedAt: run.fetchedAt,
+  members: run.members,
+  meanF: run.meanF,
+  varianceF: run.varianceF,
+  version: run.version,
+  temperatureF,
+  knownAt,
+});
 
 const keyOf = ({ date, hour }: KnownRun): string => (hour === undefined ? date : `${date} ${hour}`);
 

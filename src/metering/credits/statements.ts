@@ -111,36 +111,35 @@ export const creditRooms = (t: Names, row: string, ids: string, now: string): st
   )`;
 
 /**
- * The open grants of accounts without holds, overdrafts and rollovers that are due, which need no burning on paper. For other
- * accounts `grants` is null, and `findCreditRooms` tells what is left. $1 org, $2 livemode, per account · $3 now
+ * The open grants of the keys' accounts, if they are without holds, overdrafts and rollovers that are due, so that nothing has to be
+ * burned on paper. For other accounts `grants` is null, and `findCreditRooms` tells what is left. $1 hashed secret, per key · $2 now
  */
 export const findOpenGrants: Template = {
   name: 'credits_find_open_grants',
   text: (t) => `
 ${t.with} d as materialized (
-  select d.* from unnest($1::uuid[], $2::bool[]) with ordinality as d (org_id, livemode, ord)${t.held}
+  select d.ord - 1 as place, k.org_id, k.livemode from unnest($1::text[]) with ordinality as d (hashed_secret, ord)${t.held}
+  left join lateral (select org_id, livemode from ${t('api_keys')} where hashed_secret = d.hashed_secret limit 1) k on true
 )
-select (d.ord - 1)::text as place, case
+select d.place::text, case
   when a.org_id is null then '[]'
-  when cardinality(a.debtors) = 0
-    and not exists (
-      select from unnest(a.rests, a.ends, a.roll_percents) as u (rest, end_at, percent)
-      where u.rest > 0 and u.end_at <= $3::timestamptz and u.percent > 0
-    )
+  when cardinality(a.debtors) = 0 and g.is_due is not true
     and not exists (
       select from ${t('usage_reservations')}
-      where org_id = d.org_id and livemode = d.livemode and expires_at > $3::timestamptz
+      where org_id = d.org_id and livemode = d.livemode and expires_at > $2::timestamptz
         and settled_at is null and released_at is null and credit_price > 0
     )
-  then (
-    select coalesce(json_agg(json_build_object('rest', trim_scale(u.rest)::text, 'scope', u.scope)), '[]')::text
-    from unnest(a.rests, a.starts, a.ends, a.scopes) as u (rest, start_at, end_at, scope)
-    where u.start_at <= $3::timestamptz and u.end_at > $3::timestamptz
-  ) end as grants
+  then coalesce(g.open, '[]')::text end as grants
 from d
 left join lateral (
   select * from ${t('credit_accounts')} where org_id = d.org_id and livemode = d.livemode limit 1
-) a on true`,
+) a on true
+cross join lateral (
+  select json_agg(json_build_object('rest', trim_scale(u.rest)::text, 'scope', u.scope))
+      filter (where u.start_at <= $2::timestamptz and u.end_at > $2::timestamptz) as open,
+    bool_or(u.rest > 0 and u.end_at <= $2::timestamptz and u.percent > 0) as is_due
+  from unnest(a.rests, a.starts, a.ends, a.scopes, a.roll_percents) as u (rest, start_at, end_at, scope, percent)
+) g`,
 };
 
 export interface OpenGrantsRow {
@@ -156,18 +155,20 @@ export interface OpenGrant {
   scope: string;
 }
 
-/** What holds leave of the credits. $1 org, $2 product, $3 livemode, per product · $4 now */
+/** What holds leave of the credits. $1 hashed secret, $2 product, per product · $3 now */
 export const findCreditRooms: Template = {
   name: 'credits_find_rooms',
   text: (t) => `
 ${t.with} d as materialized (
-  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[]) with ordinality as d (org_id, product_id, livemode, ord)${t.held}
+  select d.ord - 1 as place, d.product_id, k.org_id, k.livemode
+  from unnest($1::text[], $2::uuid[]) with ordinality as d (hashed_secret, product_id, ord)${t.held}
+  left join lateral (select org_id, livemode from ${t('api_keys')} where hashed_secret = d.hashed_secret limit 1) k on true
 ), rooms as materialized (
   select d.org_id, d.livemode, c.*
   from (select org_id, livemode, array_agg(distinct product_id) as ids from d group by 1, 2) d
-  cross join lateral ${creditRooms(t, 'd', 'd.ids', '$4::timestamptz')} c
+  cross join lateral ${creditRooms(t, 'd', 'd.ids', '$3::timestamptz')} c
 )
-select (d.ord - 1)::text as place, trim_scale(c.room)::text as room
+select d.place::text, trim_scale(c.room)::text as room
 from d
 join rooms c on c.org_id = d.org_id and c.livemode = d.livemode and c.product = d.product_id`,
 };

@@ -21,7 +21,7 @@ export type Dimensions = Readonly<Record<string, string>>;
 const valuePattern = textPattern(MAX_VALUE_LENGTH);
 
 /** Runs for each event. A record schema of zod would drop a key named `__proto__` without an error. */
-function isDimensions(input: unknown): boolean {
+export function isDimensions(input: unknown): boolean {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return false;
   const keys = Object.keys(input);
   if (keys.length > MAX_DIMENSIONS) return false;

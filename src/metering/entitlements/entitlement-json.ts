@@ -144,8 +144,11 @@ function isBeyondCredits(
   quantity: string,
   dimensions: Dimensions | undefined,
 ): boolean {
+  if (price.enforcement !== 'block') return false;
   const unitPrice = priceFor(price, dimensions);
-  if (price.enforcement !== 'block' || !isDecimalAbove(unitPrice, '0')) return false;
-  if (!isDecimalAbove(quantity, '0')) return available === '0';
-  return compareDecimals(multiplyDecimals(quantity, unitPrice), available) > 0;
+  const isBeyond =
+    quantity === '0'
+      ? available === '0'
+      : compareDecimals(multiplyDecimals(quantity, unitPrice), available) > 0;
+  return isBeyond && isDecimalAbove(unitPrice, '0');
 }

@@ -35,7 +35,6 @@ export interface Balance {
   subject: LimitedSubject | undefined;
   /** The limits that are not per subject. */
   limits: LimitState[];
-  priced: PricedProduct | undefined;
   /** Set if the product costs credits. */
   credits: Credits | undefined;
 }
@@ -44,12 +43,6 @@ export interface Credits {
   price: CreditPrice;
   /** What grants and holds leave for the product, an exact decimal. */
   available: string;
-}
-
-interface PricedProduct extends PriceColumns {
-  orgId: string;
-  productId: string;
-  livemode: boolean;
 }
 
 export interface LimitedSubject extends Subject {
@@ -177,12 +170,19 @@ async function findAll<T extends Balance>(
   ];
   const problems: (AppError | undefined)[] = [];
   const found: T[] = [];
+  const prices: ProductPrice[] = [];
   for (const row of await run<EntitlementRow>(template, values)) {
-    const pair = Number(row.place);
-    if (row.problem === null) found[pair] = read(row, period);
-    else problems[pairs.keys[pair]!] = keyError(row.problem, 'entitlements:read');
+    const place = Number(row.place);
+    if (row.price !== null) prices[place] = toProductPrice(row.price);
+    else if (row.problem === null) found[place] = read(row, period);
+    else problems[pairs.keys[place]!] = keyError(row.problem, 'entitlements:read');
   }
-  await Promise.all([addLimits(run, found, nowMs), addCredits(run, found, nowMs)]);
+  const secrets = [...keys.keys()];
+  const priced = (prices.length === 0 ? [] : found).flatMap((balance, pair): PricedBalance[] => {
+    const product = prices[pairs.products[pair]!];
+    return product ? [{ hashedSecret: secrets[pairs.keys[pair]!]!, balance, product }] : [];
+  });
+  await Promise.all([addLimits(run, found, nowMs), addCredits(run, priced, nowMs)]);
   const answers = distinct.map(
     ({ hashedSecret }, d) => problems[keys.get(hashedSecret)!.place] ?? wanted[d]!.map((pair) => found[pair]),
   );
@@ -238,12 +238,17 @@ async function listAll(
   ]);
   const problems: (AppError | undefined)[] = [];
   const found: CurrentEntitlement[][] = requests.map(() => []);
+  const priced: PricedBalance[] = [];
   for (const row of rows) {
     const call = Number(row.place);
     problems[call] = keyError(row.problem, 'entitlements:read');
-    if (row.kind !== null) found[call]!.push(toEntitlement(row, period));
+    if (row.kind === null) continue;
+    const balance = toEntitlement(row, period);
+    found[call]!.push(balance);
+    const { hashedSecret } = requests[call]!;
+    if (row.price !== null) priced.push({ hashedSecret, balance, product: toProductPrice(row.price) });
   }
-  await Promise.all([addLimits(run, found.flat(), nowMs), addCredits(run, found.flat(), nowMs)]);
+  await Promise.all([addLimits(run, found.flat(), nowMs), addCredits(run, priced, nowMs)]);
   return requests.map((_request, call) => problems[call] ?? found[call]!);
 }
 
@@ -257,59 +262,69 @@ async function addLimits(run: Run, found: Balance[], nowMs: number): Promise<voi
   for (const [i, balance] of limited.entries()) balance.limits = states[i]!;
 }
 
-type PricedBalance = Balance & { priced: PricedProduct };
+interface PricedBalance {
+  hashedSecret: string;
+  balance: Balance;
+  product: ProductPrice;
+}
+
+interface ProductPrice {
+  productId: string;
+  price: CreditPrice;
+}
+
+function toProductPrice(json: string): ProductPrice {
+  const { productId, ...columns } = JSON.parse(json) as PriceColumns & { productId: string };
+  return { productId, price: toCreditPrice(columns)! };
+}
 
 /** Costs an extra statement only if a product costs credits, and a second one if its account has holds, overdrafts or a due rollover. */
-async function addCredits(run: Run, found: Balance[], nowMs: number): Promise<void> {
-  const priced = found.filter((balance): balance is PricedBalance => balance.priced !== undefined);
+async function addCredits(run: Run, priced: readonly PricedBalance[], nowMs: number): Promise<void> {
   if (priced.length === 0) return;
-  const accounts = [...groupBy(priced, ({ priced: { orgId, livemode } }) => `${orgId} ${livemode}`).values()];
+  const keys = [...groupBy(priced, ({ hashedSecret }) => hashedSecret)];
   const rows = await run<OpenGrantsRow>(findOpenGrants, [
-    textArray(accounts.map(([first]) => first!.priced.orgId)),
-    textArray(accounts.map(([first]) => String(first!.priced.livemode))),
+    textArray(keys.map(([hashedSecret]) => hashedSecret)),
     new Date(nowMs).toISOString(),
   ]);
   const others: PricedBalance[] = [];
   for (const { place, grants } of rows) {
-    const own = accounts[Number(place)]!;
+    const [, own] = keys[Number(place)]!;
     if (grants === null) others.push(...own);
     else addOpen(own, JSON.parse(grants) as OpenGrant[]);
   }
   if (others.length > 0) await addRooms(run, others, nowMs);
 }
 
-function addOpen(balances: readonly PricedBalance[], grants: readonly OpenGrant[]): void {
+function addOpen(priced: readonly PricedBalance[], grants: readonly OpenGrant[]): void {
   const isForAll = grants.every(({ scope }) => scope === '');
   const total = sumDecimals(grants.map(({ rest }) => rest));
-  for (const balance of balances) {
-    const { productId } = balance.priced;
+  for (const { balance, product } of priced) {
+    const { productId, price } = product;
     const available = isForAll
       ? total
       : sumDecimals(
           grants.flatMap(({ rest, scope }) => (scope === '' || scope.includes(productId) ? [rest] : [])),
         );
-    balance.credits = { price: toCreditPrice(balance.priced)!, available };
+    balance.credits = { price, available };
   }
 }
 
 async function addRooms(run: Run, priced: readonly PricedBalance[], nowMs: number): Promise<void> {
   const rows = await run<CreditRoomRow>(findCreditRooms, [
-    textArray(priced.map((balance) => balance.priced.orgId)),
-    textArray(priced.map((balance) => balance.priced.productId)),
-    textArray(priced.map((balance) => String(balance.priced.livemode))),
+    textArray(priced.map(({ hashedSecret }) => hashedSecret)),
+    textArray(priced.map(({ product }) => product.productId)),
     new Date(nowMs).toISOString(),
   ]);
-  for (const balance of priced) balance.credits = { price: toCreditPrice(balance.priced)!, available: '0' };
-  for (const { place, room } of rows) priced[Number(place)]!.credits!.available = room;
+  for (const { balance, product } of priced) balance.credits = { price: product.price, available: '0' };
+  for (const { place, room } of rows) priced[Number(place)]!.balance.credits!.available = room;
 }
 
-const toBalance = ({ kind, unitCap, used, subject, priced }: BalanceRow): Balance => ({
+const toBalance = ({ kind, unitCap, used, subject }: BalanceRow): Balance => ({
   kind,
   unitCap,
   used: used ?? '0',
   subject: subject === null ? undefined : (JSON.parse(subject) as LimitedSubject),
   limits: [],
-  priced: priced === null ? undefined : (JSON.parse(priced) as PricedProduct),
   credits: undefined,
 });
 

@@ -12,8 +12,8 @@ export interface BalanceRow {
   used: string | null;
   /** A `LimitedSubject` as JSON, if the entitlement has limits. */
   subject: string | null;
-  /** A `PricedProduct` as JSON, if the product costs credits. */
-  priced: string | null;
+  /** JSON of the product's id and `PriceColumns`, if it costs credits. `find` returns it in rows of their own, whose place is the product's. */
+  price: string | null;
 }
 
 /** A row of `findEntitlements` and `listEntitlements`. */
@@ -40,14 +40,11 @@ const limitedSubject = (entitlement: string, { id, metric }: { id: string; metri
     json_build_object('orgId', k.org_id, 'productId', ${id}, 'livemode', k.livemode, 'metric', ${metric},
       'perSubject', jsonb_path_query_array(${entitlement}.limits, '$[*] ? (@.per == "subject")'))::text end as subject`;
 
-/** The product with its price as JSON; null if it costs no credits. */
-const pricedProduct = (product: string, id: string): string =>
+/** The product's id and `PriceColumns` as JSON; null if it costs no credits. */
+const productPrice = (product: string): string =>
   `case when ${product}.credit_price is not null then
-    json_build_object('orgId', k.org_id, 'productId', ${id}, 'livemode', k.livemode, 'creditPrice', ${product}.credit_price::text,
-      'creditDimension', ${product}.credit_dimension, 'creditPrices', ${product}.credit_prices,
-      'creditEnforcement', ${product}.credit_enforcement)::text end as priced`;
-
-const PRICE = 'credit_price, credit_dimension, credit_prices, credit_enforcement';
+    json_build_object('productId', ${product}.id, 'creditPrice', ${product}.credit_price::text, 'creditDimension', ${product}.credit_dimension,
+      'creditPrices', ${product}.credit_prices, 'creditEnforcement', ${product}.credit_enforcement)::text end as price`;
 
 /** The columns of `find` in their order; those after the price are missing from a check. */
 const toRow = ([
@@ -57,7 +54,7 @@ const toRow = ([
   unitCap,
   used,
   subject,
-  priced,
+  price,
   productSlug,
   productName,
   usageMetric,
@@ -70,7 +67,7 @@ const toRow = ([
   unitCap,
   used,
   subject,
-  priced,
+  price,
   productSlug,
   productName,
   usageMetric,
@@ -95,12 +92,13 @@ ${t.with} key as materialized (
   select w.ord - 1 as place, pr.*
   from unnest($2::text[]) with ordinality as w (slug, ord)
   left join lateral (
-    select id, slug, name, usage_metric, unit_cap, ${PRICE} from ${t('products')} where slug = w.slug and archived_at is null limit 1
+    select p.id, p.slug, p.name, p.usage_metric, p.unit_cap, ${productPrice('p')}
+    from ${t('products')} p where p.slug = w.slug and p.archived_at is null limit 1
   ) pr on true
 )
 select (w.ord - 1)::text as place, k.problem, e.kind, trim_scale(${effectiveCap('e', 'pr')})::text as "unitCap",
   trim_scale(t.quantity)::text as used, ${limitedSubject('e', { id: 'pr.id', metric: 'pr.usage_metric' })},
-  ${pricedProduct('pr', 'pr.id')}${columns}
+  null as price${columns}
 from unnest($3::int[], $6::int[]) with ordinality as w (key, product, ord)
 join key k on k.place = w.key
 join product pr on pr.place = w.product
@@ -115,7 +113,9 @@ left join lateral (
   where org_id = k.org_id and period = $5::date and livemode = k.livemode and product_id = e.product_id and metric = pr.usage_metric
   limit 1
 ) t on true
-where k.problem is not null or e.kind is not null`,
+where k.problem is not null or e.kind is not null
+union all
+select place::text, null, null, null, null, null, price${columns && ', null, null, null, null, null'} from product where price is not null`,
 });
 
 const details = (product: string, entitlement: string) =>
@@ -148,11 +148,11 @@ ${t.with} key as materialized (
 )
 select k.place::text, k.problem, l.kind, trim_scale(l.unit_cap)::text as "unitCap", trim_scale(l.quantity)::text as used,
   ${limitedSubject('l', { id: 'l.product_id', metric: 'l.usage_metric' })},
-  ${pricedProduct('l', 'l.product_id')}${details('l', 'l')}
+  l.price${details('l', 'l')}
 from key k
 left join lateral (
   select pr.slug, pr.name, pr.usage_metric, ${effectiveCap('e', 'pr')} as unit_cap, e.kind, e.starts_at, e.ends_at, e.limits, e.product_id,
-    t.quantity, ${PRICE}
+    t.quantity, ${productPrice('pr')}
   from ${t('entitlements')} e
   join ${t('products')} pr on pr.id = e.product_id
   left join lateral (

@@ -9,6 +9,7 @@ import { parseInput, parseItems, requireFew, text } from '../../core/http/valida
 import { DAY_MS, MINUTE_MS, monthOf } from '../../core/time.js';
 import {
   batchFrameSchema,
+  isUsageEvent,
   MAX_EVENTS,
   usageEventSchema,
   type UsageEvent,
@@ -264,7 +265,8 @@ const usageEventsSchema = z.array(usageEventSchema);
 
 export function parseUsageBatch({ value, text }: JsonBody): ParsedEvents {
   requireFewEvents((value as { events?: unknown } | null)?.events);
-  const events = parseItems(usageEventsSchema, parseInput(batchFrameSchema, value).events, ['events']);
+  const { events: sent } = parseInput(batchFrameSchema, value);
+  const events = sent.every(isUsageEvent) ? sent : parseItems(usageEventsSchema, sent, ['events']);
   const quantitiesIn = (body: unknown) =>
     (body as { events: { quantity?: unknown }[] }).events.map(({ quantity }) => quantity);
   const exactQuantities = findExactQuantities(text, quantitiesIn, pointerInBatch);

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { exactField, periodSchema } from '../../core/http/fields.js';
-import { text } from '../../core/http/validate.js';
+import { text, textPattern } from '../../core/http/validate.js';
 import { declaredLimitSchema } from '../entitlements/limits.js';
 import {
   dimensionsSchema,
+  isDimensions,
   MAX_COMBINATIONS,
   MAX_DIMENSIONS,
   MAX_SUBJECT_LENGTH,
@@ -62,6 +63,30 @@ export const usageEventSchema = z
   .meta({ id: 'UsageEvent' });
 
 export type UsageEvent = z.infer<typeof usageEventSchema>;
+
+const namePattern = textPattern(MAX_TEXT_LENGTH);
+const subjectPattern = textPattern(MAX_SUBJECT_LENGTH);
+const timePattern = z.core.regexes.datetime({ offset: true });
+const isTextOf = (pattern: RegExp, value: unknown) => typeof value === 'string' && pattern.test(value);
+
+/** Whether `usageEventSchema` accepts an event from JSON, in a fifth of its time ("JSON and HTTP by hand" in bench/README.md). */
+export function isUsageEvent(event: unknown): event is UsageEvent {
+  if (typeof event !== 'object' || event === null) return false;
+  const { productSlug, metric, quantity, occurredAt, idempotencyKey, subject, dimensions } =
+    event as UsageEvent;
+  let unknown = Object.keys(event).length - 3;
+  for (const value of [quantity, occurredAt, subject, dimensions]) if (value !== undefined) unknown--;
+  return (
+    unknown === 0 &&
+    isTextOf(namePattern, productSlug) &&
+    isTextOf(namePattern, metric) &&
+    isTextOf(namePattern, idempotencyKey) &&
+    (quantity === undefined || (typeof quantity === 'number' && quantity >= 0 && quantity < Infinity)) &&
+    (occurredAt === undefined || isTextOf(timePattern, occurredAt)) &&
+    (subject === undefined || isTextOf(subjectPattern, subject)) &&
+    (dimensions === undefined || isDimensions(dimensions))
+  );
+}
 
 export const usageBatchSchema = z
   .strictObject({
