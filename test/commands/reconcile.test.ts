@@ -68,7 +68,7 @@ it('reports drift, repairs it with --fix, and then finds nothing more', async ()
   });
 });
 
-it.runIf(isEmbedded)('reports an unknown Organization and an invalid configuration', async () => {
+it.runIf(!isEmbedded)('reports an unknown Organization and an invalid configuration', async () => {
   expect(await run(['--org', 'nobody'])).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/no Organization "nobody"/),

@@ -360,7 +360,8 @@ describe('creating the demo data', () => {
   });
 });
 
-describe('the usage of the demo', () => {
+// How events are recorded on Postgres is tested there; this tests which ones the demo has.
+describe.runIf(isEmbedded)('the usage of the demo', () => {
   beforeEach(setUpSeeded);
   afterEach(tearDown);
 

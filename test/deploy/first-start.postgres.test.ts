@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import pg from 'pg';
 import { codeOfApp } from '../browser/steps.js';
 import { Browser } from '../support/accounts.js';
 
-// The service is built and started as on a new machine.
+// The service is started as on a new machine, with the build of `npm ci`.
 vi.setConfig({ testTimeout: 240_000 });
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -30,8 +30,11 @@ beforeAll(async () => {
     'src',
     'views',
     'migrations',
+    'dist',
   ])
-    cpSync(join(root, name), join(folder, name), { recursive: true });
+    if (existsSync(join(root, name)))
+      // The times tell `npm start` whether the build is newer than the sources.
+      cpSync(join(root, name), join(folder, name), { recursive: true, preserveTimestamps: true });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   const name = `first_start_${process.pid}`;
   await onServer(`create database ${name}`);

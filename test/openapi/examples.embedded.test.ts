@@ -1,4 +1,6 @@
+import type { Store } from 'express-rate-limit';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { memoryLimitStores, type LimitStores } from '../../src/core/http/limit-store.js';
 import type { RouteDescription } from '../../src/core/reference/define-route.js';
 import type { SentExample } from '../../src/core/reference/described.js';
 import { exampleWorld } from '../../src/core/reference/example-world.js';
@@ -29,32 +31,30 @@ const database = useDatabase();
 
 const running = new Map<Circumstance | 'healthy', TestService>();
 const jar = new Map<Credential, Record<string, string>>();
-const ROUTES_SERVED = 10;
-let answered = 0;
+const memory = memoryLimitStores();
+const counters: Store[] = [];
+/** The limits' counters, which a test can reset: a service that starts again takes fifty times as long. */
+const limitStores: LimitStores = {
+  ...memory,
+  create(name) {
+    const store = memory.create(name);
+    counters.push(store);
+    return store;
+  },
+};
 let isWorldFresh = false;
 let world: Snapshot | undefined;
 
+// Failures are counted by address, and all examples come from the same.
 afterEach(async () => {
-  // What was counted in it is part of the circumstance.
-  await running.get('limit_used_up')?.stop();
-  running.delete('limit_used_up');
+  for (const counter of counters) await counter.resetAll?.();
 });
 afterAll(async () => {
-  await stopServices();
+  for (const service of running.values()) await service.stop();
   removeKeys();
 });
 
-async function stopServices(): Promise<void> {
-  for (const service of running.values()) await service.stop();
-  running.clear();
-}
-
 describe.each((await describeService(products)).routes)('$method $path answers as documented', (route) => {
-  // Failures are counted by address, and all examples come from the same: of some routes they are few enough.
-  afterAll(async () => {
-    if (++answered % ROUTES_SERVED === 0) await stopServices();
-  });
-
   it.each(route.examples)('$name: $summary', async (example) => {
     if (!isWorldFresh) await resetWorld();
     isWorldFresh = !mayChangeTheWorld(route, example);
@@ -117,9 +117,14 @@ async function serviceIn(
 }
 
 async function startIn(circumstance: Circumstance | 'healthy'): Promise<TestService> {
+  const { context, ...settings } = settingsOf(circumstance);
   const started = await (circumstance === 'trading_live'
     ? startLive()
-    : startTestService(database.db, { trading: { selection }, ...settingsOf(circumstance) }));
+    : startTestService(database.db, {
+        trading: { selection },
+        ...settings,
+        context: { ...context, limitStores },
+      }));
   started.clock.set(exampleWorld.now);
   if (circumstance === 'draining') started.context.lifecycle.state = 'draining';
   if (circumstance === 'old_market_data') started.clock.advance(61_000);

@@ -26,6 +26,8 @@ export interface Row {
   foreign?: Statuses;
   /** A successful request ends its own session. */
   endsSession?: true;
+  /** One guard refuses everybody before the route, whatever the role, so the owner stands for all roles. */
+  forOperators?: true;
 }
 
 /** A page for every signed-in person; other browsers are redirected to the sign-in. */
@@ -624,7 +626,7 @@ export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
 const operatorsConsole = Object.fromEntries(
   consoleRoutes.map((route): [string, Row] => [
     route,
-    { own: route.startsWith('get ') ? noPage : [401, 404, 404, 404, 404] },
+    { own: route.startsWith('get ') ? noPage : [401, 404, 404, 404, 404], forOperators: true },
   ]),
 );
 

@@ -49,16 +49,6 @@ export function dimensionsJson(dimensions: Dimensions | undefined): string | und
   return JSON.stringify(Object.fromEntries(Object.entries(dimensions).sort(([a], [b]) => (a < b ? -1 : 1))));
 }
 
-/** Keys and values in the order of the keys, each before a line feed, which none contains; '' for no dimensions. Cheaper than JSON. */
-export function nameDimensions(dimensions: Dimensions | undefined): string {
-  if (dimensions === undefined) return '';
-  const keys = Object.keys(dimensions);
-  if (keys.length > 1) keys.sort();
-  let name = '';
-  for (const key of keys) name += `${key}\n${dimensions[key]}\n`;
-  return name;
-}
-
 /**
  * The values in declared order. Separators at the end are left out, so a key that is declared later changes no encoding.
  * @param keys the product's dimensions
