@@ -26,10 +26,12 @@ const layout: RunOptions = {
 
 const contrast: RunOptions = { runOnly: { type: 'rule', values: ['color-contrast'] }, elementRef: true };
 
-/** Visible text by everything that affects its contrast. An element above others always has its own style. */
+/** Text that axe judges by everything that affects its contrast. An element above others always has its own style. */
 const readLooks = `(() => {
   const grounds = new Map([[null, '']]);
   const here = 'over ' + location.pathname;
+  // A sticky element leaves its place only when the page is scrolled.
+  const displaced = scrollY === 0 ? /absolute|fixed|-/ : /absolute|fixed|sticky|-/;
   const groundOf = (element) => {
     if (grounds.has(element)) return grounds.get(element);
     const style = getComputedStyle(element);
@@ -37,7 +39,7 @@ const readLooks = `(() => {
     const isSolid = /^rgb\\(.*\\) none 1 normal/.test(own);
     const behind = groundOf(element.parentElement);
     const parts = [
-      !isSolid && /absolute|fixed|sticky|-/.test(style.position + style.marginTop) ? here : '',
+      !isSolid && displaced.test(style.position + style.marginTop) ? here : '',
       own === 'rgba(0, 0, 0, 0) none 1 normal none' ? '' : own,
       // Whatever is behind a solid colour does not show.
       isSolid ? behind.replaceAll(here, '') : behind,
@@ -48,6 +50,7 @@ const readLooks = `(() => {
   const hasLetters = (element) => element.matches('input, select, textarea')
     || [...element.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
   const isSeen = (element) => element.checkVisibility({ visibilityProperty: true })
+    && !element.closest('[aria-hidden=true]') && getComputedStyle(element).fontSize !== '0px'
     && !groundOf(element).includes('inset(50%)') && element.getBoundingClientRect().bottom + scrollY > 0;
   const lettered = [...document.body.querySelectorAll('*')].filter((element) => hasLetters(element) && isSeen(element));
   return Map.groupBy(lettered, (element) => {
