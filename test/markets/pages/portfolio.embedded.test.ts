@@ -390,7 +390,7 @@ describe('a sale', () => {
     const order = await read(trader.browser, `${path}?done=placed`);
     expect(order.words).toContain('Sold 120 YES for $64.93 after the fee.');
     expect(order.words).toContain('Sell 120 YES');
-    expect(order.words).toContain(`Person ${trader.user.name}`);
+    expect(order.words).toContain(`Placed by ${trader.user.name}`);
     expect(order.words).toContain('Realised −$5.20');
     // 925.79 plus the quoted 64.9287.
     const { words } = await read(trader.browser, PATH);
