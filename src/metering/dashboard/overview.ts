@@ -32,8 +32,10 @@ export const readOverviewPanel: ReadOverviewPanel = async (
   { session: { orgId, role }, livemode, origin },
 ) => {
   const now = new Date(clock.now());
-  const inEffect = await listCurrentUse(db.orm, orgId, { now, livemode, limit: SHOWN_PRODUCTS + 1 });
-  const { hasKey, live, test } = await readProgress(db.orm, orgId);
+  const [inEffect, { hasKey, live, test }] = await Promise.all([
+    listCurrentUse(db.orm, orgId, { now, livemode, limit: SHOWN_PRODUCTS + 1 }),
+    readProgress(db.orm, orgId),
+  ]);
   const events = live + test;
   if (events === 0) {
     const example = inEffect.find(({ kind }) => kind === 'live');
@@ -44,8 +46,12 @@ export const readOverviewPanel: ReadOverviewPanel = async (
   const asked = { productIds: shown.map(({ productId }) => productId), livemode };
   const trend = parsePeriod('last30', {}, now);
   const before = periodBefore(monthPeriod(now), now)!;
-  const days = await readProductSums(db.orm, orgId, { ...asked, ...trend });
-  const daysBefore = await readProductSums(db.orm, orgId, { ...asked, ...before });
+  // Each reads thousands of hourly sums if many keys send.
+  const [days, daysBefore, daysOfFirst] = await Promise.all([
+    readProductSums(db.orm, orgId, { ...asked, ...trend }),
+    readProductSums(db.orm, orgId, { ...asked, ...before }),
+    shown[0] && readDays(db.orm, { orgId, livemode }, shown[0], trend),
+  ]);
   const products = shown.map((product) => {
     const isOf = ({ productId }: ProductSum) => productId === product.productId;
     return {
@@ -63,7 +69,7 @@ export const readOverviewPanel: ReadOverviewPanel = async (
       events <= FIRST_EVENTS ? { count: events, isElsewhere: (livemode ? live : test) === 0 } : undefined,
     products,
     /** The first product leads the page with its days. */
-    days: products[0] && (await readDays(db.orm, { orgId, livemode }, products[0], trend)),
+    days: daysOfFirst,
     hasMoreProducts: inEffect.length > SHOWN_PRODUCTS,
     /** Usage from 80% to 100% of the cap. */
     nearCap: products.filter(({ cap }) => cap?.isNear),
