@@ -2,6 +2,7 @@ import { sql, type SQL } from 'drizzle-orm';
 import type { PgTable } from 'drizzle-orm/pg-core';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
+import { HOUR_MS } from '../../core/time.js';
 import type { Target, TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { MAIN_MODEL, type DayEnsemble, type KnownHour } from '../weather/weather.js';
@@ -28,6 +29,17 @@ export interface KnownRun extends Target {
   version?: string | undefined;
   isNearMidnight?: true | undefined;
 }
+
+/** How long before its day (UTC) a run must not have been fetched, so that its curve is compared with the day's hours. */
+const CURVE_AHEAD_HOURS = 12;
+
+/** Whether the curve of a run is learned from. Maximum and minimum of a day share the curve of the maximum. */
+export const usesCurve = ({
+  kind,
+  date,
+  fetchedAt,
+}: Pick<DayEnsemble, 'kind' | 'date' | 'fetchedAt'>): boolean =>
+  kind === 'daily_maximum' && fetchedAt.getTime() > Date.parse(date) - CURVE_AHEAD_HOURS * HOUR_MS;
 
 /** Limit per statement; the next clean-up continues. */
 const DELETED_AT_ONCE = 5_000;
@@ -132,7 +144,7 @@ export async function readRuns(
       ) order by date desc, model_run_at desc) as runs
     from (
       select ${one} date, hour, model_run_at, fetched_at, cardinality(members) as members, mean, variance,
-        case when fetched_at > date - interval '12 hours' then curve end as curve, version, near_midnight
+        case when fetched_at > date - make_interval(hours => ${CURVE_AHEAD_HOURS}) then curve end as curve, version, near_midnight
       from ensemble_runs
       where forecast_source = ${forecastSource} and kind = ${kind} and station = ${stationId} and date >= ${from}::date and model = ${model}
         ${to === undefined ? sql`` : sql`and date < ${to}::date`}

@@ -18,7 +18,7 @@ import { climatesOf, RECORD_WINDOW_MS, type Climates } from '../scores/records.j
 import { LEAD_HOURS } from '../signals/signal.js';
 import { createPace } from '../venue/simulation/random.js';
 import { subjectsOn, type Selection, type SimulatedSubject } from '../venue/simulation/world.js';
-import type { KnownRun } from '../learning/queries.js';
+import { usesCurve, type KnownRun } from '../learning/queries.js';
 
 export interface SnapshotTime {
   at: Date;
@@ -163,8 +163,6 @@ export async function learnPast(
 /** Names each field: V8 gives every object made by spreading another its own layout, which takes more memory than its values. */
 function withoutMembers(run: DayEnsemble): KnownRun {
   const { mean, variance } = meanAndVariance(run.membersF);
-  // The archive stores and reads the same curves.
-  const isOfDay = run.fetchedAt.getTime() > Date.parse(run.date) - 12 * HOUR_MS;
   return {
     model: run.model,
     kind: run.kind,
@@ -176,7 +174,7 @@ function withoutMembers(run: DayEnsemble): KnownRun {
     members: run.membersF.length,
     meanF: mean,
     varianceF: variance,
-    curveF: isOfDay && run.kind === 'daily_maximum' ? run.curveF : undefined,
+    curveF: usesCurve(run) ? run.curveF : undefined,
     version: run.version,
     isNearMidnight: run.isNearMidnight,
   };
