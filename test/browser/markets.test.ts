@@ -46,7 +46,11 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.locator(`nav[aria-label=Days] a[href*="station=${station.id}&date=${date}"]`).click();
       await page.locator(`a[href*="/${ticker}?side=yes"]`).first().click();
       await page.getByLabel('Contracts').fill('3');
-      if (!javaScript) await page.getByRole('button', { name: 'Review' }).click();
+      if (!javaScript) {
+        await page.getByRole('button', { name: 'Review' }).click();
+        // The quote comes into view.
+        await page.waitForURL(/#review$/);
+      }
       await page.getByRole('heading', { name: /^Buy 3 YES/ }).waitFor();
       const [cost, fee] = [await amountOf(page, 'Cost'), await amountOf(page, 'Fee')];
       const after = await page
