@@ -42,8 +42,12 @@ function withFields(fields: [string, unknown][]): Record<string, unknown> {
 it('the short check of an event accepts exactly what the schema accepts', () => {
   let accepted = 0;
   const compare = (sent: unknown) => {
-    expect(isUsageEvent(sent)).toBe(usageEventSchema.safeParse(sent).success);
-    if (isUsageEvent(sent)) accepted++;
+    const { success, data } = usageEventSchema.safeParse(sent);
+    expect(isUsageEvent(sent)).toBe(success);
+    if (!success) return;
+    // The event is used as it was sent.
+    expect(data).toEqual(sent);
+    accepted++;
   };
   fc.assert(
     fc.property(changes, (fields) => compare(withFields(fields))),
