@@ -125,7 +125,7 @@ export function toBatch(input: BatchInput): Batch {
   return batch;
 }
 
-/** Dimensions in another order get a pair of their own. Joining keys and values to one name takes four times as long. */
+/** Dimensions in another order get a pair of their own, which the statement adds up with the first. */
 function numberOfPair(batch: Batch, known: Known, event: UsageEvent): number {
   const { productSlug: slug, metric, occurredAt, dimensions = {} } = event;
   let month: string | undefined;
