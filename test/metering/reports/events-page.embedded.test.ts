@@ -224,6 +224,7 @@ describe('the list', () => {
     expect(page.status).toBe(400);
     expect(textOf(page.text)).toContain(message);
     expect(page.text).not.toContain('newest first');
+    expect(page.text).not.toContain('AppError');
   });
 
   it.each(roles)('is open to the role %s', async (role) => {
