@@ -4,7 +4,7 @@
  */
 import { Agent, get } from 'node:http';
 import { availableParallelism } from 'node:os';
-import { gunzipSync } from 'node:zlib';
+import { brotliDecompressSync } from 'node:zlib';
 import { Command } from 'commander';
 import pg from 'pg';
 import { pino } from 'pino';
@@ -89,7 +89,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 function load(address: string, cookie: string): Promise<Loaded> {
   return new Promise((resolve, reject) => {
     const startedAt = performance.now();
-    const headers = { cookie, accept: 'text/html', 'accept-encoding': 'gzip' };
+    const headers = { cookie, accept: 'text/html', 'accept-encoding': 'gzip, deflate, br' };
     get(address, { agent, headers }, (response) => {
       if (response.statusCode !== 200) {
         reject(new Error(`${address} answered ${response.statusCode}`));
@@ -101,8 +101,8 @@ function load(address: string, cookie: string): Promise<Loaded> {
       response.on('end', () => {
         const ms = performance.now() - startedAt;
         const body = Buffer.concat(chunks);
-        const isGzip = response.headers['content-encoding'] === 'gzip';
-        resolve({ ms, bytes: body.length, text: (isGzip ? gunzipSync(body) : body).toString() });
+        const isBrotli = response.headers['content-encoding'] === 'br';
+        resolve({ ms, bytes: body.length, text: (isBrotli ? brotliDecompressSync(body) : body).toString() });
       });
     }).on('error', reject);
   });

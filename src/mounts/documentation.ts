@@ -6,7 +6,8 @@ import { createRecentMap } from '../core/collections.js';
 import { AppError } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import { perAddressLimit } from '../core/http/rate-limit.js';
-import { compress, createAssets, sendCompressed, type Compressed } from '../core/http/assets.js';
+import { createAssets } from '../core/http/assets.js';
+import { createSharedContent, sendSharedContent, type SharedContent } from '../core/http/encoding.js';
 import { originOf, hasCopy, prefersHtml } from '../core/http/request.js';
 import { parseInput, text } from '../core/http/validate.js';
 import { nothingHere } from '../core/http/problem.js';
@@ -22,7 +23,7 @@ import { topics } from './documentation-topics.js';
 import { viewsFolder } from './documentation-views.js';
 
 interface Documents {
-  document: () => Promise<{ body: Compressed; etag: string }>;
+  document: () => Promise<{ body: SharedContent; etag: string }>;
   sendPage: (req: Request<object>, res: Response, page: string) => Promise<void>;
   sendSearch: (req: Request<object>, res: Response) => Promise<void>;
   assets: ReturnType<typeof createAssets>;
@@ -67,7 +68,7 @@ export const documentationRoutes = [
       res.setHeader('ETag', etag);
       res.setHeader('Cache-Control', 'no-cache');
       if (hasCopy(req, etag)) res.status(304).end();
-      else sendCompressed(req, res, 'application/json; charset=utf-8', body);
+      else await sendSharedContent(req, res, body);
     },
   }),
   defineRoute({
@@ -172,6 +173,8 @@ export const documentationRoutes = [
   }),
 ];
 
+const assets = createAssets('/docs/assets', listAssets);
+
 interface DocumentationDeps {
   /** Called on the first request for a document. */
   describeService: () => Promise<Reference>;
@@ -185,7 +188,6 @@ export function documentationRouter(
   context: Pick<Context, 'clock' | 'config'>,
   { describeService, session, readOwnValues }: DocumentationDeps,
 ): Router {
-  const assets = createAssets('/docs/assets', listAssets);
   const reference = once(describeService);
   const document = once(async () => {
     const { buildDocument } = await import('../core/reference/document.js');
@@ -193,12 +195,12 @@ export function documentationRouter(
   });
   const describe = async () => ({ reference: await reference(), document: await document() });
   const pages = createDocumentationPages(describe, () => assets.base());
-  const render = async (page: string, origin: string, own: OwnValues | undefined): Promise<Buffer> => {
+  const render = async (page: string, origin: string, own: OwnValues | undefined): Promise<SharedContent> => {
     const html = await pages.renderPage(page, { origin, own });
     if (!html) throw nothingHere();
-    return html;
+    return toPage(html);
   };
-  const renderOnce = keepPages(async (page, origin) => compress(await render(page, origin, undefined)));
+  const renderOnce = keepPages((page, origin) => render(page, origin, undefined));
   const perMinute = context.config.limits.documentsPerMinute;
   const calls = 'requests for documents';
   const router = Router();
@@ -212,19 +214,16 @@ export function documentationRouter(
     document: once(async () => toSent(await document())),
     async sendPage(req, res, page) {
       const own = await readOwnValues(req as Request);
-      const html = own
-        ? await compress(await render(page, originOf(req), own))
-        : await renderOnce(page, originOf(req));
+      const html = own ? await render(page, originOf(req), own) : await renderOnce(page, originOf(req));
       res.setHeader('Cache-Control', own ? 'private, no-cache' : 'no-cache');
       res.vary('Cookie');
-      sendCompressed(req, res, 'text/html; charset=utf-8', html);
+      await sendSharedContent(req, res, html);
     },
     async sendSearch(req, res) {
       const { q, error } = readSearch(req as Request);
       if (error !== undefined) res.status(400);
       res.setHeader('Cache-Control', 'no-cache');
-      const html = await compress(await pages.renderSearch(q, error));
-      sendCompressed(req, res, 'text/html; charset=utf-8', html);
+      await sendSharedContent(req, res, toPage(await pages.renderSearch(q, error)));
     },
     assets,
   });
@@ -245,14 +244,16 @@ function readSearch(req: Request): { q: string; error: string | undefined } {
   }
 }
 
+const toPage = (html: Buffer): SharedContent => createSharedContent('text/html; charset=utf-8', html);
+
 /** Enough for all pages under a few host names; requests under many host names get no more memory. */
 const MAX_KEPT_PAGES = 100;
 
 /** Caches pages that are the same for every reader, each made on its first request. */
 function keepPages(
-  make: (page: string, origin: string) => Promise<Compressed>,
-): (page: string, origin: string) => Promise<Compressed> {
-  const kept = createRecentMap<string, Promise<Compressed>>(MAX_KEPT_PAGES);
+  make: (page: string, origin: string) => Promise<SharedContent>,
+): (page: string, origin: string) => Promise<SharedContent> {
+  const kept = createRecentMap<string, Promise<SharedContent>>(MAX_KEPT_PAGES);
   return (page, origin) => {
     const name = `${page} ${origin}`;
     const known = kept.get(name);
@@ -298,8 +299,8 @@ const securityHeaders = helmet({
   referrerPolicy: { policy: 'same-origin' },
 });
 
-async function toSent(document: OpenApiDocument): Promise<{ body: Compressed; etag: string }> {
+function toSent(document: OpenApiDocument): { body: SharedContent; etag: string } {
   const json = JSON.stringify(document);
   const etag = `W/"${createHash('sha256').update(json).digest('base64url').slice(0, 27)}"`;
-  return { body: await compress(Buffer.from(json)), etag };
+  return { body: createSharedContent('application/json; charset=utf-8', Buffer.from(json)), etag };
 }

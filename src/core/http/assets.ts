@@ -1,25 +1,14 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
-import type { Request, RequestHandler, Response } from 'express';
+import type { RequestHandler } from 'express';
 import { once } from '../steps.js';
-import { endShared } from './connections.js';
+import { createSharedContent, sendSharedContent, type SharedContent } from './encoding.js';
 import { nothingHere } from './problem.js';
-
-export interface Compressed {
-  plain: Buffer;
-  gzipped: Buffer;
-}
-
-interface Asset extends Compressed {
-  type: string;
-}
 
 interface LoadedAssets {
   version: string;
-  files: ReadonlyMap<string, Asset>;
+  files: ReadonlyMap<string, SharedContent>;
 }
 
 /** A file served under its own name, or one concatenated from several files in order. */
@@ -38,7 +27,7 @@ const types: Record<string, string> = {
   woff2: 'font/woff2',
 };
 
-/** Serves files of pages under `mount`. They are read and compressed on first use and kept. */
+/** Serves files of pages under `mount`. They are read on first use and kept. */
 export function createAssets(mount: string, listSources: () => AssetSource[]): Assets {
   const load = once(() => loadAssets(listSources()));
   return {
@@ -50,41 +39,20 @@ export function createAssets(mount: string, listSources: () => AssetSource[]): A
       // During a rolling update, a page of one version may ask an instance of the other: it gets the current file, uncached.
       const isExact = req.params.version === version;
       res.setHeader('Cache-Control', isExact ? 'public, max-age=31536000, immutable' : 'no-store');
-      sendCompressed(req, res, asset.type, asset);
+      await sendSharedContent(req, res, asset);
     },
   };
 }
 
-export const compress = async (plain: Buffer): Promise<Compressed> => ({
-  plain,
-  gzipped: await promisify(gzip)(plain, { level: 9 }),
-});
-
-export function sendCompressed(
-  req: Request<object>,
-  res: Response,
-  type: string,
-  { plain, gzipped }: Compressed,
-): void {
-  res.setHeader('Content-Type', type);
-  res.vary('Accept-Encoding');
-  // A font is compressed already.
-  const isGzip = gzipped.length < plain.length && req.acceptsEncodings('gzip', 'identity') === 'gzip';
-  const bytes = isGzip ? gzipped : plain;
-  if (isGzip) res.setHeader('Content-Encoding', 'gzip');
-  res.setHeader('Content-Length', bytes.length);
-  endShared(res, bytes);
-}
-
 async function loadAssets(sources: AssetSource[]): Promise<LoadedAssets> {
   const hash = createHash('sha256');
-  const files = new Map<string, Asset>();
+  const files = new Map<string, SharedContent>();
   for (const source of sources) {
     const { name, bytes } = await readSource(source);
     hash.update(bytes);
     const type = types[name.slice(name.lastIndexOf('.') + 1)];
     if (type === undefined) throw new Error(`${name}: unknown media type`);
-    files.set(name, { type, ...(await compress(bytes)) });
+    files.set(name, createSharedContent(type, bytes, 'best'));
   }
   return { version: hash.digest('hex').slice(0, 16), files };
 }

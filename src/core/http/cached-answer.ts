@@ -1,9 +1,6 @@
 import { createHash } from 'node:crypto';
-import { promisify } from 'node:util';
-import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Request, Response } from 'express';
-import Negotiator from 'negotiator';
-import { endShared } from './connections.js';
+import { chooseEncoding, compress, sendEncoded, type Encoding } from './encoding.js';
 import { hasCopy } from './request.js';
 
 /** A JSON object that many readers share, whose last fields change with the time. */
@@ -22,7 +19,7 @@ export function createCachedAnswer(fields: object): CachedAnswer {
       const end = JSON.stringify(lastFields);
       const known = encoded.get(encoding);
       if (known?.end === end) return known.bytes;
-      const bytes = encoders[encoding](Buffer.from(JSON.stringify({ ...fields, ...lastFields })));
+      const bytes = compress(Buffer.from(JSON.stringify({ ...fields, ...lastFields })), encoding);
       encoded.set(encoding, { end, bytes });
       return bytes;
     },
@@ -56,41 +53,5 @@ export async function sendCachedAnswer(
   }
   const encoding = chooseEncoding(req);
   const bytes = await answer.encode(encoding, lastFields);
-  res.setHeader('Content-Type', 'application/json; charset=utf-8');
-  if (encoding !== 'identity') res.setHeader('Content-Encoding', encoding);
-  res.setHeader('Content-Length', bytes.length);
-  endShared(res, bytes);
+  sendEncoded(res, { type: 'application/json; charset=utf-8', encoding, bytes });
 }
-
-/** Supported encodings, smallest first. */
-const encodings = ['br', 'gzip', 'identity'] as const;
-export type Encoding = (typeof encodings)[number];
-
-/** The published types of negotiator lack the second parameter. */
-interface EncodingNegotiator {
-  encoding(available: readonly string[], options: { preferred: readonly string[] }): string | undefined;
-}
-
-/** The client's preferred encoding by `Accept-Encoding`; among equals, the smallest. */
-export function chooseEncoding(req: Pick<Request, 'headers'>): Encoding {
-  const negotiator: EncodingNegotiator = new Negotiator(req);
-  const encoding = negotiator.encoding(encodings, { preferred: encodings }) as Encoding | undefined;
-  return encoding ?? 'identity';
-}
-
-const compressGzip = promisify(gzip);
-const compressBrotli = promisify(brotliCompress);
-
-/** Compresses on another thread: a megabyte takes about 30 ms, which must not block other requests. */
-const encoders: Record<Encoding, (bytes: Buffer) => Promise<Buffer>> = {
-  identity: (bytes) => Promise.resolve(bytes),
-  gzip: (bytes) => compressGzip(bytes),
-  br: (bytes) =>
-    compressBrotli(bytes, {
-      params: {
-        [constants.BROTLI_PARAM_QUALITY]: 5,
-        [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
-        [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length,
-      },
-    }),
-};

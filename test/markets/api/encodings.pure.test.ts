@@ -1,7 +1,8 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chooseEncoding, createCachedAnswer } from '../../../src/core/http/cached-answer.js';
+import { createCachedAnswer } from '../../../src/core/http/cached-answer.js';
+import { chooseEncoding } from '../../../src/core/http/encoding.js';
 
 const decoders = {
   identity: (bytes: Buffer) => bytes,
