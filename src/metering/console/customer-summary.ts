@@ -180,7 +180,11 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
       ...product,
       cap: toCap(product),
       limits: limits[i] ?? [],
-      trend: toUseTrend(product, days, period),
+      trend: toUseTrend(
+        product.usageMetric,
+        days.filter(({ productId }) => productId === product.productId),
+        period,
+      ),
     })),
   };
 }

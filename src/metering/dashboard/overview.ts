@@ -7,7 +7,13 @@ import { formatCompact, formatCount, formatDay, formatDecimal } from '../../core
 import { DAY_MS } from '../../core/time.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { ReadOverviewPanel } from '../../dashboard/overview/pages.js';
-import { readKeySteps, readProductSums, toKeySeries, type ProductSum } from '../events/page-queries.js';
+import {
+  readKeySteps,
+  readProductSums,
+  toKeySeries,
+  type KeyStep,
+  type ProductSum,
+} from '../events/page-queries.js';
 import {
   formatPeriod,
   monthPeriod,
@@ -43,21 +49,21 @@ export const readOverviewPanel: ReadOverviewPanel = async (
     return { view: 'metering/overview/first-steps', isAlone: true, data };
   }
   const shown = inEffect.slice(0, SHOWN_PRODUCTS);
-  const asked = { productIds: shown.map(({ productId }) => productId), livemode };
   const trend = parsePeriod('last30', {}, now);
   const before = periodBefore(monthPeriod(now), now)!;
-  // Each reads thousands of hourly sums if many keys send.
-  const [days, daysBefore, daysOfFirst] = await Promise.all([
-    readProductSums(db.orm, orgId, { ...asked, ...trend }),
-    readProductSums(db.orm, orgId, { ...asked, ...before }),
-    shown[0] && readDays(db.orm, { orgId, livemode }, shown[0], trend),
+  // Each reads thousands of hourly sums if many keys send, so the first product's are read only once.
+  const [first, ...others] = shown;
+  const [keySteps, daysOfOthers, daysBefore] = await Promise.all([
+    first ? readKeyDays(db.orm, { orgId, livemode }, first, trend) : [],
+    readProductSums(db.orm, orgId, { ...trend, livemode, productIds: others.map(idOf) }),
+    readProductSums(db.orm, orgId, { ...before, livemode, productIds: shown.map(idOf) }),
   ]);
   const products = shown.map((product) => {
     const isOf = ({ productId }: ProductSum) => productId === product.productId;
     return {
       ...product,
       cap: toCap(product),
-      trend: toUseTrend(product, days, trend),
+      trend: toUseTrend(product.usageMetric, product === first ? keySteps : daysOfOthers.filter(isOf), trend),
       /** Usage of the same days of last month, up to the same hour. */
       usedBefore: sumDecimals(daysBefore.filter(isOf).map((day) => day.quantity)),
     };
@@ -69,7 +75,7 @@ export const readOverviewPanel: ReadOverviewPanel = async (
       events <= FIRST_EVENTS ? { count: events, isElsewhere: (livemode ? live : test) === 0 } : undefined,
     products,
     /** The first product leads the page with its days. */
-    days: daysOfFirst,
+    days: first && toDays(keySteps, first.usageMetric, trend),
     hasMoreProducts: inEffect.length > SHOWN_PRODUCTS,
     /** Usage from 80% to 100% of the cap. */
     nearCap: products.filter(({ cap }) => cap?.isNear),
@@ -77,6 +83,8 @@ export const readOverviewPanel: ReadOverviewPanel = async (
   };
   return { view: 'metering/overview/usage', data };
 };
+
+const idOf = ({ productId }: ProductUse): string => productId;
 
 const toSendLine = (origin: string, example: ProductUse | undefined) =>
   example &&
@@ -87,10 +95,14 @@ const toSendLine = (origin: string, example: ProductUse | undefined) =>
     idempotencyKey: 'first-event',
   });
 
-/** @param days of any products */
-export function toUseTrend({ productId, usageMetric }: ProductUse, days: ProductSum[], period: Period) {
-  const own = days.filter((day) => day.productId === productId);
-  const byStart = new Map(own.map(({ start, quantity }) => [start, Number(quantity)]));
+/** @param sums one or several for each day */
+export function toUseTrend(
+  usageMetric: string,
+  sums: readonly { start: number; quantity: string }[],
+  period: Period,
+) {
+  const byStart = new Map<number, number>();
+  for (const { start, quantity } of sums) byStart.set(start, (byStart.get(start) ?? 0) + Number(quantity));
   const values = stepsOf(period).map((start) => byStart.get(start.getTime()) ?? 0);
   const most = formatCompact(Math.max(...values));
   return toTrend(`${usageMetric} by day, ${formatPeriod(period)}: at most ${most} a day`, values);
@@ -102,21 +114,20 @@ const SHOWN_KEYS = 5;
 /** Shown at least, however late the usage begins. */
 const MIN_DAYS = 7;
 
-/** The product's usage by day, stacked by API key, without the days before its first usage. */
-async function readDays(
+const readKeyDays = (
   orm: Orm,
   scope: { orgId: string; livemode: boolean },
   { productId, usageMetric }: ProductUse,
-  period: Period,
-) {
-  const range = {
-    metric: usageMetric,
-    from: period.from,
-    to: period.to,
-    stepMs: DAY_MS,
-    maxKeys: SHOWN_KEYS,
-  };
-  const rows = await readKeySteps(orm, { ...scope, productId }, range);
+  { from, to }: Period,
+): Promise<KeyStep[]> =>
+  readKeySteps(
+    orm,
+    { ...scope, productId },
+    { metric: usageMetric, from, to, stepMs: DAY_MS, maxKeys: SHOWN_KEYS },
+  );
+
+/** The product's usage by day, stacked by API key, without the days before its first usage. */
+function toDays(rows: readonly KeyStep[], usageMetric: string, period: Period) {
   if (rows.length === 0) return undefined;
   const first = Math.min(...rows.map(({ start }) => start));
   const all = stepsOf(period);
