@@ -213,19 +213,19 @@ export const selectProductSums = (
   orgId: string,
   { productIds, livemode, from, to, stepMs }: ProductRange,
 ): SQL => sql`
-  select p.id::text as "productId", s.*
-  from unnest(${textArray(productIds)}::uuid[]) as asked (id)
-  cross join lateral (select id, usage_metric from products where id = asked.id limit 1) p
-  cross join lateral (
-    select (extract(epoch from date_bin(make_interval(secs => ${stepMs / 1000}), hour, timestamptz '2000-01-01 00:00:00+00')) * 1000)::float8 as start,
-      trim_scale(coalesce(sum(quantity) filter (where metric = p.usage_metric), 0))::text as quantity,
-      sum(events)::text as events
+  select h.product_id::text as "productId", (extract(epoch from h.start) * 1000)::float8 as start,
+    trim_scale(coalesce(sum(h.quantity) filter (where h.metric = p.usage_metric), 0))::text as quantity, sum(h.events)::text as events
+  from (
+    select product_id, metric, sum(quantity) as quantity, sum(events) as events,
+      date_bin(make_interval(secs => ${stepMs / 1000}), hour, timestamptz '2000-01-01 00:00:00+00') as start
     from usage_hours
-    where org_id = ${orgId}::uuid and product_id = p.id and livemode = ${livemode}
+    where org_id = ${orgId}::uuid and product_id = any(${textArray(productIds)}::uuid[]) and livemode = ${livemode}
       and hour >= ${from.toISOString()}::timestamptz and hour < ${to.toISOString()}::timestamptz
-    group by 1
-  ) s
-  order by 2, 1`;
+    group by product_id, metric, start
+  ) h
+  cross join lateral (select usage_metric from products where id = h.product_id limit 1) p
+  group by h.product_id, h.start
+  order by h.start, h.product_id`;
 
 export const readProductSums = (orm: Orm, orgId: string, range: ProductRange): Promise<ProductSum[]> =>
   selectRows(orm, selectProductSums(orgId, range));
