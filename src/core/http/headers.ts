@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { constants } from 'node:zlib';
 import { Router, type Response, type RequestHandler } from 'express';
 import compression from 'compression';
 import helmet from 'helmet';
@@ -12,7 +13,7 @@ const nonceOf = (_req: unknown, res: unknown) => `'nonce-${(res as Response).loc
  */
 export function pageHeaders(): Router {
   const router = Router();
-  router.use(compression());
+  router.use(compression({ brotli: { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } } }));
   router.use((_req, res, next) => {
     res.locals.nonce = randomBytes(16).toString('base64');
     res.setHeader('Cache-Control', 'no-store');
