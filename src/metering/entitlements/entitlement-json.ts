@@ -144,11 +144,9 @@ function isBeyondCredits(
   quantity: string,
   dimensions: Dimensions | undefined,
 ): boolean {
-  if (price.enforcement !== 'block') return false;
+  const isForZero = quantity === '0';
+  if (price.enforcement !== 'block' || (isForZero && available !== '0')) return false;
   const unitPrice = priceFor(price, dimensions);
-  const isBeyond =
-    quantity === '0'
-      ? available === '0'
-      : compareDecimals(multiplyDecimals(quantity, unitPrice), available) > 0;
+  const isBeyond = isForZero || compareDecimals(multiplyDecimals(quantity, unitPrice), available) > 0;
   return isBeyond && isDecimalAbove(unitPrice, '0');
 }

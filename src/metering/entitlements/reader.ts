@@ -1,5 +1,5 @@
 import { keyError } from '../../accounts/api-keys/bearer-key.js';
-import { groupBy } from '../../core/collections.js';
+import { createRecall } from '../../core/collections.js';
 import { sumDecimals } from '../../core/decimal.js';
 import { type Clock, monthOf } from '../../core/time.js';
 import { intArray, textArray } from '../../core/db/sql.js';
@@ -177,11 +177,13 @@ async function findAll<T extends Balance>(
     else if (row.problem === null) found[place] = read(row, period);
     else problems[pairs.keys[place]!] = keyError(row.problem, 'entitlements:read');
   }
-  const secrets = [...keys.keys()];
-  const priced = (prices.length === 0 ? [] : found).flatMap((balance, pair): PricedBalance[] => {
-    const product = prices[pairs.products[pair]!];
-    return product ? [{ hashedSecret: secrets[pairs.keys[pair]!]!, balance, product }] : [];
-  });
+  const priced = [...keys.keys()].map((hashedSecret): PricedKey => ({ hashedSecret, balances: [] }));
+  if (prices.length > 0) {
+    found.forEach((balance, pair) => {
+      const product = prices[pairs.products[pair]!];
+      if (product) priced[pairs.keys[pair]!]!.balances.push({ balance, product });
+    });
+  }
   await Promise.all([addLimits(run, found, nowMs), addCredits(run, priced, nowMs)]);
   const answers = distinct.map(
     ({ hashedSecret }, d) => problems[keys.get(hashedSecret)!.place] ?? wanted[d]!.map((pair) => found[pair]),
@@ -238,15 +240,14 @@ async function listAll(
   ]);
   const problems: (AppError | undefined)[] = [];
   const found: CurrentEntitlement[][] = requests.map(() => []);
-  const priced: PricedBalance[] = [];
+  const priced = requests.map(({ hashedSecret }): PricedKey => ({ hashedSecret, balances: [] }));
   for (const row of rows) {
     const call = Number(row.place);
     problems[call] = keyError(row.problem, 'entitlements:read');
     if (row.kind === null) continue;
     const balance = toEntitlement(row, period);
     found[call]!.push(balance);
-    const { hashedSecret } = requests[call]!;
-    if (row.price !== null) priced.push({ hashedSecret, balance, product: toProductPrice(row.price) });
+    if (row.price !== null) priced[call]!.balances.push({ balance, product: toProductPrice(row.price) });
   }
   await Promise.all([addLimits(run, found.flat(), nowMs), addCredits(run, priced, nowMs)]);
   return requests.map((_request, call) => problems[call] ?? found[call]!);
@@ -262,10 +263,10 @@ async function addLimits(run: Run, found: Balance[], nowMs: number): Promise<voi
   for (const [i, balance] of limited.entries()) balance.limits = states[i]!;
 }
 
-interface PricedBalance {
+/** The balances of a key whose products cost credits. */
+interface PricedKey {
   hashedSecret: string;
-  balance: Balance;
-  product: ProductPrice;
+  balances: { balance: Balance; product: ProductPrice }[];
 }
 
 interface ProductPrice {
@@ -273,32 +274,36 @@ interface ProductPrice {
   price: CreditPrice;
 }
 
-function toProductPrice(json: string): ProductPrice {
-  const { productId, ...columns } = JSON.parse(json) as PriceColumns & { productId: string };
-  return { productId, price: toCreditPrice(columns)! };
-}
+/** Prices hardly change, but each flush returns those of all its products. */
+const recallPrice = createRecall<ProductPrice>(500);
+
+const toProductPrice = (json: string): ProductPrice =>
+  recallPrice(json, () => {
+    const { productId, ...columns } = JSON.parse(json) as PriceColumns & { productId: string };
+    return { productId, price: toCreditPrice(columns)! };
+  });
 
 /** Costs an extra statement only if a product costs credits, and a second one if its account has holds, overdrafts or a due rollover. */
-async function addCredits(run: Run, priced: readonly PricedBalance[], nowMs: number): Promise<void> {
+async function addCredits(run: Run, keys: readonly PricedKey[], nowMs: number): Promise<void> {
+  const priced = keys.filter(({ balances }) => balances.length > 0);
   if (priced.length === 0) return;
-  const keys = [...groupBy(priced, ({ hashedSecret }) => hashedSecret)];
   const rows = await run<OpenGrantsRow>(findOpenGrants, [
-    textArray(keys.map(([hashedSecret]) => hashedSecret)),
+    textArray(priced.map(({ hashedSecret }) => hashedSecret)),
     new Date(nowMs).toISOString(),
   ]);
-  const others: PricedBalance[] = [];
+  const others: PricedKey[] = [];
   for (const { place, grants } of rows) {
-    const [, own] = keys[Number(place)]!;
-    if (grants === null) others.push(...own);
-    else addOpen(own, JSON.parse(grants) as OpenGrant[]);
+    const key = priced[Number(place)]!;
+    if (grants === null) others.push(key);
+    else addOpen(key, JSON.parse(grants) as OpenGrant[]);
   }
   if (others.length > 0) await addRooms(run, others, nowMs);
 }
 
-function addOpen(priced: readonly PricedBalance[], grants: readonly OpenGrant[]): void {
+function addOpen({ balances }: PricedKey, grants: readonly OpenGrant[]): void {
   const isForAll = grants.every(({ scope }) => scope === '');
   const total = sumDecimals(grants.map(({ rest }) => rest));
-  for (const { balance, product } of priced) {
+  for (const { balance, product } of balances) {
     const { productId, price } = product;
     const available = isForAll
       ? total
@@ -309,7 +314,10 @@ function addOpen(priced: readonly PricedBalance[], grants: readonly OpenGrant[])
   }
 }
 
-async function addRooms(run: Run, priced: readonly PricedBalance[], nowMs: number): Promise<void> {
+async function addRooms(run: Run, keys: readonly PricedKey[], nowMs: number): Promise<void> {
+  const priced = keys.flatMap(({ hashedSecret, balances }) =>
+    balances.map((own) => ({ hashedSecret, ...own })),
+  );
   const rows = await run<CreditRoomRow>(findCreditRooms, [
     textArray(priced.map(({ hashedSecret }) => hashedSecret)),
     textArray(priced.map(({ product }) => product.productId)),
