@@ -125,8 +125,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     entitlements: '/dashboard/entitlements',
     markets: async (page) => {
       await page.goto('/dashboard/markets');
-      // Signals arrive with the first prices after the gates have been evaluated, and the page updates automatically.
-      await page.locator('.best li').first().waitFor({ timeout: 120_000 });
+      // The gates of the demo that open are those of 24 and 36 hours, so it has signals from 14:00 UTC to the night.
       await page.getByText('The demo is still building').waitFor({ state: 'detached', timeout: 600_000 });
     },
     'markets-city': '/dashboard/markets?station=KMIA',
