@@ -9,7 +9,7 @@ import { tradeRequest } from './world.js';
 
 const HUGE = 1_000_000_000_000n;
 /** Books change during the run, so an order is refused if its book has just become empty. */
-export const orderOptions: LoadOptions = { connections: 32, rotates: true, mostRefused: 0.03 };
+export const orderOptions: LoadOptions = { connections: 32, rotates: true, mostRefused: 0.1 };
 let runs = 0;
 
 /** An Organization whose orders are limited only by its cash, and its API key. */
