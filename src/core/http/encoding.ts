@@ -43,7 +43,7 @@ export async function compress(plain: Buffer, encoding: Encoding, effort: Effort
 /** Content of one media type for many readers. */
 export interface SharedContent {
   type: string;
-  encode(encoding: Encoding): Promise<Buffer>;
+  encode: (encoding: Encoding) => Promise<Buffer>;
 }
 
 /** Each encoding is made when it is first asked for, and kept. */
