@@ -151,9 +151,9 @@ it('a start on a database migrated by a newer version says so, and each start wi
   const begin = async () => {
     const started = start({ MARKETS: 'off' });
     const [, url, token] = await until(() => /^ {2}(http\S+)\/set-up#([\w-]{43})$/m.exec(started.stdout));
-    const line = started.stdout.split('\n').find((text) => text.includes('Gauge has no operator yet'))!;
+    const [line] = await until(() => /^\{.*Gauge has no operator yet.*\}$/m.exec(started.stdout));
     expect((JSON.parse(line) as { msg: string }).msg).toMatch(/Earlier set-up links no longer work\./);
-    expect(started.stdout.split(token!).at(-1)).toMatch(/Earlier set-up links no longer work\./);
+    await until(() => started.stdout.split(token!).at(-1)!.includes('Earlier set-up links no longer work.'));
     return { ...started, url: url!, token: token! };
   };
   const first = await begin();
