@@ -8,8 +8,8 @@ import { measureLoad, type LoadOptions, type Measure } from './measures.js';
 import { tradeRequest } from './world.js';
 
 const HUGE = 1_000_000_000_000n;
-/** Books change during the run, so an order is refused if its book has just become empty. */
-export const orderOptions: LoadOptions = { connections: 32, rotates: true, mostRefused: 0.1 };
+/** Orders empty the books, and an order is refused while its book is empty. */
+export const orderOptions: LoadOptions = { connections: 32, rotates: true, mostRefused: 0.5 };
 let runs = 0;
 
 /** An Organization whose orders are limited only by its cash, and its API key. */
