@@ -120,6 +120,10 @@ describe('the overview', () => {
     // The current hour counts as a whole; later usage of last month does not count.
     await fillUsage(db, { ...own, prefix: 'a', count: 4, from: '2031-02-15T12:59:59Z' });
     await fillUsage(db, { ...own, prefix: 'b', count: 9, from: '2031-02-15T13:00:00Z' });
+    // A day sums up its keys.
+    const other = await createKey(db, organization.id);
+    const more = { apiKeyId: other.id, prefix: 'f', count: 2, from: '2031-02-15T14:00:00Z' };
+    await fillUsage(db, { ...own, ...more });
     await fillUsage(db, { ...own, prefix: 'c', count: 5, from: '2031-03-02T00:00:00Z' });
     await fillUsage(db, { ...own, orgId: uuid(), prefix: 'd', count: 50, from: '2031-03-02T00:00:00Z' });
     await fillUsage(db, { ...own, productId: fresh.id, prefix: 'e', count: 3, from: '2031-03-14T00:00:00Z' });
@@ -140,7 +144,7 @@ describe('the overview', () => {
       ]),
     );
     expect(Math.max(...heights.flat())).toBe(24);
-    expect(text).toContain('14 Feb 2031 – 15 Mar 2031: at most 13 a day');
+    expect(text).toContain('14 Feb 2031 – 15 Mar 2031: at most 15 a day');
   });
 
   it('lists products near their cap, and separately those above it', async () => {
