@@ -30,7 +30,7 @@ export interface KnownRun extends Target {
   isNearMidnight?: true | undefined;
 }
 
-/** How long before its day (UTC) a run must not have been fetched, so that its curve is compared with the day's hours. */
+/** Curves fetched earlier than this before their day (UTC) are not compared with its hours. */
 const CURVE_AHEAD_HOURS = 12;
 
 /** Whether the curve of a run is learned from. Maximum and minimum of a day share the curve of the maximum. */
