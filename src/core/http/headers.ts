@@ -3,6 +3,7 @@ import { constants } from 'node:zlib';
 import { Router, type Response, type RequestHandler } from 'express';
 import compression from 'compression';
 import helmet from 'helmet';
+import { compressionLevels } from './encoding.js';
 
 const nonceOf = (_req: unknown, res: unknown) => `'nonce-${(res as Response).locals.nonce as string}'`;
 
@@ -13,7 +14,8 @@ const nonceOf = (_req: unknown, res: unknown) => `'nonce-${(res as Response).loc
  */
 export function pageHeaders(): Router {
   const router = Router();
-  router.use(compression({ brotli: { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } } }));
+  const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: compressionLevels.fast.br } };
+  router.use(compression({ brotli }));
   router.use((_req, res, next) => {
     res.locals.nonce = randomBytes(16).toString('base64');
     res.setHeader('Cache-Control', 'no-store');
