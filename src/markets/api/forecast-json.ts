@@ -133,6 +133,7 @@ const toHourFitJson = (fit: HourFit, stationId: string) => ({
   hour: fit.hour,
   coefficients: fit.coefficients,
   stationBiasF: signOf(fit.kind) * (fit.stationBiasF[stationId] ?? 0),
+  stationExtremeBiasF: signOf(fit.kind) * (fit.stationExtremeBiasF[stationId] ?? 0),
   ...toTrainingJson(fit),
 });
 

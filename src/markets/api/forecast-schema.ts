@@ -58,9 +58,12 @@ const runningFitSchema = z
     coefficients: z
       .record(z.string(), z.number())
       .describe(
-        'Coefficients for the extreme of the remaining hours: `a` to `below` give its location, `g0` to `g4` the logarithm of its scale. For a minimum, every temperature has the opposite sign.',
+        'Coefficients for the extreme of the remaining hours: `a` to `shift` give its location, `g0` to `g4` the logarithm of its scale. For a minimum, every temperature has the opposite sign.',
       ),
-    stationBiasF: z.number().describe('The warm bias of the station’s hourly forecast, °F.'),
+    stationBiasF: z
+      .number()
+      .describe('The warm bias of the station’s hourly forecast so far in the day, °F.'),
+    stationExtremeBiasF: z.number().describe('The warm bias of its highest or lowest hour, °F.'),
     ...trainingFields({
       n: 'Training days of all stations',
       rawCrps: 'The mean CRPS of the uncorrected hourly forecast over these days, °F.',

@@ -39,12 +39,12 @@ const BROAD = 4;
 export const MIN_SAME_DAY_CASES = 60;
 
 /** Coefficients of the mean, which multiply F⁺ − M and so on. */
-const meanNames = ['a', 'b', 'c', 'd', 'e', 'broad', 'below'] as const;
+const meanNames = ['a', 'b', 'c', 'd', 'e', 'broad', 'below', 'shift'] as const;
 const scaleNames = ['g0', 'g1', 'g2', 'g3', 'g4'] as const;
 const names = [...meanNames, ...scaleNames];
 const everyPlace = [...names.keys()];
 /** Without data the rest of the day follows the curve, to within about 2 °F. */
-const prior = names.map((name) => ({ b: 1, g0: 0.2 })[name as string] ?? 0);
+const prior = names.map((name) => ({ b: 1, shift: 1, g0: 0.2 })[name as string] ?? 0);
 const rule = Object.freeze({
   ofLocation: meanNames.length,
   prior,
@@ -62,7 +62,10 @@ const WIDER = 1.1;
 const PRIOR_DAYS = 10;
 
 /** Variables of the mean, then those of the scale. */
-function variablesOf({ hour, reachedF, recentF, curveF }: DaySoFar, biasF: number): Float64Array {
+function variablesOf(day: DaySoFar, { stationBiasF, stationExtremeBiasF }: Biases): Float64Array {
+  const { stationId, hour, reachedF, recentF, curveF } = day;
+  const biasF = stationBiasF[stationId] ?? 0;
+  const shiftF = biasF - (stationExtremeBiasF[stationId] ?? 0);
   const toCome = curveF.slice(hour + 1).map((f) => f - biasF);
   const peak = Math.max(...toCome);
   const broad = toCome.toSorted((a, b) => b - a).slice(0, BROAD);
@@ -80,6 +83,7 @@ function variablesOf({ hour, reachedF, recentF, curveF }: DaySoFar, biasF: numbe
     error - errors[0]!,
     meanOf(broad) - peak,
     below,
+    shiftF,
     1,
     ahead,
     toCome.indexOf(peak) + 1,
@@ -90,13 +94,19 @@ function variablesOf({ hour, reachedF, recentF, curveF }: DaySoFar, biasF: numbe
 
 const meanOf = (values: readonly number[]): number => values.reduce((sum, x) => sum + x, 0) / values.length;
 
-export interface SameDayFit {
+/** °F by which each station's curve is too warm. A grid point is often too warm by day and too cold by night. */
+interface Biases {
+  /** At the hours so far. */
+  stationBiasF: Readonly<Record<string, number>>;
+  /** At the day's extreme; empty for a fit of an earlier version. */
+  stationExtremeBiasF: Readonly<Record<string, number>>;
+}
+
+export interface SameDayFit extends Biases {
   hour: number;
   coefficients: Readonly<Record<string, number>>;
   /** Coefficients of the log odds that the day rises further; null where most days rise, so no hurdle is needed. */
   hurdle: readonly number[] | null;
-  /** °F by which each station's curve is too warm. */
-  stationBiasF: Readonly<Record<string, number>>;
   n: number;
   trainingCrps: number;
 }
@@ -115,24 +125,27 @@ export function* fitSameDayInSteps(
   near?: SameDayFit,
 ): Steps<SameDayFit | undefined> {
   if (cases.length < MIN_SAME_DAY_CASES) return undefined;
-  const stationBiasF = biasesOf(cases);
-  const rows = cases.map((each) => variablesOf(each, stationBiasF[each.stationId] ?? 0));
+  const biases = {
+    stationBiasF: biasesOf(cases, biasSoFar),
+    stationExtremeBiasF: biasesOf(cases, biasOfExtreme),
+  };
+  const rows = cases.map((each) => variablesOf(each, biases));
   yield;
   const found = yield* fitLinearInSteps(linearCasesOf(cases, rows), rule, near && valuesOf(near));
   return {
     hour: cases[0]!.hour,
     coefficients: Object.fromEntries(names.map((name, i) => [name, found.coefficients[i]!])),
     hurdle: yield* fitHurdle(cases, rows, near?.hurdle ?? null),
-    stationBiasF,
+    ...biases,
     n: cases.length,
     trainingCrps: found.trainingCrps,
   };
 }
 
 /** °F: mean CRPS of the curve corrected only by the stations' biases. */
-export function crpsOfCurve(cases: readonly SameDayCase[], { stationBiasF }: SameDayFit): number {
+export function crpsOfCurve(cases: readonly SameDayCase[], biases: Biases): number {
   const out = new Float64Array(3);
-  const rows = cases.map((each) => variablesOf(each, stationBiasF[each.stationId] ?? 0));
+  const rows = cases.map((each) => variablesOf(each, biases));
   let sum = 0;
   for (const { values, observed, bound } of linearCasesOf(cases, rows)) {
     const { location, scale } = predictLinear(prior, values, rule);
@@ -158,15 +171,23 @@ const boundOf = ({ boundF, reachedF }: DaySoFar): number => boundF ?? reachedF;
 
 const hasRisen = (each: SameDayCase): boolean => each.observedF > boundOf(each);
 
-const valuesOf = ({ coefficients }: SameDayFit): number[] => names.map((name) => coefficients[name]!);
+const valuesOf = ({ coefficients }: SameDayFit): number[] => names.map((name) => coefficients[name] ?? 0);
 
-/** °F: each station's mean error of the curve, shrunk towards the mean of all stations. */
-function biasesOf(cases: readonly SameDayCase[]): Record<string, number> {
+const biasSoFar = ({ hour, recentF, curveF }: SameDayCase): number =>
+  meanOf(recentF.map((t, i) => curveF[hour + 1 - recentF.length + i]! - t));
+
+const biasOfExtreme = ({ curveF, observedF }: SameDayCase): number => Math.max(...curveF) - observedF;
+
+/** °F: each station's mean bias, shrunk towards the mean of all stations. */
+function biasesOf(
+  cases: readonly SameDayCase[],
+  biasOf: (each: SameDayCase) => number,
+): Record<string, number> {
   const byStation = new Map<string, number[]>();
-  for (const { stationId, hour, recentF, curveF } of cases) {
-    const errors = byStation.get(stationId) ?? [];
-    byStation.set(stationId, errors);
-    errors.push(meanOf(recentF.map((t, i) => curveF[hour + 1 - recentF.length + i]! - t)));
+  for (const each of cases) {
+    const found = byStation.get(each.stationId) ?? [];
+    byStation.set(each.stationId, found);
+    found.push(biasOf(each));
   }
   const common = meanOf([...byStation.values()].flat());
   return Object.fromEntries(
@@ -215,7 +236,7 @@ function* fitHurdle(
 }
 
 /** All variables of the mean, plus the distance to the curve's peak. */
-const hurdleVariables: readonly number[] = [0, 1, 2, 3, 4, 5, 6, 9];
+const hurdleVariables: readonly number[] = [0, 1, 2, 3, 4, 5, 6, 10];
 
 /** A day's maximum as known at an hour, °F. Minima negate every temperature. */
 export interface CensoredDistribution {
@@ -227,7 +248,7 @@ export interface CensoredDistribution {
 }
 
 export function predictSameDay(fit: SameDayFit, day: DaySoFar): CensoredDistribution {
-  const row = variablesOf(day, fit.stationBiasF[day.stationId] ?? 0);
+  const row = variablesOf(day, fit);
   const { location, ...known } = predictLinear(valuesOf(fit), row, rule);
   const scale = WIDER * known.scale;
   const boundF = boundOf(day);

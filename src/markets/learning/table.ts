@@ -311,6 +311,7 @@ export const sameDayFits = pgTable(
     coefficients: jsonb().$type<Record<string, number>>().notNull(),
     hurdle: jsonb().$type<number[]>(),
     stationBias: jsonb('station_bias').$type<Record<string, number>>().notNull(),
+    stationExtremeBias: jsonb('station_extreme_bias').$type<Record<string, number>>().notNull().default({}),
     n: integer().notNull(),
     trainingCrps: doublePrecision('training_crps').notNull(),
     rawCrps: doublePrecision('raw_crps').notNull(),

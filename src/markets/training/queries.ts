@@ -70,6 +70,7 @@ export async function insertHourFits(
       ...fit,
       hurdle: fit.hurdle && [...fit.hurdle],
       stationBias: fit.stationBiasF,
+      stationExtremeBias: fit.stationExtremeBiasF,
       training: cases.map(({ stationId, date, modelRunAt, observedF }): TrainingRow => [
         stationId,
         date,
@@ -84,9 +85,14 @@ type TrainingRow = (typeof sameDayFits.$inferInsert)['training'][number];
 
 export async function newestHourFits(orm: Orm, sources: SourceNames, window: Window): Promise<HourFit[]> {
   const t = sameDayFits;
-  const { stationBias: stationBiasF, training: _, ...columns } = getTableColumns(t);
+  const {
+    stationBias: stationBiasF,
+    stationExtremeBias: stationExtremeBiasF,
+    training: _,
+    ...columns
+  } = getTableColumns(t);
   return orm
-    .selectDistinctOn([t.kind, t.hour], { ...columns, stationBiasF })
+    .selectDistinctOn([t.kind, t.hour], { ...columns, stationBiasF, stationExtremeBiasF })
     .from(t)
     .where(trainedIn(t, sources, window))
     .orderBy(t.kind, t.hour, desc(t.trainedAt));

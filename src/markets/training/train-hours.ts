@@ -211,12 +211,9 @@ const isSame = (fit: HourFit, seen: Seen): boolean =>
 
 export function problemOf(fit: SameDayFit, rawCrps: number): string | undefined {
   const { a = NaN, b = NaN } = fit.coefficients;
-  const numbers = [
-    ...Object.values(fit.coefficients),
-    ...(fit.hurdle ?? []),
-    ...Object.values(fit.stationBiasF),
-  ];
-  const bias = Math.max(...Object.values(fit.stationBiasF).map(Math.abs));
+  const biases = [fit.stationBiasF, fit.stationExtremeBiasF].flatMap((byStation) => Object.values(byStation));
+  const numbers = [...Object.values(fit.coefficients), ...(fit.hurdle ?? []), ...biases];
+  const bias = Math.max(...biases.map(Math.abs));
   // Negated comparisons also reject NaN.
   if (!numbers.every(Number.isFinite)) return 'its numbers are not finite';
   if (!(b >= POSSIBLE_SLOPE.lowest && b <= POSSIBLE_SLOPE.highest))

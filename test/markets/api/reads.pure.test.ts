@@ -348,6 +348,7 @@ describe('GET /forecast/:station', () => {
       hurdle: null,
       coefficients: { a: 0.4, b: 0.9, g0: 0.1 },
       stationBiasF: { KNYC: -1.25 },
+      stationExtremeBiasF: { KNYC: 0.5 },
     } as unknown as HourFit;
     const curveF = Array.from({ length: 24 }, (_, hour) => 60 + hour);
     const days = makeForecasts(event, [0, 0.12, 0.88, 0, 0, 0], {
@@ -377,7 +378,15 @@ describe('GET /forecast/:station', () => {
         peakedProbability: 0.88,
         fallback: null,
         // Fits negate the temperatures of minima; the answer does not.
-        fit: { id: calibrated.fit.id, hour: 6, n: 58, stationBiasF: 1.25, trainingCrps: 1.3, rawCrps: 1.7 },
+        fit: {
+          id: calibrated.fit.id,
+          hour: 6,
+          n: 58,
+          stationBiasF: 1.25,
+          stationExtremeBiasF: -0.5,
+          trainingCrps: 1.3,
+          rawCrps: 1.7,
+        },
       },
     });
     expect(forecastSchema.shape.minima.element.parse(minimum)).toEqual(minimum);

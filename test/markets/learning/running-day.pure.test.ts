@@ -12,13 +12,14 @@ const fit = (over: Partial<HourFit> = {}): HourFit => ({
   hour: 14,
   // The rest of the day follows the curve, to about 2 °F.
   coefficients: Object.fromEntries(
-    ['a', 'b', 'c', 'd', 'e', 'broad', 'below', 'g0', 'g1', 'g2', 'g3', 'g4'].map((name) => [
+    ['a', 'b', 'c', 'd', 'e', 'broad', 'below', 'shift', 'g0', 'g1', 'g2', 'g3', 'g4'].map((name) => [
       name,
       { b: 1, g0: 0.2 }[name] ?? 0,
     ]),
   ),
   hurdle: null,
   stationBiasF: { KNYC: 0 },
+  stationExtremeBiasF: { KNYC: 0 },
   n: 900,
   firstDate: '2026-05-05',
   lastDate: '2026-07-02',
@@ -74,6 +75,27 @@ describe('a day in progress', () => {
     expect(upTo(78)).toBe(0);
     expect(upTo(79)).toBeCloseTo(running.stays, 12);
     expect(upTo(83)).toBeCloseTo(1 / (1 + Math.exp(-0.5 / scale)), 12);
+  });
+
+  it('waits while a calibrated forecast of several models is surer than the fit and the day has surely not peaked', () => {
+    const surer = { ...input, meanF: 84, deviationF: 1.2, shape: 'logistic' as const };
+    const fits = { fits: [fit({ trainingCrps: 0.8 })], missing: [] };
+    const { distribution, running } = forecastRunning(surer, fits, at);
+    expect(distribution).toMatchObject({ atLeast: 79, mean: 84, deviation: 1.2 });
+    expect(running).toMatchObject({
+      hour: 14,
+      fit: null,
+      fallback:
+        'the day-ahead forecast is surer than the fit for days at this hour, whose mean CRPS was 0.8 °F',
+    });
+    const fitOf = (over: Partial<typeof surer>, trainingCrps = 0.8) =>
+      forecastRunning({ ...surer, ...over }, { fits: [fit({ trainingCrps })], missing: [] }, at).running.fit;
+    // A logistic deviation of 1.2 °F expects a CRPS of 0.66 °F.
+    expect(fitOf({}, 0.65)).not.toBeNull();
+    expect(fitOf({ deviationF: 1.5 })).not.toBeNull();
+    // 79.5 is already near the forecast, or the members are not calibrated.
+    expect(fitOf({ meanF: 81 })).not.toBeNull();
+    expect(forecastRunning({ ...surer, shape: 'normal' }, fits, at).running.fit).not.toBeNull();
   });
 
   it('works the same for a minimum, with later values from below', () => {

@@ -59,18 +59,22 @@ describe('the CRPS of a censored logistic distribution', () => {
 });
 
 /** A day that warms until 15 h, whose forecast has a persistent error and a station bias. */
-function day(i: number, hour: number, { sign = 1, biasF = 0 } = {}): SameDayCase {
+function day(
+  i: number,
+  hour: number,
+  { sign = 1, biasF = 0, nightFurtherF = 0, stationId = 'KNYC' } = {},
+): SameDayCase {
   const error = 2.5 * gaussian('day', 'error', i);
   const size = 12 + 3 * gaussian('day', 'size', i);
   const curve = Array.from({ length: 24 }, (_, h) => 60 + size * Math.cos(((h - 15) * Math.PI) / 12));
   const observed = curve.map((f, h) => f + error * Math.min(1, h / 8) + 0.4 * gaussian('day', i, h));
   const soFar = observed.slice(0, hour + 1);
   return {
-    stationId: 'KNYC',
+    stationId,
     hour,
     reachedF: Math.max(...soFar.map((t) => sign * t)),
     recentF: soFar.slice(-3).map((t) => sign * t),
-    curveF: curve.map((f) => sign * (f + biasF)),
+    curveF: curve.map((f, h) => sign * (f + biasF + (h < 8 ? nightFurtherF : 0))),
     observedF: Math.max(...observed.map((t) => sign * t)),
   };
 }
@@ -108,6 +112,16 @@ describe('a fit of an hour', () => {
       crpsOf(plain, days(400, 10).slice(300)),
       6,
     );
+  });
+
+  it('tells the bias of the afternoon from that of the night', () => {
+    const biases = { KNYC: { biasF: 3.5, nightFurtherF: -5.5 }, KMIA: { biasF: -2, nightFurtherF: 3.2 } };
+    const cases = Object.entries(biases).map(([stationId, bias]) => days(400, 5, { ...bias, stationId }));
+    const fit = fitSameDay(cases.flatMap((each) => each.slice(0, 300)))!;
+    const plain = fitSameDay(days(300, 5))!;
+    for (const each of cases)
+      expect(crpsOf(fit, each.slice(300))).toBeLessThan(1.1 * crpsOf(plain, days(400, 5).slice(300)));
+    expect(fit.stationExtremeBiasF['KNYC']! - fit.stationBiasF['KNYC']!).toBeCloseTo(5.5, 0);
   });
 
   it('does the same for minima, with reversed signs', () => {
