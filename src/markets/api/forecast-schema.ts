@@ -94,6 +94,9 @@ const runningSchema = z
         'The fit for days at that hour; `null` if the forecast from before the day is used instead, with lower outcomes counted as `reachedF`.',
       ),
     fallback: z.string().nullable().describe('Why there is no fit, for people; `null` if there is one.'),
+    dayAheadShare: probability(
+      'The share of the forecast from before the day, which is that of all models, beside the fit; 1 without a fit.',
+    ),
   })
   .meta({ id: 'RunningDay' });
 

@@ -4,7 +4,14 @@ import { spanOf, targetKey, targetOf, temperatureKinds, type Target } from '../m
 import { findPlace } from '../market/stations.js';
 import { probabilityOf, quantileOf, type TemperatureDistribution } from '../market/distribution.js';
 import type { FitBook } from './fits.js';
-import { groupKnownWeather, momentsOf, type DayEnsemble, type ObservedExtreme } from '../weather/weather.js';
+import {
+  EARLIER_RUN,
+  groupKnownWeather,
+  MAIN_MODEL,
+  momentsOf,
+  type DayEnsemble,
+  type ObservedExtreme,
+} from '../weather/weather.js';
 import { modelOf, type DayForecast, type ForecastModel, type StationForecast } from './forecast.js';
 import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from './running-day.js';
 
@@ -148,14 +155,17 @@ function givenObservation({ ensemble, run, corrected, observed, fits, at }: Know
   distribution: TemperatureDistribution;
   running: RunningDay | null;
 } {
-  const { meanF, deviationF, shape } = corrected;
+  const { meanF, deviationF, shape, models = [] } = corrected;
   const expected = { mean: meanF, deviation: deviationF, shape };
   if (!observed) return { distribution: { ...expected, atLeast: null }, running: null };
   const { kind, extremeF, observedAt, hoursF, isFinal } = observed;
   if (kind === 'hourly')
     return { distribution: { mean: extremeF, deviation: 0, atLeast: null }, running: null };
   const { stationId, curveF } = ensemble;
-  const input = { kind, stationId, extremeF, hoursF, curveF, meanF, deviationF, shape };
+  const isMixed = models.some(
+    ({ model, weight }) => weight > 0 && model !== MAIN_MODEL && model !== EARLIER_RUN,
+  );
+  const input = { kind, stationId, extremeF, hoursF, curveF, meanF, deviationF, shape, isMixed };
   const isOver = at >= run.end;
   if (isFinal || (isOver && observedAt.getTime() >= run.end.getTime() - COVERS_DAY_MS)) {
     const reached = reachedDegree(kind, extremeF);

@@ -8,7 +8,13 @@ import {
   type TemperatureDistribution,
 } from '../market/distribution.js';
 import type { DailyKind } from '../market/market.js';
-import { LAST_HOUR, predictSameDay, type DaySoFar, type SameDayFit } from './same-day.js';
+import {
+  LAST_HOUR,
+  predictSameDay,
+  type CensoredDistribution,
+  type DaySoFar,
+  type SameDayFit,
+} from './same-day.js';
 
 export interface HourFit extends SameDayFit {
   id: string;
@@ -36,11 +42,15 @@ export interface RunningDay {
   fit: HourFit | null;
   /** Why no fit was used, in words; null if one was. */
   fallback: string | null;
+  /** Weight of the day-ahead forecast beside the fit, from 0; 1 without a fit. */
+  dayAheadShare: number;
 }
 
 /** Days at an hour change with the season as forecasts do, so older fits are not used. */
 const LONGEST_AGE_DAYS = 7;
 const RECENT = 3;
+/** Correlation of the errors of the fit and of the day-ahead forecast; models of a mix begin with the same. */
+const IN_COMMON = 0.5;
 
 export interface KnownDay {
   kind: DailyKind;
@@ -86,9 +96,11 @@ export interface RunningInput extends Omit<KnownDay, 'hoursF' | 'curveF'> {
   meanF: number;
   deviationF: number;
   shape: DistributionShape;
+  /** True if the day-ahead forecast has a share of other models than the one with the curve. */
+  isMixed: boolean;
 }
 
-/** The day's extreme is the one reached so far or a later one beyond it, by the hour's fit or the day-ahead forecast. */
+/** The day's extreme is the one reached so far or a later one beyond it, by the hour's fit, the day-ahead forecast, or both. */
 export function forecastRunning(
   input: RunningInput,
   { fits, missing }: HourFits,
@@ -100,12 +112,21 @@ export function forecastRunning(
   const hour = latestHour(hoursF);
   const day = curveF && daySoFarOf({ kind, stationId, extremeF, hoursF, curveF });
   const fit = hour === null ? undefined : findHourFit(fits, { kind, hour }, at);
+  const dayAhead = censorDayAhead(input, bound, degree);
   if (!day || !fit || isOld(fit, at)) {
-    const distribution = censorDayAhead(input, bound, degree);
     const fallback = reasonForFallback({ kind, hour, curveF, fit }, missing);
-    return { distribution, running: { hour, stays: distribution.stays, fit: null, fallback } };
+    const { stays } = dayAhead;
+    return { distribution: dayAhead, running: { hour, stays, fit: null, fallback, dayAheadShare: 1 } };
   }
-  const { location, scale, hasPeaked: stays } = predictSameDay(fit, day);
+  const byHour = predictSameDay(fit, day);
+  const ahead = {
+    ...byHour,
+    location: signOf(kind) * input.meanF,
+    scale: input.deviationF / LOGISTIC_DEVIATION,
+    hasPeaked: dayAhead.stays,
+  };
+  const dayAheadShare = input.isMixed ? shareOf(ahead, fit) : 0;
+  const { location, scale, hasPeaked: stays } = combine(byHour, ahead, dayAheadShare);
   const distribution = {
     ...bound,
     mean: signOf(kind) * location,
@@ -113,7 +134,30 @@ export function forecastRunning(
     stays,
     shape: 'logistic' as const,
   };
-  return { distribution, running: { hour, stays, fit, fallback: null } };
+  return { distribution, running: { hour, stays, fit, fallback: null, dayAheadShare } };
+}
+
+/**
+ * Other models know of the day what the first model's hours do not. The weight minimises the expected squared error: J. M.
+ * Bates, C. W. J. Granger, The Combination of Forecasts, Oper. Res. Q. 20 (1969). A day that has perhaps peaked already
+ * says that the day-ahead forecast was too low. The CRPS that a logistic distribution expects is its scale.
+ */
+function shareOf({ scale, hasPeaked }: CensoredDistribution, { trainingCrps }: HourFit): number {
+  const common = IN_COMMON * scale * trainingCrps;
+  const share = (trainingCrps ** 2 - common) / (scale ** 2 + trainingCrps ** 2 - 2 * common);
+  return (1 - hasPeaked) * Math.max(0, Math.min(1, share));
+}
+
+function combine(a: CensoredDistribution, b: CensoredDistribution, ofB: number): CensoredDistribution {
+  const ofA = 1 - ofB;
+  const variance =
+    (ofA * a.scale) ** 2 + (ofB * b.scale) ** 2 + 2 * IN_COMMON * ofA * a.scale * ofB * b.scale;
+  return {
+    boundF: a.boundF,
+    location: ofA * a.location + ofB * b.location,
+    scale: Math.sqrt(variance),
+    hasPeaked: ofA * a.hasPeaked + ofB * b.hasPeaked,
+  };
 }
 
 function reasonForFallback(

@@ -188,6 +188,7 @@ function toRunning({ kind, running, distribution: { atLeast, atMost } }: DayFore
         to: formatClimateDay(running.fit.lastDate),
       },
       fallback: running.fallback === null ? null : sentence(running.fallback),
+      dayAheadShare: running.dayAheadShare,
     }
   );
 }

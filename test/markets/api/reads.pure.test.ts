@@ -356,7 +356,13 @@ describe('GET /forecast/:station', () => {
       method: 'same_day',
       curveF,
       distribution: { mean: 70, deviation: 1, atLeast: null, atMost: 71, stays: 0.88, shape: 'logistic' },
-      running: { hour: 6, stays: 0.88, fit: { ...fit, kind: 'daily_minimum' }, fallback: null },
+      running: {
+        hour: 6,
+        stays: 0.88,
+        fit: { ...fit, kind: 'daily_minimum' },
+        fallback: null,
+        dayAheadShare: 0.4,
+      },
       observed: {
         kind: 'daily_minimum',
         stationId: 'KNYC',
@@ -377,6 +383,7 @@ describe('GET /forecast/:station', () => {
         reachedF: 71,
         peakedProbability: 0.88,
         fallback: null,
+        dayAheadShare: 0.4,
         // Fits negate the temperatures of minima; the answer does not.
         fit: {
           id: calibrated.fit.id,

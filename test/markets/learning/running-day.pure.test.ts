@@ -38,6 +38,7 @@ const input = {
   meanF: 80,
   deviationF: 2,
   shape: 'normal' as const,
+  isMixed: false,
 };
 
 describe('a day in progress', () => {
@@ -68,7 +69,13 @@ describe('a day in progress', () => {
     const { distribution, running } = forecastRunning(input, { fits: [...other, fit()], missing: [] }, at);
     // The curve's remaining peak is 83.
     expect(distribution).toMatchObject({ atLeast: 79, mean: 83, shape: 'logistic' });
-    expect(running).toEqual({ hour: 14, stays: distribution.stays, fit: fit(), fallback: null });
+    expect(running).toEqual({
+      hour: 14,
+      stays: distribution.stays,
+      fit: fit(),
+      fallback: null,
+      dayAheadShare: 0,
+    });
     const scale = 1.1 * Math.exp(0.2);
     expect(running.stays).toBeCloseTo(1 / (1 + Math.exp((83 - 79.5) / scale)), 12);
     const upTo = (highest: number) => probabilityWithin(distribution, { lowest: null, highest, step: 1 });
@@ -77,25 +84,25 @@ describe('a day in progress', () => {
     expect(upTo(83)).toBeCloseTo(1 / (1 + Math.exp(-0.5 / scale)), 12);
   });
 
-  it('waits while a calibrated forecast of several models is surer than the fit and the day has surely not peaked', () => {
-    const surer = { ...input, meanF: 84, deviationF: 1.2, shape: 'logistic' as const };
-    const fits = { fits: [fit({ trainingCrps: 0.8 })], missing: [] };
-    const { distribution, running } = forecastRunning(surer, fits, at);
-    expect(distribution).toMatchObject({ atLeast: 79, mean: 84, deviation: 1.2 });
-    expect(running).toMatchObject({
-      hour: 14,
-      fit: null,
-      fallback:
-        'the day-ahead forecast is surer than the fit for days at this hour, whose mean CRPS was 0.8 °F',
-    });
-    const fitOf = (over: Partial<typeof surer>, trainingCrps = 0.8) =>
-      forecastRunning({ ...surer, ...over }, { fits: [fit({ trainingCrps })], missing: [] }, at).running.fit;
+  it('gives the forecast of several models the share that their errors suggest', () => {
     // A logistic deviation of 1.2 °F expects a CRPS of 0.66 °F.
-    expect(fitOf({}, 0.65)).not.toBeNull();
-    expect(fitOf({ deviationF: 1.5 })).not.toBeNull();
-    // 79.5 is already near the forecast, or the members are not calibrated.
-    expect(fitOf({ meanF: 81 })).not.toBeNull();
-    expect(forecastRunning({ ...surer, shape: 'normal' }, fits, at).running.fit).not.toBeNull();
+    const mixed = { ...input, meanF: 84, deviationF: 1.2, shape: 'logistic' as const, isMixed: true };
+    const forecast = (over: Partial<typeof mixed>, trainingCrps = 0.8) =>
+      forecastRunning({ ...mixed, ...over }, { fits: [fit({ trainingCrps })], missing: [] }, at);
+    const { distribution, running } = forecast({});
+    expect(running).toMatchObject({ hour: 14, fallback: null, fit: { trainingCrps: 0.8 } });
+    expect(running.dayAheadShare).toBeCloseTo(0.684, 3);
+    expect(distribution).toMatchObject({ atLeast: 79, shape: 'logistic' });
+    expect(distribution.mean).toBeCloseTo(83.684, 3);
+    // The fit's is 2.44 °F.
+    expect(distribution.deviation).toBeCloseTo(1.378, 3);
+    expect(forecast({ isMixed: false }).running.dayAheadShare).toBe(0);
+    expect(forecast({}, 0.3).running.dayAheadShare).toBe(0);
+    expect(forecast({}, 1.5).running.dayAheadShare).toBeGreaterThan(0.95);
+    // The maximum so far says that the forecast was too low.
+    const surpassed = forecast({ meanF: 76 });
+    expect(surpassed.running.dayAheadShare).toBeLessThan(0.01);
+    expect(surpassed.distribution.mean).toBeCloseTo(83, 0);
   });
 
   it('works the same for a minimum, with later values from below', () => {

@@ -134,6 +134,7 @@ it('a day in progress shows the probability that it has peaked, and the evidence
     stays: 0.8834,
     fit: { ...calibrated.fit, n: 1403 } as unknown as HourFit,
     fallback: null,
+    dayAheadShare: 0.4,
   };
   const ofNewYork = current.forecasts.get('KNYC')!;
   const days = ofNewYork.days.map((day) =>
@@ -144,7 +145,7 @@ it('a day in progress shows the probability that it has peaked, and the evidence
   try {
     const high = textOf(await getPage(owner.browser, `${PATH}?station=KNYC`));
     expect(high).toMatch(
-      /Peak 88\.3% chance that the peak is over, at \d+°F\..* Peak Based on what was known at 12:00 local standard time and on how 1,403 days at all stations continued from that hour, Tue 5 May to Thu 2 Jul\./,
+      /Peak 88\.3% chance that the peak is over, at \d+°F\..* Peak Based on what was known at 12:00 local standard time and on how 1,403 days at all stations continued from that hour, Tue 5 May to Thu 2 Jul; the forecast of all models from before the day has 40% of the weight\./,
     );
     const low = textOf(await getPage(owner.browser, `${PATH}?station=KNYC&kind=daily_minimum`));
     expect(low).toMatch(/Low 88\.3% chance that the low is over, at \d+°F\./);
