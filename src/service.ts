@@ -37,7 +37,7 @@ export interface Service {
   /** The text that shows how to try the demo; undefined without one. */
   greeting: string | undefined;
   /** Resolves when the demo's past is filled in, or left to a later start. */
-  pastReady: Promise<void>;
+  pastReady: Promise<unknown>;
   /** Link for the first operator; undefined if there is one, or a demo. */
   setUpLink: (Pick<NewLink, 'expiresAt'> & { url: string }) | undefined;
   /** Finishes accepted requests, refuses others, and closes everything that `startService` opened. */
@@ -144,18 +144,34 @@ async function openContext(
 function startWork(context: Context, { products: running, services }: Running, demo: DemoData | undefined) {
   const { log } = context;
   const stopping = new AbortController();
-  const pastReady = fillDemo(context, running, demo, stopping.signal).catch((error: unknown) => {
-    if (!stopping.signal.aborted)
-      log.warn({ err: error }, "the demo's history could not be completed; the next start continues it");
-  });
-  const afterPast = pastReady.then(() => {
+  const succeeds = (work: Promise<unknown>, warning: string): Promise<boolean> =>
+    work.then(
+      () => true,
+      (error: unknown) => {
+        if (!stopping.signal.aborted) log.warn({ err: error }, warning);
+        return false;
+      },
+    );
+  const pastReady = succeeds(
+    fillDemo(context, running, demo, stopping.signal),
+    "the demo's history could not be completed; the next start continues it",
+  );
+  const afterPast = pastReady.then((isFilled) => {
     if (stopping.signal.aborted) return undefined;
+    const finish = async () => {
+      const isDone = await succeeds(
+        Promise.all(running.map(async (product) => product.afterPast?.())),
+        'the results of the past could not be completed',
+      );
+      // An interrupted part ends early, without an error.
+      if (isFilled && isDone && !stopping.signal.aborted) await forgetPast(context, demo);
+    };
     return {
       stopJobs: startJobs(
         running.flatMap(({ jobsAfterPast = [] }) => jobsAfterPast),
         context,
       ),
-      done: Promise.all(running.map(async (product) => product.afterPast?.())),
+      done: finish(),
     };
   });
   const { publicUrl, port } = context.config;
@@ -189,13 +205,19 @@ async function fillDemo(
   signal: AbortSignal,
 ): Promise<void> {
   if (demo?.pastUpTo === undefined) return;
-  const { pastUpTo, ...whole } = demo;
+  const { pastUpTo } = demo;
   const asOf = { ...context, clock: { now: () => Date.parse(pastUpTo) } };
   const fills = running.map(async (product) => product.fillDemo?.(asOf, demo, signal));
   // The caller closes the database after an error, so the others must have ended.
   await Promise.allSettled(fills);
   await Promise.all(fills);
-  await writeDemo(context.config.dataDir, whole);
+}
+
+/** The past is complete, so later starts do not look for what it lacks. */
+async function forgetPast({ config }: Context, demo: DemoData | undefined): Promise<void> {
+  if (demo?.pastUpTo === undefined) return;
+  const { pastUpTo: _, ...whole } = demo;
+  await writeDemo(config.dataDir, whole);
 }
 
 /** A read-only database, for example, still serves people who need no link. */

@@ -118,7 +118,7 @@ export const markets: Product = {
               filling.trades = false;
             },
             async afterPast() {
-              await fillPast(trading, log);
+              await fillPast(trading);
               filling.forecasts = false;
             },
           }),
@@ -164,10 +164,8 @@ const tryToJudgeGates = ({ background }: TradingServices, log: Logger): Promise<
       log.warn({ err: error }, 'the gates could not be judged; the job tries again'),
     );
 
-const fillPast = ({ background, refresher }: TradingServices, log: Logger): Promise<void> =>
-  background
-    .fillPast()
-    // Pages show the results at once, not only after the next refresh.
-    .then(() => refresher.refresh())
-    .then(() => undefined)
-    .catch((error: unknown) => log.warn({ err: error }, 'past forecasts and results could not be loaded'));
+async function fillPast({ background, refresher }: TradingServices): Promise<void> {
+  await background.fillPast();
+  // Pages show the results at once, not only after the next refresh.
+  await refresher.refresh();
+}
