@@ -111,9 +111,32 @@ export const creditRooms = (t: Names, row: string, ids: string, now: string): st
   )`;
 
 /**
- * The open grants of the keys' accounts, if they are without holds, overdrafts and rollovers that are due, so that nothing has to be
- * burned on paper. For other accounts `grants` is null, and `findCreditRooms` tells what is left. $1 hashed secret, per key · $2 now
+ * SQL: the open grants of a row's account as JSON of `OpenGrant[]`, if it is without holds, overdrafts and rollovers that are due, so
+ * that nothing has to be burned on paper. For other accounts null, and `findCreditRooms` tells what is left.
  */
+export const openGrants = (t: Names, row: string, now: string): string => `(
+    select case
+      when a.org_id is null then '[]'
+      when cardinality(a.debtors) = 0 and g.is_due is not true
+        and not exists (
+          select from ${t('usage_reservations')}
+          where org_id = ${row}.org_id and livemode = ${row}.livemode and expires_at > ${now}
+            and settled_at is null and released_at is null and credit_price > 0
+        )
+      then coalesce(g.open, '[]')::text end
+    from (select) one
+    left join lateral (
+      select * from ${t('credit_accounts')} where org_id = ${row}.org_id and livemode = ${row}.livemode limit 1
+    ) a on true
+    cross join lateral (
+      select json_agg(json_build_object('rest', trim_scale(u.rest)::text, 'scope', u.scope))
+          filter (where u.start_at <= ${now} and u.end_at > ${now}) as open,
+        bool_or(u.rest > 0 and u.end_at <= ${now} and u.percent > 0) as is_due
+      from unnest(a.rests, a.starts, a.ends, a.scopes, a.roll_percents) as u (rest, start_at, end_at, scope, percent)
+    ) g
+  )`;
+
+/** `openGrants` of the keys' accounts. $1 hashed secret, per key · $2 now */
 export const findOpenGrants: Template = {
   name: 'credits_find_open_grants',
   text: (t) => `
@@ -121,25 +144,7 @@ ${t.with} d as materialized (
   select d.ord - 1 as place, k.org_id, k.livemode from unnest($1::text[]) with ordinality as d (hashed_secret, ord)${t.held}
   left join lateral (select org_id, livemode from ${t('api_keys')} where hashed_secret = d.hashed_secret limit 1) k on true
 )
-select d.place::text, case
-  when a.org_id is null then '[]'
-  when cardinality(a.debtors) = 0 and g.is_due is not true
-    and not exists (
-      select from ${t('usage_reservations')}
-      where org_id = d.org_id and livemode = d.livemode and expires_at > $2::timestamptz
-        and settled_at is null and released_at is null and credit_price > 0
-    )
-  then coalesce(g.open, '[]')::text end as grants
-from d
-left join lateral (
-  select * from ${t('credit_accounts')} where org_id = d.org_id and livemode = d.livemode limit 1
-) a on true
-cross join lateral (
-  select json_agg(json_build_object('rest', trim_scale(u.rest)::text, 'scope', u.scope))
-      filter (where u.start_at <= $2::timestamptz and u.end_at > $2::timestamptz) as open,
-    bool_or(u.rest > 0 and u.end_at <= $2::timestamptz and u.percent > 0) as is_due
-  from unnest(a.rests, a.starts, a.ends, a.scopes, a.roll_percents) as u (rest, start_at, end_at, scope, percent)
-) g`,
+select d.place::text, ${openGrants(t, 'd', '$2::timestamptz')} as grants from d`,
 };
 
 export interface OpenGrantsRow {

@@ -10,6 +10,7 @@ import { addFreeTimes, readLimits, type Subject } from './limit-queries.js';
 import type { LimitState } from './limits.js';
 import {
   checkEntitlements,
+  checkPricedEntitlements,
   findEntitlements,
   listEntitlements,
   type BalanceRow,
@@ -91,18 +92,29 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
   const createFinder = <T extends Balance>(
     template: Template,
     read: (row: EntitlementRow, period: string) => T,
+    /** Also reads open grants, while the last flush had products that cost credits. */
+    priced?: Template,
   ) =>
-    createGroupCoalescer<FindRequest, (T | undefined)[]>(db.shards, ({ run, parallelReads }) => ({
-      flush: (requests) => findAll(run, template, requests, clock.now(), read),
-      parallel: parallelReads,
-      queueLimit,
-      fullWeight: 1_600,
-      // A flush reads each key's products once for all calls, so extra calls are nearly free.
-      gather: { weight: 1_600, ms: 5 },
-      maxWeight: 6_400,
-      weigh: (request) => request.slugs.length,
-    }));
-  const checker = createFinder(checkEntitlements, toBalance);
+    createGroupCoalescer<FindRequest, (T | undefined)[]>(db.shards, ({ run, parallelReads }) => {
+      let isPriced = false;
+      return {
+        async flush(requests) {
+          const readsGrants = isPriced && priced !== undefined;
+          const way = { template: readsGrants ? priced : template, readsGrants, read };
+          const found = await findAll(run, requests, clock.now(), way);
+          isPriced = found.isPriced;
+          return found.answers;
+        },
+        parallel: parallelReads,
+        queueLimit,
+        fullWeight: 1_600,
+        // A flush reads each key's products once for all calls, so extra calls are nearly free.
+        gather: { weight: 1_600, ms: 5 },
+        maxWeight: 6_400,
+        weigh: (request) => request.slugs.length,
+      };
+    });
+  const checker = createFinder(checkEntitlements, toBalance, checkPricedEntitlements);
   const finder = createFinder(findEntitlements, toEntitlement);
   const lister = createGroupCoalescer<ListRequest, CurrentEntitlement[]>(
     db.shards,
@@ -138,14 +150,20 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
   };
 }
 
-/** @param read reads only columns that the template has */
+interface Way<T> {
+  template: Template;
+  /** Whether the template reads the open grants of the keys. */
+  readsGrants: boolean;
+  /** Reads only columns that the template has. */
+  read: (row: EntitlementRow, period: string) => T;
+}
+
 async function findAll<T extends Balance>(
   run: Run,
-  template: Template,
   requests: FindRequest[],
   nowMs: number,
-  read: (row: EntitlementRow, period: string) => T,
-): Promise<(AppError | (T | undefined)[])[]> {
+  { template, readsGrants, read }: Way<T>,
+): Promise<{ answers: (AppError | (T | undefined)[])[]; isPriced: boolean }> {
   const { distinct, places } = findDistinct(requests);
   const keys = new Map<string, KeyPairs>();
   const products = new Map<string, number>();
@@ -171,24 +189,30 @@ async function findAll<T extends Balance>(
   const problems: (AppError | undefined)[] = [];
   const found: T[] = [];
   const prices: ProductPrice[] = [];
+  const grants: string[] = [];
   for (const row of await run<EntitlementRow>(template, values)) {
     const place = Number(row.place);
-    if (row.price !== null) prices[place] = toProductPrice(row.price);
+    if (row.credits?.startsWith('[')) grants[place] = row.credits;
+    else if (row.credits !== null) prices[place] = toProductPrice(row.credits);
     else if (row.problem === null) found[place] = read(row, period);
     else problems[pairs.keys[place]!] = keyError(row.problem, 'entitlements:read');
   }
-  const priced = [...keys.keys()].map((hashedSecret): PricedKey => ({ hashedSecret, balances: [] }));
+  const priced = [...keys.keys()].map((hashedSecret, k): PricedKey => ({
+    hashedSecret,
+    balances: [],
+    grants: grants[k] ?? null,
+  }));
   if (prices.length > 0) {
     found.forEach((balance, pair) => {
       const product = prices[pairs.products[pair]!];
       if (product) priced[pairs.keys[pair]!]!.balances.push({ balance, product });
     });
   }
-  await Promise.all([addLimits(run, found, nowMs), addCredits(run, priced, nowMs)]);
+  await Promise.all([addLimits(run, found, nowMs), addCredits(run, priced, nowMs, readsGrants)]);
   const answers = distinct.map(
     ({ hashedSecret }, d) => problems[keys.get(hashedSecret)!.place] ?? wanted[d]!.map((pair) => found[pair]),
   );
-  return places.map((place) => answers[place]!);
+  return { answers: places.map((place) => answers[place]!), isPriced: prices.length > 0 };
 }
 
 /** Answers a key once per flush and list. Equal bodies have the same list object (see `parseCheck`). */
@@ -240,14 +264,18 @@ async function listAll(
   ]);
   const problems: (AppError | undefined)[] = [];
   const found: CurrentEntitlement[][] = requests.map(() => []);
-  const priced = requests.map(({ hashedSecret }): PricedKey => ({ hashedSecret, balances: [] }));
+  const priced = requests.map(({ hashedSecret }): PricedKey => ({
+    hashedSecret,
+    balances: [],
+    grants: null,
+  }));
   for (const row of rows) {
     const call = Number(row.place);
     problems[call] = keyError(row.problem, 'entitlements:read');
     if (row.kind === null) continue;
     const balance = toEntitlement(row, period);
     found[call]!.push(balance);
-    if (row.price !== null) priced[call]!.balances.push({ balance, product: toProductPrice(row.price) });
+    if (row.credits !== null) priced[call]!.balances.push({ balance, product: toProductPrice(row.credits) });
   }
   await Promise.all([addLimits(run, found.flat(), nowMs), addCredits(run, priced, nowMs)]);
   return requests.map((_request, call) => problems[call] ?? found[call]!);
@@ -267,6 +295,8 @@ async function addLimits(run: Run, found: Balance[], nowMs: number): Promise<voi
 interface PricedKey {
   hashedSecret: string;
   balances: { balance: Balance; product: ProductPrice }[];
+  /** JSON of the account's open grants; null if not read, or if something has to be burned on paper first. */
+  grants: string | null;
 }
 
 interface ProductPrice {
@@ -283,20 +313,24 @@ const toProductPrice = (json: string): ProductPrice =>
     return { productId, price: toCreditPrice(columns)! };
   });
 
-/** Costs an extra statement only if a product costs credits, and a second one if its account has holds, overdrafts or a due rollover. */
-async function addCredits(run: Run, keys: readonly PricedKey[], nowMs: number): Promise<void> {
+/** Costs an extra statement only if a product costs credits and the grants were not read, and a second one if its account has holds, overdrafts or a due rollover. */
+async function addCredits(
+  run: Run,
+  keys: readonly PricedKey[],
+  nowMs: number,
+  hasGrants = false,
+): Promise<void> {
   const priced = keys.filter(({ balances }) => balances.length > 0);
   if (priced.length === 0) return;
-  const rows = await run<OpenGrantsRow>(findOpenGrants, [
-    textArray(priced.map(({ hashedSecret }) => hashedSecret)),
-    new Date(nowMs).toISOString(),
-  ]);
-  const others: PricedKey[] = [];
-  for (const { place, grants } of rows) {
-    const key = priced[Number(place)]!;
-    if (grants === null) others.push(key);
-    else addOpen(key, JSON.parse(grants) as OpenGrant[]);
+  if (!hasGrants) {
+    const rows = await run<OpenGrantsRow>(findOpenGrants, [
+      textArray(priced.map(({ hashedSecret }) => hashedSecret)),
+      new Date(nowMs).toISOString(),
+    ]);
+    for (const { place, grants } of rows) priced[Number(place)]!.grants = grants;
   }
+  for (const key of priced) if (key.grants !== null) addOpen(key, JSON.parse(key.grants) as OpenGrant[]);
+  const others = priced.filter(({ grants }) => grants === null);
   if (others.length > 0) await addRooms(run, others, nowMs);
 }
 

@@ -1,5 +1,6 @@
 import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
-import type { Template } from '../../core/db/client.js';
+import type { Names, Template } from '../../core/db/client.js';
+import { openGrants } from '../credits/statements.js';
 import { effectiveCap, type EntitlementKind } from './table.js';
 
 /** A row of `checkEntitlements`. */
@@ -12,8 +13,11 @@ export interface BalanceRow {
   used: string | null;
   /** A `LimitedSubject` as JSON, if the entitlement has limits. */
   subject: string | null;
-  /** JSON of the product's id and `PriceColumns`, if it costs credits. `find` returns it in rows of their own, whose place is the product's. */
-  price: string | null;
+  /**
+   * JSON of the product's id and `PriceColumns`, if it costs credits. `find` returns it in rows of their own, whose place is the
+   * product's, and in some rows, whose place is the key's, JSON of `OpenGrant[]`.
+   */
+  credits: string | null;
 }
 
 /** A row of `findEntitlements` and `listEntitlements`. */
@@ -44,9 +48,9 @@ const limitedSubject = (entitlement: string, { id, metric }: { id: string; metri
 const productPrice = (product: string): string =>
   `case when ${product}.credit_price is not null then
     json_build_object('productId', ${product}.id, 'creditPrice', ${product}.credit_price::text, 'creditDimension', ${product}.credit_dimension,
-      'creditPrices', ${product}.credit_prices, 'creditEnforcement', ${product}.credit_enforcement)::text end as price`;
+      'creditPrices', ${product}.credit_prices, 'creditEnforcement', ${product}.credit_enforcement)::text end as credits`;
 
-/** The columns of `find` in their order; those after the price are missing from a check. */
+/** The columns of `find` in their order; those after the credits are missing from a check. */
 const toRow = ([
   place,
   problem,
@@ -54,7 +58,7 @@ const toRow = ([
   unitCap,
   used,
   subject,
-  price,
+  credits,
   productSlug,
   productName,
   usageMetric,
@@ -67,7 +71,7 @@ const toRow = ([
   unitCap,
   used,
   subject,
-  price,
+  credits,
   productSlug,
   productName,
   usageMetric,
@@ -80,7 +84,7 @@ const toRow = ([
  * planner believes about table sizes. With a plain join the planner scanned by product or month, across every Organization's
  * rows.
  */
-const find = (name: string, columns: string): Template => ({
+const find = (name: string, columns: string, further: (t: Names) => string = () => ''): Template => ({
   name,
   readRow: toRow,
   text: (t) => `
@@ -98,7 +102,7 @@ ${t.with} key as materialized (
 )
 select (w.ord - 1)::text as place, k.problem, e.kind, trim_scale(${effectiveCap('e', 'pr')})::text as "unitCap",
   trim_scale(t.quantity)::text as used, ${limitedSubject('e', { id: 'pr.id', metric: 'pr.usage_metric' })},
-  null as price${columns}
+  null as credits${columns}
 from unnest($3::int[], $6::int[]) with ordinality as w (key, product, ord)
 join key k on k.place = w.key
 join product pr on pr.place = w.product
@@ -115,7 +119,7 @@ left join lateral (
 ) t on true
 where k.problem is not null or e.kind is not null
 union all
-select place::text, null, null, null, null, null, price${columns && ', null, null, null, null, null'} from product where price is not null`,
+select place::text, null, null, null, null, null, credits${columns && ', null, null, null, null, null'} from product where credits is not null${further(t)}`,
 });
 
 const details = (product: string, entitlement: string) =>
@@ -130,6 +134,17 @@ const details = (product: string, entitlement: string) =>
  * day of the month
  */
 export const checkEntitlements: Template = find('entitlements_check', '');
+
+/** Like `checkEntitlements`, with the open grants of keys that need nothing burned on paper, if a product costs credits. */
+export const checkPricedEntitlements: Template = find(
+  'entitlements_check_priced',
+  '',
+  (t) => `
+union all
+select k.place::text, null, null, null, null, null, g.open
+from key k cross join lateral (select ${openGrants(t, 'k', '$4::timestamptz')} as open) g
+where g.open is not null and exists (select from product where credits is not null)`,
+);
 
 /** Like `checkEntitlements`, with the details of the whole entitlement. */
 export const findEntitlements: Template = find('entitlements_find', details('pr', 'e'));
@@ -148,7 +163,7 @@ ${t.with} key as materialized (
 )
 select k.place::text, k.problem, l.kind, trim_scale(l.unit_cap)::text as "unitCap", trim_scale(l.quantity)::text as used,
   ${limitedSubject('l', { id: 'l.product_id', metric: 'l.usage_metric' })},
-  l.price${details('l', 'l')}
+  l.credits${details('l', 'l')}
 from key k
 left join lateral (
   select pr.slug, pr.name, pr.usage_metric, ${effectiveCap('e', 'pr')} as unit_cap, e.kind, e.starts_at, e.ends_at, e.limits, e.product_id,

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { products, type UsageLimit } from '../../../src/metering/entitlements/table.js';
+import { makeFaulty } from '../../support/faulty-database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
+import { startTestService } from '../../support/service.js';
 import { useService } from '../../support/use.js';
 import { addGrant, findCreditDrift, readAccount, type NewGrant } from '../support/credits.js';
 import { createProduct, grant } from '../support/products.js';
@@ -376,6 +378,40 @@ describe('a check', () => {
     const slugs = { productSlugs: [productSlug, 'none'] };
     const { results } = (await call('POST', '/api/entitlements/check', t.secret, slugs)).body;
     expect(results).toMatchObject([{ allowed: true }, { reason: 'entitlement_required' }]);
+  });
+
+  it('reads open grants with the balances, once products are known to cost credits', async () => {
+    const t = await tenant(['2']);
+    const { slug: productSlug } = t.product;
+    const faulty = makeFaulty(database.db);
+    let read: string[] = [];
+    faulty.before = ({ name }) => void read.push(name);
+    const other = await startTestService(faulty.db, { context: { clock: service.clock } });
+    try {
+      const check = async (quantity: number) => {
+        read = [];
+        const path = `${other.url}/api/entitlements/check`;
+        const { results } = (await call('POST', path, t.secret, { items: [{ productSlug, quantity }] })).body;
+        return [results[0].allowed, ...read.filter((name) => /^(entitlements|credits)_/.test(name))];
+      };
+      await check(1);
+      expect(await check(2)).toEqual([true, 'entitlements_check_priced']);
+      await t.send(1);
+      expect(await check(2)).toEqual([false, 'entitlements_check_priced']);
+      // An open hold has to be burned on paper.
+      await t.reserve(0.5);
+      expect(await check(0.6)).toEqual([false, 'entitlements_check_priced', 'credits_find_rooms']);
+      await t.setPrice({ creditPrice: null, creditEnforcement: null });
+      expect(await check(9)).toEqual([true, 'entitlements_check_priced']);
+      expect(await check(9)).toEqual([true, 'entitlements_check']);
+      await t.setPrice({ creditPrice: '1', creditEnforcement: 'block' });
+      await t.give('1');
+      const rest = ['entitlements_check', 'credits_find_open_grants', 'credits_find_rooms'];
+      expect(await check(1.6)).toEqual([false, ...rest]);
+      expect(await check(1.5)).toEqual([true, 'entitlements_check_priced', 'credits_find_rooms']);
+    } finally {
+      await other.stop();
+    }
   });
 
   it('finds the price by the dimensions of each item', async () => {
