@@ -127,13 +127,13 @@ export const markets: Product = {
   },
 };
 
-/** What the demo's past is still without. */
+/** Parts of the demo's past that are not filled in yet. */
 interface Filling {
   trades: boolean;
   forecasts: boolean;
 }
 
-/** Pages of the demo mark its numbers, and say what its past is still without. */
+/** Marks the demo's pages, whose numbers are invented, and tells them which parts of its past are missing. */
 function markInvented(
   { config: { production, trading } }: Pick<Context, 'config'>,
   filling: Readonly<Filling>,

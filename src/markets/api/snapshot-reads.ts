@@ -38,7 +38,9 @@ export interface MarketFilter extends Omit<z.output<typeof marketsQuerySchema>, 
   stationId?: string | undefined;
 }
 
-/** Least age of an answer that a book change replaces: the full list is a megabyte, and `/stream` has changes at once. */
+/**
+ * Minimum age before a book change replaces an answer: the full list is a megabyte, and `/stream` has changes at once.
+ */
 const ANSWER_MS = 250;
 
 interface Answer {

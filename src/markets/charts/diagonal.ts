@@ -32,7 +32,7 @@ interface DiagonalInput {
   tables: ChartTable[];
 }
 
-/** Plots forecast (x, in percent of the width) against observation (y, in pixels). Null if nothing is to draw. */
+/** Plots forecast (x, in percent of the width) against observation (y, in pixels). Null if there is nothing to draw. */
 function toDiagonalChart({ sides, ...words }: DiagonalInput) {
   const most = Math.max(0, ...sides.flatMap(({ spots }) => spots.map(({ n }) => n)));
   if (most === 0) return null;

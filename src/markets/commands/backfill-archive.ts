@@ -95,7 +95,10 @@ export async function backfill(options: BackfillOptions): Promise<BackfillResult
   };
 }
 
-/** Stations one after the other, so that a stopped run has left complete ones. Each request waits its turn, repeated ones too. */
+/**
+ * Stations run one after the other, so that a stopped run leaves complete stations. Each request waits its turn, even a
+ * repeated one.
+ */
 async function planPlaces(
   history: PlaceHistory,
   { orm, archive, weather, stations, range, pauses, stop }: BackfillOptions,

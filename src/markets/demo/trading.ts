@@ -78,7 +78,7 @@ export async function seedDemoTrading(
       selection: part!,
       // Simulated orders have no latency, because nothing changes meanwhile.
       onTheWay: () => Promise.resolve(),
-      // A busy machine gets the same past.
+      // The past must not depend on how busy the machine is.
       refreshTimes: { timeOutMs: MAX_REFRESH_MS, forecastWaitMs: MAX_REFRESH_MS },
     },
   );
@@ -121,7 +121,7 @@ async function awaitLease(settlement: Settlement, signal: AbortSignal): Promise<
     await setTimeout(1_000, undefined, { signal });
 }
 
-/** Keeps only what gates are judged by: whole records hold prices and members of every day. */
+/** Drops the prices and members of every day, which gates do not need. */
 function toJudged({ record, report }: Recalled): JudgedRecord {
   const { kind, station, date, leadHours, method } = record;
   const { advantage, worstAdvantage } = report

@@ -223,7 +223,7 @@ export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMod
   };
 }
 
-/** Fills by their price's move in favour of the order a minute later, in whole cents, clamped to `most`. */
+/** Counts fills by how far the price moved in the order's favour within a minute: whole cents, clamped to ±`most`. */
 export async function countMoves(orm: Orm, { orgId, from, until }: ExecutionPeriod, most: number) {
   const move = sql`round(${gainAt(sql`m.after_60`)} / m.contracts / ${String(CENT)}::bigint)::int`;
   return selectRows<{ mode: TradeMode; cents: number; fills: number; contracts: number; missed: number }>(

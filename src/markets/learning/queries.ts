@@ -33,7 +33,7 @@ export interface KnownRun extends Target {
 /** Curves fetched earlier than this before their day (UTC) are not compared with its hours. */
 const CURVE_AHEAD_HOURS = 12;
 
-/** Whether the curve of a run is learned from. Maximum and minimum of a day share the curve of the maximum. */
+/** True if training uses the run's curve. A day's maximum and minimum share the curve of the maximum. */
 export const usesCurve = ({
   kind,
   date,

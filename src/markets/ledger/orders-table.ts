@@ -228,7 +228,7 @@ export const queuePositions = pgTable(
     at: time('at').notNull(),
     /** Contracts that must match before the order does, better prices included, as the venue reports them. Null in the first row. */
     venueAhead: contractsColumn('venue_ahead'),
-    /** The same by the paper queue. Null while unknown. */
+    /** The same in the paper queue. Null while unknown. */
     paperAhead: contractsColumn('paper_ahead'),
     printsSeen: jsonb('prints_seen').$type<ShadowPlace>().notNull(),
   },

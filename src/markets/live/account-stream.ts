@@ -29,7 +29,7 @@ const count = z
   .transform(parseCount);
 const sent = { sending_ts_ms: z.number().optional().catch(undefined) };
 
-/** The fields in use, see the venue's AsyncAPI document. */
+/** The fields in use; see the venue's AsyncAPI document. */
 const messageSchema = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('fill'),

@@ -39,7 +39,7 @@ interface DemoDeps {
   pausesMs?: readonly number[];
 }
 
-/** The run cannot begin or go on; the message is for the person who started it. */
+/** The run cannot start or continue; the message is for the person who started it. */
 export class DemoRunError extends Error {
   override name = 'DemoRunError';
 }

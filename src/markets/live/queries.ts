@@ -85,7 +85,7 @@ export function listOpenOrders(
     .limit(limit);
 }
 
-/** Open orders that messages of the venue are about, without those whose news is booked already. */
+/** Open orders that the venue's messages refer to, except those whose changes are already booked. */
 export function listHinted(
   orm: Orm,
   orgId: string,

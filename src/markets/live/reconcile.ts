@@ -225,7 +225,7 @@ export async function watchResting(deps: ReconcileDeps, orgId: string, signal: A
 const MAX_HINTED = 5;
 
 /**
- * Looks up the orders that messages of the venue are about, and books what is found.
+ * Looks up the orders that the venue's messages refer to and books their changes.
  * @returns the hints whose news is not booked yet
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */

@@ -48,14 +48,14 @@ export interface VenueOptions {
   clock: Clock;
   /** Per attempt, including the body. */
   timeoutMs: number;
-  /** Shared with market data reads, which yield to the account's. */
+  /** Shared with market data reads, which yield to the account's requests. */
   budget: VenueBudget;
   backoffMs: number;
   /** Default: the platform's. */
   fetch?: typeof fetch | undefined;
 }
 
-/** Signed requests for the account. Orders, fills and positions are those of the shard that trades the weather. */
+/** Signed requests for the account. Orders, fills and positions come from the venue's shard for weather markets. */
 export interface Venue {
   /** Waits for a turn to write, longer after the venue has reported that it is busy. */
   takeTurn(signal: AbortSignal): Promise<void>;

@@ -20,7 +20,7 @@ export interface Bid {
   price: Micros;
 }
 
-/** A sale at a price is a bid for the other side at one dollar less that price. */
+/** Selling at a price is the same as bidding one dollar minus that price for the other side. */
 export const bidOf = ({
   side,
   action,

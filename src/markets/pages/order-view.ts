@@ -105,7 +105,7 @@ const causeNames: Record<CancelCause, string> = {
   gate_closed: 'a closed gate',
 };
 
-/** Why no other order of the market is sent, and since when; undefined if the outcome of the last request is known. */
+/** Why no other order in the market is sent, and since when. Undefined if the outcome of the last request is known. */
 function describeUnresolved({ status, unknownSince, sentAt }: ListedOrder): string | undefined {
   const since = unknownSince ?? (status === 'pending' ? sentAt : null);
   if (since === null) return undefined;

@@ -152,7 +152,7 @@ export function describeUncalibrated(
   return `${which} not calibrated yet and can be far from the prices`;
 }
 
-/** The bracket that the prices make the likeliest. Null for thresholds, of which the lowest always is. */
+/** The likeliest bracket by price. Null for thresholds, because the lowest threshold is always the likeliest. */
 function favouriteOf(event: MarketEvent) {
   if (event.kind === 'hourly') return null;
   const implied = impliedProbabilities(event);

@@ -41,7 +41,7 @@ function makeRecords(
   return recordsDue({ ...names, data, events, forecasts, at }, climates);
 }
 
-/** A part of the past that is filled in on its own: one kind of temperature at some stations. */
+/** A part of the past that is filled in separately: one kind of temperature at some stations. */
 interface PastPart extends Selection {
   /** Share of the time this part may use, see `createPace`. */
   share: number;

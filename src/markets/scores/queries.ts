@@ -88,7 +88,9 @@ export async function setOutcome(
     );
 }
 
-/** Forecasts that had settled by a time, read as one JSON text in a fraction of the time of columns. */
+/**
+ * Forecasts that had settled by a time. Reading them as one JSON text takes a fraction of the time of reading columns.
+ */
 export async function listJudgedRecords(
   orm: Orm,
   { marketSource, forecastSource }: SourceNames,

@@ -115,7 +115,10 @@ export async function meanModelScores(orm: Orm, wanted: Wanted): Promise<ModelMe
   );
 }
 
-/** Versions that runs state, oldest first; null for runs that state none. Versions are the same at every place. */
+/**
+ * Versions of the models in use, oldest first; null for runs without one. One place suffices, because all have the same
+ * versions.
+ */
 export async function listStatedVersions(
   orm: Orm,
   { forecastSource, kind, since }: Wanted,

@@ -312,7 +312,7 @@ function createLearning(
   const collect = createCollector((news) => background.learn(news));
   return {
     background,
-    /** The same, unless it runs elsewhere. */
+    /** `background`, unless that runs elsewhere. */
     local,
     /** Learns what is new in the snapshot. */
     learn: () => collect(store.current),

@@ -138,7 +138,7 @@ export function gateAt(
   { hoursToEnd, at }: { hoursToEnd: number; at: Date },
 ): Gate {
   const leads = leadsOf(kind);
-  // As far before the first recording time as that is before the second.
+  // The first recording time plus the interval to the second.
   const longest = 2 * leads[0] - leads[1];
   const leadHours = leads.find((lead) => lead <= hoursToEnd);
   const closed = (reason: string): Gate => ({

@@ -38,7 +38,7 @@ function toWholeContracts(sizes: Sizes, optimum: readonly number[]): number[] {
     const least = isOver ? -Infinity : exactGrowth(sizes, contracts) + NO_GROWTH;
     const isMeant = (offer: Offer, now: number) => !isOver || (isOver(offer) && now > offer.closable);
     const smaller = bestSmaller(sizes, contracts, isMeant, least);
-    // Purchases that only make sense together may also cost more together.
+    // Purchases that gain only together may cost more than they gain.
     if (smaller === undefined) return exactGrowth(sizes, contracts) > 0 ? contracts : contracts.map(() => 0);
     contracts[smaller.index] = smaller.contracts;
   }

@@ -43,7 +43,7 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): 
   const ended = new Promise<void>((resolve) => (resolveEnded = resolve));
 
   async function play({ store, model, log }: Parameters<TapePlayer['createRefresher']>[0]): Promise<void> {
-    // Published at once, because the service starts with it.
+    // Published without waiting for the clock, because the service needs a snapshot to start.
     store.replace(buildSnapshot(first!.inputs, { ...first!.header, model }, store.current, log));
     clock.start();
     for await (const entry of entries) {

@@ -41,12 +41,15 @@ export interface HourTrainingOptions {
 
 /** Number of latest dates used: sixty days of seven stations are almost as good as two years (measured). */
 const WINDOW_DAYS = 60;
-/** Stations share the weather of a date. From nine dates of seven stations on, a fit beats no fit at every hour (measured). */
+/**
+ * Stations share the weather of a date. With nine dates of seven stations or more, a fit beats no fit at every hour
+ * (measured).
+ */
 const MIN_DATES = 9;
 /** More cases do not improve a fit and take longer. */
 const MAX_CASES = 1_500;
 const CASES_AT_ONCE = 200;
-/** A recent fit is kept unless the data have grown much; making all of them takes seconds. */
+/** Refitting everything takes seconds, so a recent fit is kept unless the data have grown by `MUCH_MORE`. */
 const KEPT_MS = 18 * HOUR_MS;
 const MUCH_MORE = 2;
 /** °F. No day rises further above its maximum so far and the forecast of its remaining hours. */

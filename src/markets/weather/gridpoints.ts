@@ -83,7 +83,7 @@ export function readGrid(
 const isFirst = (run: DayEnsemble, i: number, runs: readonly DayEnsemble[]): boolean =>
   runs.findIndex(({ kind, date }) => kind === run.kind && date === run.date) === i;
 
-/** Offices rarely move their grid; a point is asked for once a day. */
+/** Offices rarely move their grid, so a point is requested once a day. */
 const POINT_LASTS_MS = DAY_MS;
 /** Later days have no markets. */
 const FURTHEST_MS = 3 * DAY_MS;
@@ -119,7 +119,7 @@ export function createGridpoints({ baseUrl, clock }: { baseUrl: string; clock: C
           ({ date }) => Date.parse(date) < furthestMs,
         );
       } catch (error) {
-        // The grid may have moved: its place is asked for again.
+        // The grid may have moved, so its place is requested again.
         if (error instanceof UnexpectedAnswerError) points.delete(station.id);
         throw error;
       }

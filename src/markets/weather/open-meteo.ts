@@ -327,7 +327,7 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
   };
 }
 
-/** Curves change with a run alone, so that fits learn from the same ones as are used. */
+/** Curves change only with a run, so that fits learn from the curves that forecasts use. */
 function withCurves(runs: readonly DayEnsemble[], curves: readonly DayEnsemble[]): DayEnsemble[] {
   const keyOf = ({ stationId, date }: DayEnsemble) => `${stationId} ${date}`;
   const found = new Map(curves.map((each) => [keyOf(each), each.curveF]));

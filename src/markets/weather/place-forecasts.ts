@@ -8,7 +8,7 @@ import { WeatherUnavailableError } from './read-json.js';
 export interface PlaceForecasts {
   readonly model: string;
   readonly history?: PlaceHistory;
-  /** Asks for at most one station. Never rejects. */
+  /** Requests at most one station. Never rejects. */
   read(signal: AbortSignal): Promise<{ ensembles: DayEnsemble[]; notes: VenueNote[] }>;
 }
 
@@ -24,16 +24,16 @@ interface Options {
 
 export interface Pace {
   nextMs: number;
-  /** Pauses in a row. */
+  /** Number of consecutive pauses. */
   pauses: number;
 }
 
 export const createRequestPace = (): Pace => ({ nextMs: -Infinity, pauses: 0 });
 
-/** 24 stations once an hour are 576 requests a day; twice that for what fails. */
+/** 24 stations once an hour are 576 requests a day, or twice as many while requests fail. */
 const EVERY_MS = HOUR_MS;
 const RETRY_MS = 30 * MINUTE_MS;
-/** Least time between two requests; the Iowa Environmental Mesonet asks for it. */
+/** Minimum time between requests, which the Iowa Environmental Mesonet asks for. */
 export const APART_MS = 4_000;
 const FIRST_PAUSE_MS = 2 * MINUTE_MS;
 const LONGEST_PAUSE_MS = 2 * HOUR_MS;
@@ -47,9 +47,9 @@ interface Known {
 }
 
 /**
- * Asks for one station at a time, the one that has waited longest. A service that is busy or failing is left alone for a
- * pause that doubles, and no station is asked meanwhile. A station keeps its runs until they are a day old, also those of
- * earlier cycles that the newest does not repeat; a broken answer replaces none of them.
+ * Requests one station at a time, the one that has waited longest. After a busy or failing answer no station is
+ * requested for a pause, which doubles each time. A station keeps its runs for a day, including runs of earlier cycles
+ * that the newest does not repeat; a broken answer replaces none of them.
  */
 export function createPlaceForecasts(options: Options): PlaceForecasts {
   const { model, ask, clock, of = stations, pace = createRequestPace() } = options;

@@ -15,8 +15,8 @@ const FIRST_PAUSE_MS = MINUTE_MS;
 const LONGEST_PAUSE_MS = 15 * MINUTE_MS;
 
 /**
- * Polls a service every `everyMs`, however often it is called, with growing pauses after failures. The last answer stands
- * in between. Never rejects.
+ * Polls a service every `everyMs`, however often it is called, with growing pauses after failures. Between requests it
+ * returns the last answer. Never rejects.
  * @param leastPauseMs shortest pause after a failure
  */
 export function createPoll<T>(
@@ -49,7 +49,7 @@ export function createPoll<T>(
 const FORECASTS_LAST_MS = 3 * HOUR_MS;
 
 /**
- * The last forecasts, while they may replace new ones.
+ * The last forecasts, as long as they can stand in for new ones.
  * @throws the problem if there are none, and always after an answer that broke the contract
  */
 export function lastForecasts<T>(

@@ -16,7 +16,7 @@ import { isPossible, type DayEnsemble } from './weather.js';
  */
 
 const NBS = 'nbs';
-/** Below a degree the stated deviation is not believed. */
+/** Smallest credible deviation: a bulletin that states less is not believed. */
 const LEAST_SPREAD_F = 1;
 /** How a bulletin marks a missing value. */
 const MISSING = /^(|m|-99|-?999|-?9999)(\.0*)?$/i;
@@ -36,10 +36,10 @@ interface Asked {
 }
 
 /**
- * Reads one station's bulletins by their header, because columns without any value are left out. Each cycle is a run of its
- * own: the newest may lack today's maximum, which an earlier one has.
- * @throws WeatherUnavailableError for text instead of a table, the answer to too many requests
- * @throws UnexpectedAnswerError for a table that is cut off, of another station or with other values than numbers
+ * Reads one station's bulletins by their header, because columns without any value are left out. Each cycle is a run of
+ * its own: the newest may lack today's maximum, which an earlier one has.
+ * @throws WeatherUnavailableError for text instead of a table, which answers too many requests
+ * @throws UnexpectedAnswerError for a truncated table, another station's table, or a value that is not a number
  */
 export function parseBulletins(body: string, asked: Asked): DayEnsemble[] {
   const { station, url, fetchedAt } = asked;
@@ -131,8 +131,8 @@ function numberOf(row: Row, name: string, url: string): number | undefined {
 const LAMP = 'LAV';
 
 /**
- * LAMP's temperature at hours 0 to 23 of a climate day, each from the newest cycle that has it: forecasts begin an hour after
- * their cycle, so that earlier hours come from earlier cycles. Undefined unless all hours are there.
+ * LAMP's temperature at hours 0 to 23 of a climate day, each from the newest cycle that has it: forecasts begin an hour
+ * after their cycle, so that earlier hours come from earlier cycles. Undefined unless all hours are present.
  * @throws as `parseBulletins` does
  */
 export function parseHours(
@@ -192,7 +192,7 @@ export function createStationBulletins(options: MesonetOptions): PlaceForecasts 
 /** LAMP's cycle of the hour before a day has its first hour, unless it is late. */
 const LATE_MS = 3 * HOUR_MS;
 
-/** LAMP's hours of the running day, a curve alone: it is mixed with nothing. 576 requests a day. */
+/** LAMP's hours for the running day: only a curve, which is not mixed with other models. 576 requests a day. */
 export function createLampHours(options: MesonetOptions): PlaceForecasts {
   const { clock, pace } = options;
   const model = 'lamp';

@@ -23,14 +23,15 @@ export const knownVersions: Readonly<Record<string, readonly ModelVersion[]>> = 
   ecmwf: [{ version: '50r1', from: '2026-05-12' }],
 };
 
-/** A version in use at a time, and whether an earlier one was before it. */
+/** A version in use. `isBreak`: an earlier version preceded it. */
 export interface SeenVersion extends ModelVersion {
   model: string;
   isBreak: boolean;
 }
 
 /**
- * Versions by model, oldest first: those that its runs state, otherwise the known ones. The first stated one is no break.
+ * Versions by model, oldest first: those that its runs state, otherwise the known ones. The first stated version is not
+ * a break.
  * @param stated oldest first, with null for runs that state none
  */
 export function seenVersions(
@@ -56,7 +57,7 @@ export function seenVersions(
 export const versionOn = (versions: readonly ModelVersion[] | undefined, date: string): string | undefined =>
   versions?.findLast(({ from }) => from <= date)?.version;
 
-/** Marks the rows of other versions than the one of the latest date. */
+/** Marks rows whose version differs from that of the latest date. */
 export function markOlder<T extends { version?: string | null | undefined }>(
   rows: readonly T[],
   dateOf: (row: T) => string | number,

@@ -221,7 +221,7 @@ export class NoHistoryError extends Error {
 /** Past runs of one model, one request for each station and range. */
 export interface PlaceHistory {
   readonly model: string;
-  /** Least time between two requests, ms. */
+  /** Minimum time between requests, ms. */
   readonly apartMs: number;
   /** @throws as `read` does */
   readRuns(

@@ -7,8 +7,9 @@ import type { SimulatedWeather, SimulatedWorld } from './weather.js';
 import { cityStationOf, type SimulatedSubject } from './world.js';
 
 /**
- * In most cities prices match the best possible forecast. In these, prices lean towards the grid point, which is not the
- * station, by a share of the traders' uncertainty. The gates opened on the lean of the time before the traders noticed.
+ * In most cities prices match the best possible forecast. In these cities, prices lean towards the grid point instead
+ * of the station, by a share of the traders' uncertainty. The gates opened while the lean was large, before the traders
+ * noticed.
  */
 const leaning = new Set(['KMIA', 'KLAX', 'KPHL', 'KSFO', 'KBOS', 'KSAN']);
 const EARLY_LEAN = 2;

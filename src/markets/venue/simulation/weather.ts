@@ -107,7 +107,7 @@ function reachedAt(turns: readonly Turn[], hour: number): number[] {
   return [...behind, temperatureAt(turns, hour)];
 }
 
-/** Every refresh requests the same days and their neighbours. */
+/** Enough for the days that every refresh requests, and their neighbours. */
 const MAX_KEPT = 1_000;
 
 export interface SimulatedWeather extends Ensembles {

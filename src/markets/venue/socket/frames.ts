@@ -48,7 +48,7 @@ export type Frame =
   | LifecycleFrame
   | (Envelope & { type: 'subscribed'; channel: string; sid: number })
   | (Envelope & { type: 'error'; code: number; message: string })
-  // Acknowledgements and frames that are not read.
+  // Acknowledgements and frames that are ignored.
   | (Envelope & { type: 'other' })
   // A known type with an invalid body.
   | (Envelope & { type: 'unreadable'; ticker: string | undefined; problem: string });
