@@ -36,7 +36,7 @@ function toOwnPart(
   const [live, secondLive] = inEffect.filter(({ kind }) => kind === 'live');
   const readOnly = inEffect.find(({ kind }) => kind === 'read_only');
   const inAnswers = toCounterparts(live, secondLive, readOnly);
-  // A request must succeed, so it names the first product where there is no second.
+  // A request must succeed, so the first product stands in for a missing second one.
   const inRequests = toCounterparts(live, secondLive ?? live, readOnly);
   const counterparts = (use: 'request' | 'answer') => (use === 'request' ? inRequests : inAnswers);
   return {

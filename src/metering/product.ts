@@ -143,7 +143,7 @@ const meteringJobs = (
   { name: 'run-backfills', schedule: '*/2 * * * * *', run: createBackfillRunner({ db, clock }) },
 ];
 
-/** If mail is off, this only deletes what an earlier start has left. */
+/** If mail is off, this only deletes what earlier runs left behind. */
 const noticeJobs = (context: Context): Job[] => [
   {
     name: 'delete-old-notices',

@@ -313,7 +313,7 @@ function deleteChunk({ orm, clock }: ArchiveDeps, month: OpenMonth, chunk: Chunk
   });
 }
 
-/** Sums up the month's entries of the ledger per day. Nothing needs their times any more, once its events are gone. */
+/** Sums up the month's ledger entries per day. Once the events are gone, nothing needs the entries' times. */
 async function sumLedger(deps: ArchiveDeps, month: Month): Promise<void> {
   const { orm, clock, chunkSize } = deps;
   for (const day of await listEntryDays(orm, month)) {

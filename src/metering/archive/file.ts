@@ -8,7 +8,7 @@ import { addDecimals } from '../../core/decimal.js';
 import type { EventPosition } from '../events/event-queries.js';
 import type { ArchivedEvent, MetricSum, Month, Sum } from './queries.js';
 
-/** The archive cannot be written, or no longer matches its record. It needs a person. */
+/** The archive cannot be written, or no longer matches its record. A person must intervene. */
 export class ArchiveError extends Error {
   override name = 'ArchiveError';
 }

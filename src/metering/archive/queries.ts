@@ -30,7 +30,7 @@ export interface ArchivedEvent extends EventPosition {
   quantity: string;
   apiKeyId: string;
   receivedAt: string;
-  /** The dimensions' values are in declared order, with U+001F between. Absent if empty. */
+  /** Values of the dimensions in declared order, separated by U+001F. Absent if empty. */
   subject?: string | undefined;
   dimensions?: string | undefined;
   /** Credits per unit, an exact decimal. Absent if 0, and in files of older versions. */
@@ -234,8 +234,8 @@ const entriesOf = (month: Month): SQL => sql`org_id = ${month.orgId}::uuid and l
       and (at <> ${dayOf(sql`at`)} or hour <> ${dayOf(sql`hour`)})`;
 
 /**
- * The days on which entries for a month were made that are not summed up per day yet, by product. Products with events of
- * that month are left out, because a correction of an event reads its entries.
+ * Days with entries for a month that are not summed up per day yet, by product. Omits products with events in that
+ * month, because correcting an event reads its entries.
  */
 export const listEntryDays = (orm: Orm, month: Month): Promise<{ productId: string; day: string }[]> =>
   selectRows(
@@ -245,7 +245,7 @@ export const listEntryDays = (orm: Orm, month: Month): Promise<{ productId: stri
     group by product_id, 2 order by 1, 2`,
   );
 
-/** Sums up entries of a day, and returns how many it removed for that, at most `limit`. */
+/** Sums up a day's entries, at most `limit`, and returns how many of them it removed. */
 export async function sumEntries(
   orm: Orm,
   month: Month,

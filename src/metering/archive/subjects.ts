@@ -39,11 +39,11 @@ export async function createSubjectCheck(
   }
 
   return {
-    /** Events come by product, then in the order of time. */
+    /** Events arrive by product, then in chronological order. */
     onSubject: (event: ArchivedEvent & { subject: string }): Promise<void> | undefined => {
       const { productId, occurredAt, receivedAt, quantity } = event;
       const first = since.get(productId);
-      // Both have microseconds and one zone, so their texts are in the order of time.
+      // Both have microseconds and the same time zone, so their texts sort chronologically.
       if (first === undefined || receivedAt < first) return undefined;
       const hour = occurredAt.slice(0, 13);
       const add = () => addTo(sums, nameOf(slotOf(occurredAt), event), quantity);
@@ -68,7 +68,7 @@ const nameOf = (slot: string, { subject, metric }: { subject: string; metric: st
 const slotOf = (occurredAt: string): string =>
   `${occurredAt.slice(0, 15)}${Number(occurredAt[15]) < 5 ? 0 : 5}`;
 
-/** From when on products count subjects, as RFC 3339 with microseconds. */
+/** When products began to count subjects, as RFC 3339 with microseconds. */
 async function listSubjectsSince(orm: Orm, ids: string[]): Promise<Map<string, string>> {
   const rows = await selectRows<{ id: string; since: string }>(
     orm,

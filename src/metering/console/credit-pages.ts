@@ -57,9 +57,9 @@ import { toModeTabs } from '../reports/choices.js';
 import { readAccountView } from '../reports/credits/pages.js';
 import { toEntryView, toGrantView } from '../reports/credits/view.js';
 
-/** A list of products that is offered as check boxes. */
+/** Longest list of products offered as check boxes. */
 const MAX_PRODUCTS = 100;
-/** Entries of the ledger on a page. */
+/** Ledger entries per page. */
 const ENTRIES = 20;
 
 const notices = {
@@ -184,7 +184,7 @@ function addGrant(router: Router, deps: CreditPagesDeps): void {
   });
 }
 
-/** Repeating the form grants only once. */
+/** Makes a form that is sent twice grant only once. */
 const newKey = (now: Date): string =>
   `console-${now.toISOString().slice(0, 10)}-${randomBytes(3).toString('hex')}`;
 

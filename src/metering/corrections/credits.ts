@@ -78,7 +78,7 @@ async function correctAccount(
       account = given.account;
       entries.push(...given.entries);
     }
-    // What came back may pay overdrafts, and a grant that came back may have ended.
+    // Returned credits may repay overdrafts, and a returned grant may have expired.
     if (account.overdrafts.length > 0 || account.grants.length > length) addToPast(past, await settle());
   }
   await writeAccount(tx, id, account, entries);

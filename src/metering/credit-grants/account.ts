@@ -8,9 +8,9 @@ export interface HeldGrant {
   /** What is left of it; all amounts are exact decimals. */
   rest: string;
   startsMs: number;
-  /** Infinity for never. */
+  /** Infinity if it never expires. */
   endsMs: number;
-  /** Product ids with a space between; '' for every product. */
+  /** Product ids separated by spaces; '' for every product. */
   scope: string;
   priority: number;
   /** 0 without rollover, or once it has happened. */
@@ -19,7 +19,7 @@ export interface HeldGrant {
 }
 
 export interface Account {
-  /** In the order in which they burn. */
+  /** In burning order. */
   grants: HeldGrant[];
   overdrafts: { productId: string; amount: string }[];
 }
@@ -78,7 +78,7 @@ const changeEntry = (entry: Omit<Entry, 'at' | 'hour'>, at: Date): Entry => ({
 
 /** A grant as corrections need it, even if it has left the account. */
 export interface GrantTerms {
-  /** As it comes back into an account; its rest is not used. */
+  /** The grant as it would return to an account. Its remaining amount is not used. */
   held: HeldGrant;
   /** Its end before a rollover. */
   expiresMs: number;
@@ -93,15 +93,15 @@ export interface Flush {
   hour: string;
 }
 
-/** The same for any notation of its times. */
+/** Equal flushes have the same name, however their times are written. */
 export const nameFlush = ({ at, productId, hour }: Flush): string =>
   `${Date.parse(at)} ${productId} ${Date.parse(hour)}`;
 
-/** What corrections need of the ledger. It changes with what they give back. */
+/** The part of the ledger that corrections need. Giving credits back changes it. */
 export interface Past {
   /** By flush: what is still burned of each grant; the product's own id stands for its overdraft. */
   burned: Map<string, Map<string, string>>;
-  /** By product: repayments that stand, the newest first. */
+  /** By product: repayments that no correction has undone, newest first. */
   repaid: Map<string, { grantId: string; amount: string }[]>;
   terms: Map<string, GrantTerms>;
 }
@@ -207,7 +207,7 @@ export interface Share {
   credits: string;
 }
 
-/** Takes the latest parts of an event's cost off. */
+/** Removes the latest parts of an event's cost. */
 export function takeLatest(shares: Share[], credits: string): Share[] {
   const taken: Share[] = [];
   let left = credits;

@@ -35,7 +35,7 @@ import {
 
 /** Grants that are open or scheduled, per Organization and mode. */
 export const MAX_OPEN = 64;
-/** With grants that expired in the last 8 days, which late events may still burn. */
+/** Includes grants that expired in the last 8 days, which late events may still burn. */
 export const MAX_KEPT = 256;
 /** What the caller sent; absent fields have their defaults. */
 export interface GrantInput {
@@ -152,7 +152,7 @@ export async function voidGrant(
   };
 }
 
-/** Gives up the overdraft of a product, and returns how much it was. @throws AppError not_found */
+/** Forgives the overdraft of a product and returns its amount. @throws AppError not_found */
 export async function forgiveOverdraft(
   tx: Tx,
   id: AccountId,

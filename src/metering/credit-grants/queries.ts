@@ -80,12 +80,12 @@ const columnsOf = ({ grants, overdrafts }: Account) => {
   };
 };
 
-/** Locks the account until the transaction ends. Take every lock of sums before. */
+/** Locks the account until the transaction ends. Take all locks on sums first. */
 export async function lockAccount(tx: Tx, id: AccountId): Promise<Account> {
   await tx.insert(creditAccounts).values(id).onConflictDoNothing();
   const row = await selectRow<{ account: AccountArrays }>(
     tx,
-    // No function here: after waiting for the lock, Postgres would keep what it computed from the old row.
+    // Calls no function: after waiting for the lock, Postgres would keep the function's result for the old row.
     sql`select ${sql.raw(`json_build_object(${accountJson('a')})`)} as account from credit_accounts a
     where ${ownRows('a', id)} for update`,
   );
@@ -99,7 +99,7 @@ export interface Demand {
   credits: string;
 }
 
-/** Brings an account up to a time and burns what is demanded, in this order. It writes nothing. */
+/** Brings an account up to date as of a time, then burns the demands. Writes nothing. */
 export async function burn(
   tx: Orm,
   account: Account,
@@ -161,7 +161,7 @@ export interface GrantRow {
   hasRolled: boolean;
   /** The latest end at which credits expired. */
   lastExpiry: string | null;
-  /** Product ids with a space between; '' for every product. */
+  /** Product ids separated by spaces; '' for every product. */
   scope: string;
 }
 
@@ -208,7 +208,7 @@ export const listProductIds = async (orm: Orm, slugs: readonly string[]): Promis
   return new Map(rows.map(({ slug, id }) => [slug, id]));
 };
 
-/** A grant as an account holds it, with all that was granted. */
+/** A grant as an account holds it, with the full granted amount. */
 export const toHeldGrant = (row: GrantRow): HeldGrant => ({
   id: row.id,
   rest: row.amount,
@@ -273,7 +273,7 @@ export interface EntryRow extends EntryPosition {
   grantKey: string | null;
   amount: string;
   isMatch: boolean;
-  /** The last entry that the search examined; older ones were not. */
+  /** True for the last entry that the search examined. Older ones were not examined. */
   isLastScanned: boolean;
 }
 

@@ -28,7 +28,10 @@ export const creditGrants = pgTable(
     livemode: boolean().notNull(),
     /** 0 to 100; the lowest burns first. */
     priority: integer().notNull(),
-    /** At expiry this percentage of the rest lives on for so many days; null without rollover. */
+    /**
+     * At expiry this percentage of the remaining credits stays valid for `rolloverDays` more days; null without
+     * rollover.
+     */
     rolloverPercent: integer('rollover_percent'),
     rolloverDays: integer('rollover_days'),
     grantKey: bytewiseText('grant_key').notNull(),
@@ -72,16 +75,16 @@ export const creditAccounts = pgTable(
     starts: time('starts').array().notNull().default([]),
     /** `infinity` for never. */
     ends: time('ends').array().notNull().default([]),
-    /** Product ids with a space between; '' for every product. */
+    /** Product ids separated by spaces; '' for every product. */
     scopes: text().array().notNull().default([]),
     priorities: integer().array().notNull().default([]),
     /** 0 without rollover, or once it has happened. */
     rollPercents: integer('roll_percents').array().notNull().default([]),
     rollDays: integer('roll_days').array().notNull().default([]),
-    /** Products with an overdraft, and how much. */
+    /** Products with an overdraft, and its amount in `debts`. */
     debtors: uuid().array().notNull().default([]),
     debts: numeric().array().notNull().default([]),
-    // What the latest statement asked for and took, for the statement itself.
+    // Input and output of `gauge_burn` within a statement. Meaningless afterwards.
     asked: uuid().array(),
     hours: time('hours').array(),
     costs: numeric().array(),
@@ -95,9 +98,10 @@ export const creditAccounts = pgTable(
 );
 
 /**
- * `burn`: an event took it from a grant, or from the overdraft of its product. `return`: a correction gave it back. `expire`
- * and `void`: it was left when the grant ended. `roll`: it lives on (counted in nothing else). `repay`: a grant paid an
- * overdraft. `forgive`: the operator gave up an overdraft. Amounts of `repay` and `forgive` are negative where a correction undid them.
+ * `burn`: an event took it from a grant, or from the overdraft of its product. `return`: a correction gave it back.
+ * `expire` and `void`: it was left when the grant ended. `roll`: it was rolled over (no other kind counts it). `repay`:
+ * a grant paid an overdraft. `forgive`: the operator forgave an overdraft. Amounts of `repay` and `forgive` are
+ * negative where a correction undid them.
  */
 export const creditEntryKinds = ['burn', 'return', 'expire', 'roll', 'void', 'repay', 'forgive'] as const;
 export type CreditEntryKind = (typeof creditEntryKinds)[number];
@@ -127,9 +131,9 @@ export const creditEntries = pgTable(
       name: 'credit_entries_pk',
       columns: [t.orgId, t.livemode, t.productId, t.at, t.hour, t.grantId, t.kind],
     }),
-    // For the ledger in the order of time.
+    // For the ledger in chronological order.
     index('credit_entries_at').on(t.orgId, t.livemode, t.at),
-    // For what became of a closed grant, without reading all that it paid for.
+    // Finds how a closed grant ended without reading everything that it paid for.
     index('credit_entries_closing')
       .on(t.orgId, t.livemode, t.grantId)
       .where(sql`${t.kind} in ('expire', 'roll', 'void')`),

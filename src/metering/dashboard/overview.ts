@@ -108,10 +108,10 @@ export function toUseTrend(
   return toTrend(`${usageMetric} by day, ${formatPeriod(period)}: at most ${most} a day`, values);
 }
 
-/** Keys with a part of their own in each bar. */
+/** Maximum number of keys with their own part in each bar. */
 const SHOWN_KEYS = 5;
 
-/** Shown at least, however late the usage begins. */
+/** Minimum number of days shown, however late the usage begins. */
 const MIN_DAYS = 7;
 
 const readKeyDays = (

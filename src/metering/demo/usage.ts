@@ -47,7 +47,7 @@ export async function seedDemoUsage(
       return toBatch({ ...given, events, hashedSecret, receivedAtMs });
     }),
   );
-  // In the order of time, as credits burn.
+  // Credits burn in chronological order.
   for (const batch of batches.toSorted((a, b) => a.receivedAtMs - b.receivedAtMs)) {
     signal?.throwIfAborted();
     const { run } = await db.shards.locate(batch.hashedSecret);

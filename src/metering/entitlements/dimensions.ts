@@ -4,14 +4,14 @@ import type { Names, Run, Template } from '../../core/db/client.js';
 import { textPattern } from '../../core/http/validate.js';
 
 export const MAX_DIMENSIONS = 4;
-/** Combinations of values with sums of their own, per Organization, product, mode and month. */
+/** Maximum number of combinations of values with their own sums, per Organization, product, mode and month. */
 export const MAX_COMBINATIONS = 500;
 export const MAX_SUBJECT_LENGTH = 128;
 export const MAX_VALUE_LENGTH = 64;
 
-/** Between two values. Values have no control characters. */
+/** Separates two values. Values contain no control characters. */
 const SEPARATOR = '\u001f';
-/** In the sums: the combinations beyond the bound. */
+/** Stands for the combinations beyond the bound in the sums. */
 export const OTHER = '\u001e';
 export const SEPARATOR_SQL = `E'\\x1f'`;
 export const OTHER_SQL = `E'\\x1e'`;
@@ -20,7 +20,7 @@ export type Dimensions = Readonly<Record<string, string>>;
 
 const valuePattern = textPattern(MAX_VALUE_LENGTH);
 
-/** Runs for each event. A record schema of zod would drop a key named `__proto__` without an error. */
+/** Runs for each event. A record schema of zod would silently drop a key named `__proto__`. */
 export function isDimensions(input: unknown): boolean {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return false;
   const keys = Object.keys(input);

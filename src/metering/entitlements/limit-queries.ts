@@ -8,7 +8,7 @@ export interface Subject {
   productId: string;
   livemode: boolean;
   metric: string;
-  /** If given, only the limits per subject count, for this one. Otherwise only the others. */
+  /** If given, only limits per subject are read, for this subject. Otherwise only the other limits are read. */
   subject?: string | undefined;
 }
 

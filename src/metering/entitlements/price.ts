@@ -21,7 +21,7 @@ const MAX_PLACES = 12;
 const priceSchema = z.number().min(0, 'must be a number of at least 0');
 const valueSchema = text(MAX_VALUE_LENGTH);
 
-/** A record schema of zod would drop a key named `__proto__` without an error. */
+/** A record schema of zod would silently drop a key named `__proto__`. */
 function arePrices(input: unknown): boolean {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return false;
   const entries = Object.entries(input);
@@ -173,7 +173,7 @@ const priceOfValue = (value: string): string =>
 /** SQL: the price of a unit of the product `pr` with the dimensions `asked` (jsonb); 0 for none. */
 export const priceOf = (asked: string): string => priceOfValue(`(${asked} ->> pr.credit_dimension)`);
 
-/** SQL: the same for encoded dimensions. */
+/** SQL: like `priceOf`, for encoded dimensions. */
 export const priceOfEncoded = (dimensions: string): string =>
   priceOfValue(
     `split_part(${dimensions}, ${SEPARATOR_SQL}, array_position(pr.dimensions, pr.credit_dimension))`,

@@ -33,8 +33,9 @@ export interface ProductInput {
 }
 
 /**
- * A statement that does not see a changed product yet is never later than the change by this much, clocks of two instances
- * included. Subjects therefore count from then on, and every reader can tell by its time of receipt which event counts.
+ * Longest time after a product's change at which a statement may still miss the change, including the difference
+ * between two instances' clocks. Subjects count only from this much later on, so the time of receipt tells every reader
+ * which events count.
  */
 const SUBJECTS_BEGIN_MS = MINUTE_MS;
 

@@ -16,7 +16,7 @@ export async function lockProduct(tx: Tx, slug: string): Promise<Product | undef
   return product;
 }
 
-/** @param search any part of a slug or name, in any case */
+/** @param search case-insensitive: any part of a slug or name */
 export async function listProducts(orm: Orm, { after, limit }: Range, search?: string): Promise<Product[]> {
   return orm
     .select()

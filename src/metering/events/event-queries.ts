@@ -15,7 +15,7 @@ export interface EventRow {
   productName: string;
   /** '' for none. */
   subject: string;
-  /** Encoded, and the product's dimensions. */
+  /** The encoded dimensions; `keys` are the product's. */
   dimensions: string;
   keys: string[];
   /** Credits per unit when it was recorded; 0 for none. */

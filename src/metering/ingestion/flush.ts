@@ -35,7 +35,7 @@ export const createFlushMemory = (repeatedAtMs = -Infinity): FlushMemory => ({
   repeatedAtMs,
 });
 
-/** For so long after a repeat, others are likely. It also bounds how often Postgres logs the error of `allNew`. */
+/** After a repeat, further repeats are likely for this long. */
 const REPEATS_EXPECTED_MS = MINUTE_MS;
 
 /**

@@ -10,7 +10,7 @@ export interface FlushPair {
   hashedSecret: string;
   slug: string;
   metric: string;
-  /** The dimensions as JSON, and the month; undefined without dimensions. */
+  /** The dimensions as JSON. This and the month are undefined without dimensions. */
   dimensions: string | undefined;
   month: string | undefined;
   /** The batch number for a batch with several pairs, negative if the batch is lenient; 0 for a pair shared by batches. */
@@ -36,7 +36,9 @@ export interface PairVerdict {
   isOther: boolean;
   /** Whether its product has a price. */
   isPriced: boolean;
-  /** The product's, an exact decimal; null without a price, or if the statement did not change the account. */
+  /**
+   * The product's overdraft, an exact decimal; null without a price, or if the statement did not change the account.
+   */
   overdraft: string | null;
 }
 

@@ -31,7 +31,7 @@ interface PairFacts {
   usageMetric: string | null | undefined;
   /** The product's dimensions, if the pair names an unknown one. */
   keys?: readonly string[] | undefined;
-  /** Those of the pair as JSON. */
+  /** The pair's dimensions as JSON. */
   dimensions?: string | undefined;
 }
 

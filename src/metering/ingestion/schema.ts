@@ -31,7 +31,7 @@ export const dimensionsField = dimensionsSchema.describe(
   `Values of the product's dimensions, like \`{ "model": "large" }\`. A dimension that the product does not declare is \`unknown_dimension\`. Sums by dimension are kept for at most ${MAX_COMBINATIONS} combinations of values in a month.`,
 );
 
-/** In answers. */
+/** Dimensions in answers. */
 export const namedDimensions = z.record(z.string(), z.string());
 
 /** One usage event as sent. Plain types without transforms, because this runs for each of up to 500 events. */

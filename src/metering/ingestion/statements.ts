@@ -325,11 +325,14 @@ export interface IngestRow {
   declared?: string | null;
   /** `Limited.total`, if events are recorded for an entitlement with limits; only in extended texts. */
   total?: string | null;
-  /** Encoded, the product's dimensions as JSON, and whether sums are kept elsewhere; only with dimensions. */
+  /**
+   * The encoded dimensions. `keys` are the product's dimensions as JSON; `isOther` says whether sums are kept
+   * elsewhere. All three only with dimensions.
+   */
   dimensions?: string | null;
   keys?: string | null;
   isOther?: string | null;
-  /** Whether the product has a price, and its overdraft if the account was changed; only in priced texts. */
+  /** Whether the product has a price. `overdraft` is set if the account was changed. Both only in priced texts. */
   isPriced?: string | null;
   overdraft?: string | null;
 }

@@ -73,7 +73,7 @@ export const usageCorrections = pgTable(
     subject: bytewiseText('subject').notNull().default(''),
     /** The combination under which the event counts, perhaps that of all others. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
-    /** The event's. */
+    /** The event's credit price. */
     creditPrice: numeric('credit_price').notNull().default('0'),
   },
   (t) => [
@@ -112,7 +112,10 @@ export const usageTotals = pgTable(
   ],
 );
 
-/** The same sums by hour, API key and combination of dimensions, so that a chart over millions of events reads a few hundred rows. */
+/**
+ * The sums of `usageTotals` by hour, API key and combination of dimensions, so that a chart over millions of events
+ * reads a few hundred rows.
+ */
 export const usageHours = pgTable(
   'usage_hours',
   {
@@ -161,7 +164,7 @@ export const usageCombinations = pgTable(
   ],
 );
 
-/** The same sums by subject and five minutes, for products that count subjects. */
+/** The sums of `usageTotals` by subject and five minutes, for products that count subjects. */
 export const usageSubjects = pgTable(
   'usage_subjects',
   {
@@ -282,7 +285,7 @@ export const usageReservations = pgTable(
     index('usage_reservations_held')
       .on(t.orgId, t.productId, t.livemode, t.metric, t.expiresAt, t.quantity)
       .where(sql.raw(reservationEnds.open)),
-    // The same for one subject.
+    // Like the index above, for one subject.
     index('usage_reservations_held_subject')
       .on(t.orgId, t.productId, t.livemode, t.metric, t.subject, t.expiresAt, t.quantity)
       .where(sql.raw(`${reservationEnds.open} and subject <> ''`)),

@@ -27,7 +27,7 @@ interface CapUse extends Record<string, string | null> {
   metric: string;
   cap: string;
   used: string | null;
-  /** The level that was reached and not reported yet; null for none. */
+  /** The level that was reached but not reported yet; null if there is none. */
   level: string | null;
 }
 

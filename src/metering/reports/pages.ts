@@ -65,7 +65,7 @@ export function usagePages(context: Context): Router {
 }
 
 const MAX_HOLDING_KEYS = 20;
-/** More than the values that one month has sums of. */
+/** Exceeds the number of values with sums in one month. */
 const MAX_PARTS = 2_000;
 
 /** Current limits and holds of the product's metric, whatever period is shown. */

@@ -21,12 +21,12 @@ import { joinPair, NEEDS_EXTENDED, whenPairIsBad } from '../ingestion/statements
 export const reserve: Template = { name: 'usage_reserve', text: (t) => reserveText(t, false) };
 
 /**
- * Like `reserve`, for subjects, dimensions and products that cost credits, which `reserve` leaves to it. A subject with limits of
- * its own is `named`: a request must fit into its room too, beside the requests for the same subject that were accepted
- * earlier in this flush. A request for a product that blocks must also fit into what holds leave of the credits. Requests for all
- * products with a price of an Organization and mode are decided in one chain. If one does not fit beside those accepted
- * earlier, it is retried, because they may have taken grants that do not apply to its product. A flush that holds credits of a product that
- * blocks raises the account's gate too.
+ * Like `reserve`, for subjects, dimensions and products that cost credits, which `reserve` leaves to it. A subject with
+ * limits of its own is `named`: a request must also fit into that subject's remaining limits, together with the
+ * subject's requests that were accepted earlier in this flush. A request for a product that blocks must also fit into
+ * what holds leave of the credits. Requests for all products with a price of an Organization and mode are decided in
+ * one chain. If one does not fit beside those accepted earlier, it is retried, because they may have taken grants that
+ * do not apply to its product. A flush that holds credits of a product that blocks raises the account's gate too.
  * $10 dimensions as JSON, per pair · $11 subject, per request
  */
 export const reserveDetailed: Template = {
@@ -248,7 +248,7 @@ export interface DecisionRow {
   /** Only in the detailed text: number of the subject with limits, and the quantity accepted for it earlier. */
   ownNumber?: string | null;
   ownBefore?: string;
-  /** Encoded, and the product's dimensions as JSON. */
+  /** The encoded dimensions; `keys` has the product's dimensions as JSON. */
   dimensions?: string | null;
   keys?: string | null;
   /** Credits: the cost, and what was available for the product if it blocks. */

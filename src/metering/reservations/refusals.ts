@@ -32,12 +32,15 @@ export interface ReservationVerdict {
   /** Quantity accepted earlier in this flush. */
   before: string;
   maxQuantity: string;
-  /** Set if the request's subject has limits of its own; and the quantity accepted for it earlier in this flush. */
+  /**
+   * Set if the request's subject has limits of its own. `ownBefore` is the quantity accepted for it earlier in this
+   * flush.
+   */
   ownNumber: string | null;
   ownBefore: string;
   /** What it costs, and what was available for it if its product blocks. Exact decimals. */
   credits: { required: string; available: string };
-  /** Dimensions as they are stored, and the product's. */
+  /** The encoded dimensions; `keys` are the product's. */
   encoded: string;
   keys: readonly string[];
   /** The earlier reservation with the same idempotency key. */

@@ -51,7 +51,7 @@ export interface Reservation {
   livemode: boolean;
   /** '' for none. */
   subject: string;
-  /** Encoded, and by name. */
+  /** The dimensions, encoded and by name. */
   encoded: string;
   dimensions: Dimensions | undefined;
 }

@@ -105,7 +105,7 @@ interface Verdict {
   subject: Subject;
   occurredAtMs: number;
   limited: Limited | undefined;
-  /** Whether its product may have an overdraft; and this overdraft, if the statement read it. */
+  /** Whether its product has a price. `overdraft` is set if the statement read it. */
   isPriced: boolean;
   overdraft: string | null | undefined;
   warnings: SettleWarning[];
@@ -114,7 +114,7 @@ interface Verdict {
 interface SettleDeps {
   clock: Clock;
   headroom: Headroom;
-  /** The keys of which a settlement needed the priced text. */
+  /** Keys with a settlement that needed the priced text. */
   pricedKeys: ExtendedPairs;
   onNoted: () => void;
 }

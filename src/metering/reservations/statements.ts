@@ -28,7 +28,7 @@ export interface ReservationRow {
   settledQuantity: string | null;
   livemode: string;
   subject: string;
-  /** Encoded, and the product's dimensions as JSON; null if there is no such reservation. */
+  /** The encoded dimensions; `keys` has the product's dimensions as JSON. Both null if there is no such reservation. */
   dimensions: string | null;
   keys: string | null;
 }
@@ -206,7 +206,7 @@ export interface SettlementRow extends ReservationRow {
   isOther: string | null;
   /** How much was noted for thresholds, the same in all rows. */
   noted: string;
-  /** Whether it costs credits; and the product's overdraft if the account was changed, only in the priced text. */
+  /** Whether it costs credits. `overdraft` is set if the account was changed, in the priced text only. */
   isPriced: string | null;
   overdraft?: string | null;
 }

@@ -26,12 +26,12 @@ import { webhookTypes } from '../../../products.js';
 import { entitlementSchema, productSchema } from '../../entitlements/operator/schema.js';
 import { toBoundedDecimal } from '../../entitlements/exact-number.js';
 
-/** The parser takes about a second and 200 MB for it. */
+/** The parser needs about a second and 200 MB for a file of this size. */
 export const MAX_FILE_BYTES = 4 * 1024 * 1024;
 /** Values that aliases may expand to. */
 const MAX_ALIASES = 1_000;
 
-/** What is in the file is in use, unless the file says otherwise. */
+/** Whatever the file declares is active, unless the file says otherwise. */
 const archived = z.boolean().default(false).describe('Whether it is archived. Default: false.');
 
 export const fileSchema = z.strictObject({
@@ -71,7 +71,7 @@ export type State = { [Section in keyof Declared]-?: NonNullable<Declared[Sectio
 
 export interface DeclaredFile {
   declared: Declared;
-  /** `gauge.yaml:12`, of a JSON pointer into the file. */
+  /** `gauge.yaml:12` for a JSON pointer into the file. */
   placeOf: (pointer: string) => string;
 }
 
@@ -80,7 +80,7 @@ export function parseFile(name: string, text: string): DeclaredFile {
   const lines = new LineCounter();
   const at = (offset: number | undefined) => `${name}:${lines.linePos(offset ?? 0).line}`;
   const document = whileBounded(name, () =>
-    // The parser compares each key with all others.
+    // The parser's own check for unique keys takes quadratic time.
     parseDocument(text, { lineCounter: lines, schema: 'core', prettyErrors: false, uniqueKeys: false }),
   );
   refuse(
@@ -162,8 +162,8 @@ function nameKeys(document: Document, offend: Offend): string[] {
 const PRICES = /^products\/[^/]+\/credits\/by\/prices$/;
 
 /**
- * Whether keys of the map are values of a dimension, where `__proto__` is a value like any other. A map with an anchor can also
- * stand elsewhere, where zod would drop that key without an error.
+ * Whether keys of the map are values of a dimension, where `__proto__` is a value like any other. A map with an anchor
+ * can also appear elsewhere, where zod would silently drop that key.
  */
 const arePrices = ({ anchor }: YAMLMap, path: readonly unknown[]): boolean =>
   !anchor &&

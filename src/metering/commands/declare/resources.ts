@@ -84,7 +84,7 @@ const organizationFields = ({
   archived,
 });
 
-/** The order of the values says nothing. */
+/** The order of the values has no meaning. */
 const toCredits = ({ price, by, enforcement }: NonNullable<Product['credits']>) => {
   const prices = Object.entries(by?.prices ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return creditPriceJson({
@@ -200,7 +200,7 @@ export const isMasked = ({ fields, created }: Resource): boolean =>
 
 export interface Change {
   kind: 'create' | 'change' | 'delete' | 'archive';
-  /** That of the file; of what is deleted, that of the service. */
+  /** As declared in the file; for a deletion, as the service has it. */
   resource: Resource;
   /** Lines with each field before and after. */
   differences: string[];

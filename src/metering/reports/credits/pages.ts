@@ -40,7 +40,7 @@ import { axisName } from '../report-view.js';
 import { readBurns, readCostParts, readCreditPace, type BurnSum, type CostPart } from './queries.js';
 import { CREDITS_PATH, kindOptions, LEDGER_PATH, PACE_DAYS, toAccountView, toEntryView } from './view.js';
 
-/** Beyond it, costs are not read from the events. */
+/** Longest range for which costs are read from the events. */
 const MAX_PART_DAYS = 92;
 const LATEST_ENTRIES = 5;
 const PAGE_SIZE = 50;
@@ -180,7 +180,7 @@ function toBurnedView({ period, sums, product, parts }: Burned, shown: Mode) {
       names.flatMap((name, place) => {
         const own = parts.filter((part) => part.place === place);
         const sum = sumDecimals(own.map(({ credits }) => credits));
-        // A single nameless part says nothing.
+        // A single part without a value shows nothing.
         return own.some(({ value, isOther }) => value || isOther)
           ? [{ name, rows: own.map((part) => ({ ...part, share: formatShare(part.credits, sum) })) }]
           : [];

@@ -20,7 +20,7 @@ export interface BurnSum {
   /** Milliseconds. */
   start: number;
   burned: string;
-  /** By corrections. */
+  /** Given back by corrections. */
   returned: string;
 }
 
@@ -64,7 +64,7 @@ export const selectCreditPace = (id: AccountId, range: Range): SQL => sql`
 export const readCreditPace = async (orm: Orm, id: AccountId, range: Range): Promise<CreditPace> =>
   (await selectRow<CreditPace>(orm, selectCreditPace(id, range)))!;
 
-/** Parts that are shown by themselves. */
+/** Maximum number of parts shown individually. */
 export const MAX_PARTS = 20;
 /** Longest time that one reading of events may take. */
 const PARTS_MS = 4_000;
@@ -74,7 +74,7 @@ export interface CostPart {
   /** 0 for subjects, otherwise the place of the dimension from 1. */
   place: number;
   value: string | null;
-  /** Parts beyond the largest, together. */
+  /** True for the sum of all parts beyond the largest. */
   isOther: boolean;
   credits: string;
   count: number;

@@ -101,7 +101,7 @@ export function toEntryView({ at, hour, kind, productSlug, grantKey, amount }: E
 }
 
 export const PACE_DAYS = 7;
-/** A projection looks no further. */
+/** How far a projection looks ahead. */
 const HORIZON_DAYS = 366;
 
 /** Undefined unless credits were burned over at least a day, some are left, and none is owed. */

@@ -112,7 +112,7 @@ function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
       ) h`;
 }
 
-/** Subjects that have a series of their own. */
+/** Maximum number of subjects with their own series. */
 export const MAX_SUBJECTS = 100;
 
 /** Like `sumsOf`, by subject: the largest in the range, then all others together. */
