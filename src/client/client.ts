@@ -17,7 +17,7 @@ type UsageBatch = NonNullable<RecordUsage['requestBody']>['content']['applicatio
 export type UsageEvent = UsageBatch['events'][number];
 export type UsageAnswer = RecordUsage['responses'][202]['content']['application/json'];
 
-/** Usage was recorded that no grant of credits covers. */
+/** Usage was recorded that no credit grant covers. */
 export type CreditsOverdrawn = Extract<UsageAnswer['warnings'][number], { code: 'credits_overdrawn' }>;
 
 export interface GaugeClientOptions {
@@ -112,7 +112,10 @@ type ListEntries = paths['/api/credits/entries']['get'];
 export type CreditEntry = ListEntries['responses'][200]['content']['application/json']['entries'][number];
 export type CreditEntryQuery = Omit<NonNullable<ListEntries['parameters']['query']>, 'cursor'>;
 
-/** All entries of the ledger of credits, the newest first, page by page. Retried like a reservation. @throws RefusedError */
+/**
+ * All entries of the credit ledger, newest first, fetched page by page. Retried like a reservation.
+ * @throws RefusedError
+ */
 export async function* listCreditEntries(
   client: GaugeClient,
   query: CreditEntryQuery = {},

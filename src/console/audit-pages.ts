@@ -62,10 +62,10 @@ export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Rou
   return router;
 }
 
-/** Entries among which the latest changes are looked for. */
+/** Maximum entries searched for the latest changes. */
 const SCANNED = 200;
 
-/** The newest entries of the operators' log but sign-ins, of which there are many. */
+/** The newest entries of the operators' log without sign-ins, which would crowd out the changes. */
 export async function readOperatorChanges(orm: Orm, wording: Wording, limit: number) {
   const rows = await listOperatorRows(orm, {}, { limit: SCANNED });
   const changes = rows.filter(({ action }) => action !== 'user.signed_in');

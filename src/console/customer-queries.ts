@@ -22,7 +22,7 @@ export interface Signal {
 export const states = ['current', 'archived', 'all'] as const;
 
 export interface CustomerFilter {
-  /** Any part of a slug or name, or the beginning of a member's address, in any case. */
+  /** Case-insensitive: any part of a slug or name, or the beginning of a member's address. */
   search?: string | undefined;
   signal?: Signal | undefined;
   state: (typeof states)[number];
@@ -44,7 +44,7 @@ export interface Customer {
 
 const SOON_MS = 7 * DAY_MS;
 
-/** Customers among whom a page of a search looks. */
+/** Maximum number of customers that one page of a search examines. */
 const MAX_SEARCHED = 100_000;
 
 /** A page of customers by slug, and the slug after which the next page begins. */

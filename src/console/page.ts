@@ -10,7 +10,7 @@ import type { Organization } from '../accounts/identity/organizations/queries.js
 import type { Context } from '../core/http/context.js';
 
 export interface ConsoleDeps extends Pick<Context, 'db' | 'clock' | 'config'> {
-  /** Tabs of the products on the pages of a customer. */
+  /** Product tabs on a customer's pages. */
   tabs: readonly CustomerTab[];
 }
 

@@ -14,7 +14,7 @@ export interface ServiceConfig {
   sessionKeys: string[] | undefined;
   /** Keys that encrypt the secrets of authenticator apps and webhooks, newest first. */
   secretKeys: string[];
-  /** Lets webhooks go to private addresses, for receivers in one's own network. */
+  /** Lets webhooks go to private addresses, for receivers in your own network. */
   webhooksAllowPrivate: boolean;
   /** Secrets from the environment, masked in every log. */
   secrets: string[];

@@ -61,7 +61,7 @@ export async function inParallel<T, R>(
 /** Work that can be interrupted between its steps, each of which takes a few milliseconds at most. */
 export type Steps<T> = Generator<undefined, T>;
 
-/** Longest time for which the work keeps the event loop. */
+/** Longest time that the work blocks the event loop. */
 const SLICE_MS = 5;
 
 export function allAtOnce<T>(steps: Steps<T>): T {

@@ -31,7 +31,7 @@ const demoSchema = z.object({
 /** Secrets of API keys of the first Organization. Each product adds its own with `declare module`. */
 export interface DemoKeys {}
 
-/** What the products show of the demo. Each adds its own with `declare module`. */
+/** Values that the products show on the demo's page. Each adds its own with `declare module`. */
 export interface DemoFields {
   keys: DemoKeys;
 }

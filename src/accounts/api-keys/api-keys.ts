@@ -20,7 +20,7 @@ export interface KeyActor {
   orgId: string;
   /** Null for the system, whose keys are exempt from the hourly limit. */
   userId: string | null;
-  /** Author in the audit log if it is not a member. */
+  /** Author for the audit log, if not a member. */
   actor?: string;
   by: Authority;
   ip?: string | undefined;

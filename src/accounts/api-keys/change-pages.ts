@@ -83,7 +83,7 @@ function firstEvent(
   });
   return {
     purpose: `Send a first event. It adds 1 to ${usageMetric} of ${slug}, and counts only once however often you send it.`,
-    // Event keys are unique in the Organization, so the first events of two API keys need different ones.
+    // Event keys are unique in the Organization, so each API key's example needs its own.
     curl: toCurl(request(`first-event-${id}`)),
     typescript: `// Save as first-event.ts and run: npx tsx first-event.ts
 const apiKey = ${JSON.stringify(secret)}; // in your runtime: from its environment

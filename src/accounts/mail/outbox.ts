@@ -20,7 +20,7 @@ export interface NewMail {
   uselessAt?: Date;
 }
 
-/** Most mails per hour to one address that other people can trigger. Further ones are dropped. */
+/** Maximum mails per hour to one address, for kinds that other people can trigger. Further mails are dropped. */
 const perHour: Partial<Record<MailKind, number>> = { invitation: 5 };
 
 /** `tx` must be the reported change's own transaction. @returns false if mail is off or the address had too many */

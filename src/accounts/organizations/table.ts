@@ -40,7 +40,7 @@ export const organizations = pgTable(
     stripeCustomerId: text('stripe_customer_id'),
     /** First hour whose usage is sent to Stripe. */
     stripeSince: time('stripe_since'),
-    /** Webhook thresholds, in percent of what open credit grants were made for; null for the default. */
+    /** Webhook thresholds in percent of the granted amounts of open credit grants; null for the default. */
     creditThresholds: integer('credit_thresholds').array(),
   },
   (t) => [

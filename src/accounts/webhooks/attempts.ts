@@ -24,7 +24,7 @@ const retriesMs = [
   20 * HOUR_MS,
   24 * HOUR_MS,
 ];
-/** An endpoint that only fails for this long is disabled. */
+/** An endpoint that has failed for this long without a success is disabled. */
 const FAILING_MS = 5 * DAY_MS;
 const MAX_RECORDED = 200;
 const RECORD_AGAIN_AFTER_MS = [200, 1_000, 3_000];

@@ -8,9 +8,9 @@ export type ChatFormat = Exclude<Format, 'standard'>;
 
 export const isChat = (format: Format): format is ChatFormat => format !== 'standard';
 
-/** Most messages that become one post. */
+/** Maximum messages per post. */
 export const CHAT_GROUP = 10;
-/** Shortest time between posts to one endpoint. */
+/** Minimum time between posts to one endpoint. */
 export const CHAT_PAUSE_MS = 500;
 const MAX_SENTENCE = 300;
 /** Below the 2,000 characters of Discord, the shortest limit. */

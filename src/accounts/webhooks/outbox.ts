@@ -26,7 +26,7 @@ export const queueWebhook = <T extends WebhookType>(
   { livemode, ...message }: NewMessage<T>,
 ): Promise<void> => queueForModes(tx, message, [livemode]);
 
-/** The same for subjects without a mode, such as entitlements, which live and test keys share. */
+/** Like `queueWebhook`, for subjects without a mode, such as entitlements, which live and test keys share. */
 export const queueForBothModes = <T extends WebhookType>(
   tx: Tx,
   message: Omit<NewMessage<T>, 'livemode'>,

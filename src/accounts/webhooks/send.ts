@@ -9,15 +9,15 @@ import { Webhook } from 'standardwebhooks';
 import { HOUR_MS, SECOND_MS } from '../../core/time.js';
 import { guardedLookup, whyNoReceiver, type ReceiverRules } from './guard.js';
 
-/** Most concurrent deliveries of one instance. */
+/** Maximum concurrent deliveries of one instance. */
 const IN_FLIGHT = 1024;
-/** Share of these for endpoints that have not yet proved fast. */
+/** How many of these may go to endpoints that have not yet proved fast. */
 const IN_FLIGHT_UNPROVEN = 768;
 /** Initial concurrency of an unknown endpoint. */
 const FIRST_ROOM = 4;
 const MOST_ROOM = 64;
 const FAST_MS = 1_000;
-/** Most remembered endpoints. Their concurrency is passed to every claim statement. */
+/** Maximum number of remembered endpoints. Every claim statement receives their concurrency. */
 const MAX_KNOWN = 1_000;
 
 interface Receiver {
@@ -82,7 +82,7 @@ const DEADLINE_MS = 15 * SECOND_MS;
 /** A longer response is cut off. Its status still counts. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const KEPT_ANSWER_BYTES = 1024;
-/** A receiver can ask for no longer pause. */
+/** Longest pause that a receiver can request. */
 const MAX_PAUSE_MS = HOUR_MS;
 /** Idle time after which a connection is closed. */
 const IDLE_MS = 5 * SECOND_MS;

@@ -85,8 +85,8 @@ join ${t('webhook_endpoints')} e on e.org_id = c.org_id and e.id = c.endpoint_id
  * Records outcomes of attempts and since when an endpoint has been failing. Returns endpoints that have failed for
  * too long. If the lease has passed or the delivery was resent meanwhile, only a success still counts. Idempotent.
  * $1 org, $2 endpoint, $3 message, $4 attempt, $5 at, $6 duration in ms, $7 status code or null, $8 error or null, $9
- * answer or null, $10 new status, $11 next attempt at, $12 failures before it, per attempt · $13 start of failing
- * that is too long ago
+ * answer or null, $10 new status, $11 next attempt at, $12 failures before it, per attempt · $13 an endpoint that has
+ * been failing since before this time has failed for too long
  */
 export const record: Template = {
   name: 'webhooks_record',

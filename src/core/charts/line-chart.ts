@@ -122,7 +122,7 @@ function pickIndexes(axis: readonly string[]): number[] {
   return begins.filter((_, i) => i % stride === 0);
 }
 
-/** About half the width of a label in a narrow drawing. */
+/** Share of the axis: about half the width of a label in a narrow drawing. */
 const EDGE = 0.06;
 
 const anchorAt = (share: number): Anchor => (share < EDGE ? 'start' : share > 1 - EDGE ? 'end' : 'middle');

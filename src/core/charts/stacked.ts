@@ -21,7 +21,7 @@ export interface StackedInput {
 
 export type StackedChart = ReturnType<typeof toStackedChart>;
 
-/** The sheet and the template have a mark for each of these, and one for the others. */
+/** The style sheet and the template define this many marks, and one for the other series. */
 export const MAX_SERIES = 5;
 
 /** The largest series is at the bottom. The order and the marks follow the totals, so they may differ between periods. */

@@ -43,8 +43,8 @@ export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
 }
 
 /**
- * Explains a refusal that waiting does not resolve: of the password, the database's name or the connection settings.
- * Every failed connection counts as one, unless the database is only away.
+ * Explains why Postgres refuses the password, the database's name or the connection settings, since waiting does not
+ * resolve that. A database that is only away is not a refusal.
  * @param variable the environment variable that holds the URL
  * @throws UnsuitableDatabaseError, or the original error if the database is away
  */

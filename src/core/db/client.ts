@@ -26,7 +26,7 @@ export interface Names {
   /** `with` and a first expression that holds the shard group; another expression must follow. */
   readonly with: string;
   readonly withRecursive: string;
-  /** Joined at the start of a statement, so that nothing is written before the shard group is held. */
+  /** Joined into the first expression, so that the statement holds the shard group before it writes. */
   readonly held: string;
 }
 

@@ -44,8 +44,8 @@ export const timeText = (column: SQL): SQL =>
   sql`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /**
- * Whether a column has the text anywhere, in any case. No LIKE pattern, so no character has a special meaning. No index
- * serves it: the query reads a bounded part of a table through another index.
+ * True if a column contains the text, ignoring case. Uses no LIKE pattern, so no character has a special meaning. No
+ * index serves it: the query reads a bounded part of a table through another index.
  */
 export const containsText = (search: string, ...columns: (PgColumn | SQL)[]): SQL =>
   sql`(${sql.join(

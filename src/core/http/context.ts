@@ -19,7 +19,7 @@ export interface Context<Config extends ServiceConfig = ServiceConfig> {
   limitStores: LimitStores;
 }
 
-/** What work without requests needs. */
+/** Dependencies of work that runs outside requests. */
 export type WorkContext = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
 
 export interface Lifecycle {

@@ -17,7 +17,7 @@ export const exactField = (description: string) =>
     .min(0)
     .meta({ description: withDigits(description) });
 
-/** The same for what can be negative. */
+/** Like `exactField`, for values that can be negative. */
 export const signedField = (description: string) => z.number().meta({ description: withDigits(description) });
 
 export const periodSchema = z

@@ -40,7 +40,7 @@ export function toProblem(error: AppError, status: number, requestId: string): P
 
 const STATUSES = 'error statuses';
 
-/** Tells the app the HTTP status of every error code. */
+/** Gives the app the HTTP status of every error code. */
 export const setErrorStatuses = (app: Application, statuses: StatusByCode): unknown =>
   app.set(STATUSES, statuses);
 

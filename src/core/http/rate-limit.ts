@@ -163,7 +163,7 @@ const secondsUntil = (thenMs: number, nowMs: number): number =>
 interface PerAddressLimitOptions {
   name: string;
   perMinute: number;
-  /** Kind of call, for people; default: the name. */
+  /** Noun for the calls in the message to the caller. Default: `name`. */
   calls?: string;
 }
 

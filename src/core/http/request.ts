@@ -77,7 +77,9 @@ export const originOf = (req: Request<object>): string =>
 /** False if PUBLIC_URL is set, whatever the request was sent to. */
 export const isOriginOfRequest = (req: Request<object>): boolean => req.app.get(originSetting) === undefined;
 
-/** The page of ours that sent the request; undefined if the browser does not say, or for another site's page. */
+/**
+ * The page of this service that sent the request; undefined if the browser does not say, or for another site's page.
+ */
 export function ownReferer(req: Request): string | undefined {
   const { referer } = req.headers;
   if (referer === undefined || !URL.canParse(referer)) return undefined;

@@ -50,7 +50,7 @@ export function createMask(values: readonly string[]): Mask {
   };
 }
 
-/** A shorter value is no secret, and masking it would make the log unreadable. */
+/** A shorter value is not a secret, and masking it would make the log unreadable. */
 const MIN_LENGTH = 8;
 
 /** Secrets in an environment: each item of the variables named as secrets, and passwords in URLs. */

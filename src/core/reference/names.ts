@@ -10,7 +10,7 @@ export interface Tags extends Record<
 > {}
 export type Tag = keyof Tags;
 
-/** Limits of the calls in a time. */
+/** Rate limits. */
 export interface Limits extends Record<'bad-keys' | 'documents' | 'key-changes' | 'sign-ins', string> {}
 export type Limit = keyof Limits;
 

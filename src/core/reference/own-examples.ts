@@ -16,7 +16,7 @@ export interface OwnValues {
 
 /** Own values of a member in one product. */
 export interface OwnPart {
-  /** The member's own ids by those of the example world. */
+  /** The member's own ids, keyed by the ids of the example world. */
   ids?: Record<string, string | undefined>;
   renameText?: (text: string, use: 'request' | 'answer') => string;
   /** Fields of an object that change beyond their texts. */

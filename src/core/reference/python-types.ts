@@ -45,7 +45,7 @@ ${classes.join('\n')}`;
 const schemaName = (reference: string): string | undefined =>
   /^#\/components\/schemas\/(\w+)$/.exec(reference)?.[1];
 
-/** Names that Python reserves among those of fields. */
+/** Field names that are Python keywords. */
 const keywords = new Set(['for', 'from', 'in', 'is', 'not', 'or', 'and', 'if', 'class', 'with', 'as']);
 
 /** Objects within the schema come before it, under names of their own. */

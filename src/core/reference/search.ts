@@ -14,12 +14,12 @@ export interface SearchResult extends Omit<SearchEntry, 'text'> {
   snippet: { text: string; isMatch: boolean }[];
 }
 
-/** Points for a word by the best place that has it. */
+/** Points for a word, by the best place where it occurs. */
 const points = { title: 100, titleStart: 12, titlePart: 6, context: 4, textStart: 2, textPart: 1 };
 /** A whole guide helps more than a mention of one of its fields. */
 const kindPoints = { Guide: 3, Request: 3, Error: 2, Message: 2, Field: 0 };
 
-/** @returns a search whose results have every telling word of the query, best first */
+/** @returns a search whose results have every significant word of the query, best first */
 export function createSearch(entries: readonly SearchEntry[]) {
   const read = entries.map((entry) => ({
     entry,
@@ -42,7 +42,7 @@ export function createSearch(entries: readonly SearchEntry[]) {
   };
 }
 
-/** Words of a question that tell nothing about its answer. */
+/** Stop words, which say nothing about what a question is looking for. */
 const fillers = new Set(
   'a an and are can do does for how i in is my of on or the to what when with'.split(' '),
 );

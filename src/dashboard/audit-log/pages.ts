@@ -60,7 +60,7 @@ export function auditPages(deps: AuditPageDeps): Router {
   return router;
 }
 
-/** Entries that each opening of the page checks, and further ones on request. */
+/** Entries checked when the page opens, and again for each request for older ones. */
 const CHECKED = 500;
 const CHECKED_MORE = 2_000;
 

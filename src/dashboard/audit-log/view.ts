@@ -44,7 +44,7 @@ export async function readActors(
   };
 }
 
-/** For pages: an operator by the account's name. Files keep the actor of the log. */
+/** Replaces operators' ids with their names on pages. Exports keep the ids that the log records. */
 export async function nameOperators(
   orm: Orm,
   actors: Iterable<string>,

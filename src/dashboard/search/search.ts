@@ -23,7 +23,7 @@ export interface SearchGroup {
 export type FindForMember = (query: string, me: SessionPrincipal) => Promise<SearchGroup[]>;
 export type FindForOperator = (query: string) => Promise<SearchGroup[]>;
 
-/** Hits of one kind in an answer. */
+/** Maximum hits of one kind in an answer. */
 export const MAX_HITS = 6;
 
 export interface FoundPage {

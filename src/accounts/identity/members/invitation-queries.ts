@@ -63,7 +63,7 @@ export async function countOpenInvitations(orm: Orm, orgId: string, now: Date): 
   return row!.open;
 }
 
-/** Undefined if there were fewer after `since`. */
+/** Undefined if fewer than `count` were created after `since`. */
 export async function findNthInvitation(
   orm: Orm,
   orgId: string,

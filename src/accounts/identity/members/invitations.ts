@@ -27,7 +27,7 @@ import { findMemberByEmail } from './queries.js';
 
 export const MAX_OPEN_INVITATIONS = 100;
 
-/** Most invitations per Organization and hour, because each may mail a stranger. */
+/** Maximum invitations per Organization and hour, because each may mail a stranger. */
 const MAX_AN_HOUR = 50;
 
 interface InvitationInput {
@@ -199,7 +199,7 @@ export const JOIN = '/dashboard/join';
 /** Browsers never send the part of an address after `#`. */
 export const toInvitationLink = (origin: string, token: string): string => `${origin}${JOIN}#${token}`;
 
-/** Returns to the opened invitation after a detour, or to the sign-in form without an invitation. */
+/** Page of the opened invitation; the sign-in form if no invitation is open. */
 export const toJoinAddress = (token: unknown): string => (isTokenShaped(token) ? JOIN : '/login');
 
 export const toSignInAddress = (token: unknown): string =>

@@ -11,7 +11,7 @@ import { secondFactors } from '../table.js';
 export type Member = NonNullable<Awaited<ReturnType<typeof findMember>>>;
 
 interface MemberRange extends Range {
-  /** Any part of the address or name, in any case. */
+  /** Case-insensitive: any part of the address or name. */
   search?: string | undefined;
 }
 

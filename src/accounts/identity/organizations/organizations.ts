@@ -77,7 +77,7 @@ export async function putOrganization(
   return { isNew: false, resource: await update(tx, current, wanted, source) };
 }
 
-/** A first customer id counts from the beginning of this hour; another one continues. */
+/** A first customer id counts from the start of the current hour. A replacement keeps the earlier start. */
 const toStripe = (
   current: Organization | undefined,
   wanted: string | null | undefined,

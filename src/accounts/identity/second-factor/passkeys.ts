@@ -82,7 +82,7 @@ export const newPasskeySchema = credential({
   transports: z.array(z.string().max(20)).max(10).optional(),
 });
 
-/** A browser's signature with a passkey, in the same form. */
+/** A passkey's signature from the browser, encoded as base64url too. */
 export const assertionSchema = credential({
   authenticatorData: base64url(2000),
   signature: base64url(2000),

@@ -12,7 +12,7 @@ export const generateSecret = (): string => new Secret({ size: SECRET_BYTES }).b
 
 export const isCodeShaped = (text: string): boolean => /^\d{6}$/.test(text);
 
-/** The time step near `ms` (RFC 6238, T) to which a code belongs, if any. */
+/** The time step (T in RFC 6238) near `ms` whose code this is, if any. */
 export function findStep(secret: string, code: string, ms: number): number | undefined {
   const key = Secret.fromBase32(secret);
   const distance = TOTP.validate({ secret: key, token: code, timestamp: ms, window: WINDOW });

@@ -139,7 +139,8 @@ async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now:
   );
   if (!row) throw (await hasSession(tx, session, now)) ? noMember() : sessionEnded();
   if (!roles.includes(row.role)) throw wrongRole(row.role, roles);
-  // Changes that turn a factor off lock the person's row, archiving locks the Organization's. Both are held by now.
+  // Turning off a factor locks the person's row, and archiving locks the Organization's. This transaction now holds
+  // both.
   const lacksSingleSignOn = sql`(require_single_sign_on and not ${row.isSingleSignOn}::boolean)`;
   const [closed] = await selectRows<{ name: string; isArchived: boolean; lacksSingleSignOn: boolean }>(
     tx,

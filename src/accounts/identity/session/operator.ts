@@ -84,7 +84,7 @@ export function requireConfirmation(clock: Clock): RequestHandler {
   };
 }
 
-/** For a change that only discovers inside that it is dangerous. @throws ConfirmationDue */
+/** Asks for confirmation inside a transaction, where a change turns out to be dangerous. @throws ConfirmationDue */
 export const confirmDanger = (tx: Tx, res: Response, { at }: Source): Promise<void> =>
   operatorPerson(personOf(res), true).confirm(tx, at);
 

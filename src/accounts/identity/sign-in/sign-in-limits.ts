@@ -21,7 +21,7 @@ export interface SignInLimits {
   quickFailures: number;
   firstDelayMs: number;
   maxDelayMs: number;
-  /** Most delayed responses at a time. Each holds a connection, so further requests are refused. */
+  /** Maximum delayed responses at a time. Each holds a connection, so further requests are refused. */
   maxWaiting: number;
   /** The same for one account. Together with the longest delay, this bounds the guesses at an account from anywhere. */
   maxWaitingPerAccount: number;

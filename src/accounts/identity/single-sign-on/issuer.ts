@@ -39,7 +39,7 @@ const TIMEOUT_SECONDS = 5;
 /** `/readyz` also accepts a clock that differs by up to a minute. */
 export const TOLERANCE_SECONDS = 60;
 
-/** For so long the issuer's description is not read again. */
+/** How long the issuer's description stays cached. */
 const DESCRIPTION_MS = MINUTE_MS;
 
 export function createIssuer(

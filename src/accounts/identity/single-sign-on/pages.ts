@@ -62,7 +62,7 @@ export function singleSignOnPages(
       codeVerifier,
       next: isConfirmation
         ? toAddress(CONFIRM, { next, done: 'asked' })
-        : // Continuing here would sign in for ever.
+        : // Continuing here would start the sign-in again, without end.
           next.startsWith(BASE)
           ? HOME
           : next,
@@ -73,7 +73,7 @@ export function singleSignOnPages(
   });
 
   router.get(`${BASE}/callback`, limit, async (req, res) => {
-    // Nothing has the hash of an empty state.
+    // An empty state matches no sign-in.
     const state = typeof req.query.state === 'string' ? req.query.state : '';
     const hashes = { hashedState: hashToken(state), hashedBrowser: hashToken(readBrowser(req) ?? '') };
     const begun = await spendSingleSignOn(db.orm, hashes);
@@ -110,7 +110,7 @@ const wasAsked = ({ authenticatedAt }: Claims, expiresAt: Date): boolean =>
   authenticatedAt !== undefined &&
   authenticatedAt.getTime() >= expiresAt.getTime() - WAIT_MS - TOLERANCE_SECONDS * SECOND_MS;
 
-/** The page of the invitation says why it does not work. */
+/** Ignored here, because the invitation page explains the problem. */
 function ignoreGone(error: unknown): undefined {
   if (!(error instanceof InvitationGone || error instanceof InvitationVoid)) throw error;
 }

@@ -198,7 +198,7 @@ export async function waiveSingleSignOn(
   });
 }
 
-/** The next sign-in links the person's account at the issuer anew. @throws AppError not_found */
+/** The next sign-in links the person's account at the issuer again. @throws AppError not_found */
 export async function unlink(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await getUser(tx, email);
   if (!(await deleteIdentities(tx, user.id)))

@@ -23,11 +23,11 @@ export async function lockUser(tx: Tx, by: UserName): Promise<User | undefined> 
   return user;
 }
 
-/** People among whom a page of a search looks. */
+/** Maximum number of people that one page of a search examines. */
 const MAX_SEARCHED = 100_000;
 
 interface UserFilter {
-  /** Any part of the address or name, in any case. */
+  /** Case-insensitive: any part of the address or name. */
   search?: string | undefined;
   /** The last address that is read; see `findSearchEnd`. */
   until?: string | undefined;
