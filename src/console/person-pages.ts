@@ -30,7 +30,7 @@ const notices = {
   renamed: 'The name is saved.',
   'sign-out': 'Signed out everywhere. All their sessions have ended.',
   'second-factor': 'Second factor removed. Their password alone now opens the account.',
-  'single-sign-on': 'Single sign-on unlinked. Their next one links the account anew.',
+  'single-sign-on': 'Single sign-on unlinked. Their next one links the account again.',
 };
 
 /** Each action asks for confirmation on its own page. */
@@ -55,7 +55,7 @@ const actions = {
   'single-sign-on': {
     title: 'Unlink single sign-on',
     effects: [
-      'The next single sign-on with their verified address links the account anew, even to another account of the issuer.',
+      'The next single sign-on with their verified address links the account again, even to another account of the issuer.',
       'Their sessions stay.',
     ],
     work: unlink,

@@ -48,11 +48,11 @@ const grantFields = {
 
 const rolloverField = z
   .object({
-    percent: z.int().describe('How much of the rest lives on after the expiry.'),
+    percent: z.int().describe('The percentage of the remaining credits that rolls over at the expiry.'),
     for: z.string().describe('For how long, as an ISO 8601 duration in days.'),
   })
   .nullable()
-  .describe('`null` if nothing lives on.');
+  .describe('`null` if nothing rolls over.');
 
 const exampleGrant = { grantKey: 'pack-2026-01', livemode: true };
 
@@ -150,7 +150,7 @@ export const meteringTypes = {
           endsAt: timeField('End of the entitlement, exclusive; `null` if it has no end.').nullable(),
           unitCap: exactField('Units per calendar month; `null` is unlimited.').nullable(),
           limits: z.array(limitField).describe('The declared limits, without the cap.'),
-          thresholds: z.array(z.int()).describe('In percent of the cap and of each limit.'),
+          thresholds: z.array(z.int()).describe('Percentages of the cap and of each limit.'),
         })
         .nullable()
         .describe('The current entitlement; `null` if it was withdrawn.'),
@@ -186,14 +186,14 @@ export const meteringTypes = {
   'credits.threshold_reached': describeType({
     summary: 'Credits run out.',
     description:
-      'Sent when the balance falls to 20, 10 or 0 percent of what the open grants were made for, or to the `creditThresholds` of the Organization. If it falls past several at once, only the lowest is sent. A threshold is sent again only after a new grant has lifted the balance above it.',
+      'Sent when the balance falls to 20, 10 or 0 percent of the granted amount of the open grants, or to the `creditThresholds` of the Organization. If it falls past several at once, only the lowest is sent. A threshold is sent again only after a new grant has lifted the balance above it.',
     schema: z.object({
       livemode: grantFields.livemode,
       threshold: z.int().describe('In percent of `granted`.'),
       balance: signedField(
         'What open grants have left, less the overdrafts. Negative if overdrafts exceed it.',
       ),
-      granted: exactField('What the open grants were made for.'),
+      granted: exactField('The granted amount of the open grants.'),
     }),
     example: { livemode: true, threshold: 20, balance: 187.5, granted: 1000 },
     sentence: ({ livemode, threshold, balance, granted }) =>
@@ -208,7 +208,7 @@ export const meteringTypes = {
       ...grantFields,
       amount: exactField('Credits.'),
       priority: z.int().describe('0 to 100; the lowest burns first.'),
-      startsAt: timeField('From when on the grant can be burned, inclusive.'),
+      startsAt: timeField('When the grant can first be burned, inclusive.'),
       expiresAt: timeField('Exclusive; `null` if it never expires.').nullable(),
       productSlugs: z.array(z.string()).nullable().describe('`null` for every product.'),
       rollover: rolloverField,
@@ -243,7 +243,7 @@ export const meteringTypes = {
       daysBefore: 7,
     },
     sentence: ({ grantKey, livemode, remaining, expiresAt, rollover, daysBefore }) =>
-      `The grant ${grantKey} ends in ${inDays(daysBefore)}, on ${formatTime(new Date(expiresAt))}, with ${formatDecimal(remaining)} ${nameCredits(livemode)} left${rollover === null ? '' : `. ${rollover.percent}% of the rest lives on`}.`,
+      `The grant ${grantKey} ends in ${inDays(daysBefore)}, on ${formatTime(new Date(expiresAt))}, with ${formatDecimal(remaining)} ${nameCredits(livemode)} left${rollover === null ? '' : `. ${rollover.percent}% of that rolls over`}.`,
     page: creditsPage,
   }),
 } as const satisfies Record<string, TypeDescription>;

@@ -66,7 +66,10 @@ export async function sendCsv(
     res.destroy();
     if (isHangUp(thrown)) return;
     res.locals.error = toAppError(thrown);
-    log.error({ err: thrown, requestId: res.getHeader('X-Request-Id') }, 'a CSV file broke off');
+    log.error(
+      { err: thrown, requestId: res.getHeader('X-Request-Id') },
+      'a CSV download failed before its end',
+    );
   }
 }
 

@@ -264,8 +264,8 @@ export const forecastSchema = z
 
 const crossCheckSchema = z
   .object({
-    compared: count('Days of which both are known'),
-    agreed: count('Days of these on which both agree'),
+    compared: count('Days for which both are known'),
+    agreed: count('Those of these days on which both agree'),
     since: dateField,
     disagreements: z
       .array(

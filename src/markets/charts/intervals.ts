@@ -94,7 +94,7 @@ function describe(rows: readonly IntervalRow[]): string {
   if (compared.length === 0) return 'Too few days have settled to compare the model with prices.';
   const ahead = compared.filter(({ difference }) => difference!.high < 0).length;
   const behind = compared.filter(({ difference }) => difference!.low > 0).length;
-  return `Of ${compared.length} ${compared.length === 1 ? 'comparison' : 'comparisons'} the whole interval favours the model in ${ahead} and the market in ${behind}; the others are inconclusive.`;
+  return `The whole interval favours the model in ${ahead} of ${compared.length} ${compared.length === 1 ? 'comparison' : 'comparisons'}, and the market in ${behind}. The others are inconclusive.`;
 }
 
 const toTable = (rows: readonly IntervalRow[]): ChartTable => ({

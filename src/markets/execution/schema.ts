@@ -28,14 +28,14 @@ const dollars = (description: string) =>
     .describe(`${description} Dollars.`);
 
 const inTheEnd = 'Valued at the final payout, for fills in settled markets.';
-const minuteLater = 'Valued at the price a minute later, for fills with such a price.';
+const minuteLater = 'Valued at the price a minute later, for fills with a known price then.';
 
 const fillsPnl = (description: string) =>
   z
     .object({
-      fills: z.int().describe('The number of fills with such a price.'),
+      fills: z.int().describe('The number of fills that could be valued.'),
       all: dollars(
-        'Profit or loss after fees if each fill had been held until then; `null` if none has a price.',
+        'Profit or loss after fees if each fill had been held until then; `null` if none could be valued.',
       ).nullable(),
       missed: dollars('The part from fills that would have missed.').nullable(),
     })
@@ -72,8 +72,10 @@ const fillsSchema = z
 const shadowPnl = (description: string) =>
   z
     .object({
-      orders: z.int().describe('The number of orders with such a price.'),
-      live: dollars('Profit or loss of the live fills after fees; `null` if none has a price.').nullable(),
+      orders: z.int().describe('The number of orders that could be valued.'),
+      live: dollars(
+        'Profit or loss of the live fills after fees; `null` if none could be valued.',
+      ).nullable(),
       paper: dollars('Profit or loss of the same orders on paper.').nullable(),
     })
     .describe(description);
@@ -135,19 +137,19 @@ const queueSchema = z
     p90Error: contractsField('90% of the differences are at most this; `null` without places.').nullable(),
     correction: z
       .object({
-        orders: z.int().describe('Live orders of the last 30 days that it is learned from.'),
+        orders: z
+          .int()
+          .describe('The number of live orders of the last 30 days from which the factor is learned.'),
         factor: z
           .number()
-          .describe(
-            'What the queue ahead of a new paper order is multiplied by; 1 with fewer than 30 orders.',
-          ),
+          .describe('Multiplier for the queue ahead of a new paper order; 1 with fewer than 30 orders.'),
       })
       .describe('The current correction of the paper queue, whatever the period.'),
   })
   .meta({
     id: 'ExecutionQueue',
     description:
-      'Places of live orders in the queue: the contracts ahead by the venue, against those by the uncorrected paper queue. Better prices count as ahead.',
+      'Places of live orders in the queue: the contracts ahead according to the venue, compared with the uncorrected paper queue. Better prices count as ahead.',
   });
 
 export const executionSchema = z

@@ -36,7 +36,7 @@ function correct(ensemble: Ensemble, fits: FitBook, at: Date): Corrected {
     const what = ensemble.kind === 'hourly' ? 'the hour' : "a day's end";
     return uncorrectedForecast(
       ensemble,
-      `nothing is learned of runs more than ${longest} hours before ${what}`,
+      `nothing is learned from runs more than ${longest} hours before ${what}`,
     );
   }
   const pooled = correctBy(fits, null, ensemble, at);

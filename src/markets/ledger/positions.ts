@@ -103,7 +103,7 @@ export function applyFill(held: Holding | undefined, fill: BookedFill): Booking 
   const own = held && held.contracts > 0 ? held : { side: fill.side, contracts: 0, cost: 0n };
   if (fill.action === 'sell') {
     if (own.side !== fill.side || own.contracts < fill.contracts)
-      throw new RangeError(`${fill.contracts} ${fill.side} are to be sold of ${own.contracts} ${own.side}`);
+      throw new RangeError(`cannot sell ${fill.contracts} ${fill.side} of ${own.contracts} ${own.side} held`);
     return book(own, { ...fill, closed: fill.contracts, proceeds: value, opened: 0, paid: 0n });
   }
   const closed = own.side === fill.side ? 0 : Math.min(own.contracts, fill.contracts);

@@ -37,7 +37,7 @@ export function openLiveAccount(
       openedAt: at,
       updatedAt: at,
     });
-    const memo = 'what was at the venue when the account was opened';
+    const memo = 'balance at the venue when the account was opened';
     if (cash !== before) await moveCash(tx, orgId, { kind: 'deposit', change: cash - before, memo, at });
   });
 }
@@ -60,7 +60,7 @@ export function bookRounding(
   return orm.transaction(async (tx) => {
     await lockAccount(tx, { orgId, mode: 'live' });
     await assertUnchanged(tx, orgId, comparison);
-    const memo = "rounding of the venue's";
+    const memo = 'rounding by the venue';
     await moveCash(tx, orgId, {
       kind: 'adjustment',
       change: comparison.cashDifference,

@@ -331,7 +331,7 @@ export function listRestingLive(orm: Orm, limit: number): Promise<OrderRow[]> {
 export interface QueueCorrection {
   /** Live orders with a venue's number for their place. */
   orders: number;
-  /** What the queue ahead of a new paper order is multiplied by; 1 until enough orders are known. */
+  /** Multiplier for the queue ahead of a new paper order; 1 until enough orders are known. */
   factor: number;
 }
 

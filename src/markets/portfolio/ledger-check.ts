@@ -105,7 +105,7 @@ const rules: Rule[] = [
   positionRule('fees', 'fees', ''),
   {
     // YES counts as positive and NO as negative, so a purchase of the other side subtracts what it closes.
-    name: 'contracts of a position are what was filled less what was settled',
+    name: 'contracts of a position equal its fills minus its settlements',
     broken: (rows) => sql`
       select coalesce(p.org_id, m.org_id) as org_id, coalesce(p.mode, m.mode) as mode,
         coalesce(p.ticker, m.ticker) as about,
@@ -145,7 +145,7 @@ const rules: Rule[] = [
         or e.fees <> f.fee or e.cash <> f.balance_change`,
   },
   {
-    name: 'what a settlement moved is in the ledger',
+    name: 'every settlement is booked in the ledger',
     broken: (rows) => sql`
       select coalesce(s.org_id, e.org_id) as org_id, coalesce(s.mode, e.mode) as mode,
         coalesce(s.ticker, e.ticker) || ' ' || coalesce(s.n, e.settlement_n) as about,
@@ -156,7 +156,7 @@ const rules: Rule[] = [
       where s.n is null or s.cash_change <> coalesce(e.cash, 0)`,
   },
   {
-    name: 'only an open order keeps cash back, and never more than its account has',
+    name: 'only open orders reserve cash, and never more than their account has',
     broken: (rows) => sql`
       select org_id, mode, id::text as about, reserved as recorded, 0::bigint as actual
       from ${rows('trading_orders')} o where status not in ('pending', 'resting') and reserved <> 0

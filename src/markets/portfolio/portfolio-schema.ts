@@ -121,7 +121,7 @@ const portfolioSchema = z
   .object({
     mode: z.enum(tradeModes),
     cash: dollarsField('Cash, including what is reserved.'),
-    reserved: dollarsField('Kept for open orders.'),
+    reserved: dollarsField('Reserved for open orders.'),
     available: dollarsField('`cash` minus `reserved`.'),
     equity: dollarsField('`cash` plus `liquidationValue`; `null` if that is `null`.').nullable(),
     liquidationValue: dollarsField('The sum over the positions; `null` if one of them is `null`.').nullable(),

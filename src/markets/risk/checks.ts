@@ -176,7 +176,7 @@ export function checkOrder({
   if (best === undefined)
     return refuse(
       'price_collar',
-      `there are no ${action === 'buy' ? 'asks' : 'bids'} for ${side} contracts of ${ticker}, so there is nothing to hold the limit price against.`,
+      `there are no ${action === 'buy' ? 'asks' : 'bids'} for ${side} contracts of ${ticker}, so there is nothing to compare the limit price with.`,
     );
   const beyond = action === 'buy' ? limitPrice - best : best - limitPrice;
   if (!(beyond <= limits.priceCollar))

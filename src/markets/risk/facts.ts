@@ -70,14 +70,14 @@ function toDayStart({ equity, deposits, isFromToday, spent }: StoredRisk): DaySt
 
 function toAccess(stored: string | null): MarketAccess {
   const access = marketAccesses.find((one) => one === stored);
-  if (!access) throw new RangeError(`${stored} is no access to markets`);
+  if (!access) throw new RangeError(`${stored} is not an access to markets`);
   return access;
 }
 
 function toSwitch(stored: StoredSwitch | null | undefined): Switch {
   if (!stored) return { state: 'open', reason: null };
   const state = switchStates.find((one) => one === stored.state);
-  if (!state) throw new RangeError(`${stored.state} is no state of a switch`);
+  if (!state) throw new RangeError(`${stored.state} is not a switch state`);
   return { state, reason: stored.reason };
 }
 
@@ -105,12 +105,12 @@ function toMicros(text: string | null): bigint {
 
 function toContracts(text: string): number {
   const contracts = parseCount(text);
-  if (contracts < 0) throw new RangeError(`${text} is no number of contracts`);
+  if (contracts < 0) throw new RangeError(`${text} is not a number of contracts`);
   return contracts;
 }
 
 function toSide(text: string): Side {
-  if (text !== 'yes' && text !== 'no') throw new RangeError(`${text} is no side`);
+  if (text !== 'yes' && text !== 'no') throw new RangeError(`${text} is not a side`);
   return text;
 }
 

@@ -46,6 +46,6 @@ export const readKnownFacts = (...asked: Parameters<typeof readRiskFacts>): Prom
 export function assertWithinRisk(input: RiskInput, facts: RiskFacts | undefined): void {
   const refusal: RiskRefusal | undefined = facts
     ? assessRisk(input, facts)
-    : refuse('unknown_state', 'there is no account, or what is recorded of it makes no sense.');
+    : refuse('unknown_state', 'the account does not exist, or its records are inconsistent.');
   if (refusal) throw new AppError(refusal.code ?? 'risk_limit', refusal.detail, { cause: refusal.cause });
 }

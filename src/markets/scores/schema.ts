@@ -310,7 +310,7 @@ export const scoresSchema = z
     breaks: z
       .array(breakSchema)
       .describe(
-        'New versions within the window: a model’s errors from before its break count a quarter for its weight, and its bias is learned anew.',
+        'New versions within the window: a model’s errors from before its break count a quarter for its weight, and its bias is learned again.',
       ),
     stations: z.array(
       z.object({

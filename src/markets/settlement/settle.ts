@@ -41,7 +41,7 @@ export const settleAccount = (
 ): Promise<{ events: number; hasMoved: boolean }> =>
   orm.transaction(async (tx) => {
     if ((await lockAccount(tx, account)) === undefined)
-      throw new Error(`the account ${account.orgId} ${account.mode} holds positions and does not exist`);
+      throw new Error(`the account ${account.orgId} ${account.mode} holds positions but does not exist`);
     const tickers = [...events.keys()];
     const positions = await readPositions(tx, account, tickers);
     const recorded = await readRecorded(tx, account, tickers);

@@ -59,7 +59,7 @@ export function doubtAbout(market: ListedMarket): string | undefined {
   // The venue's payout counts even if it contradicts the market's rule.
   return value > 0n === bracketPays(market.bracket, temperature)
     ? undefined
-    : 'the payout of the market is not what its rule says of the reported temperature';
+    : 'the payout contradicts the rule of the market for the reported temperature';
 }
 
 /** True if the venue reports nothing new. A temperature that it leaves out has not changed. */

@@ -122,7 +122,7 @@ function describeCorrection({ fit, seasonalFit, meanF, deviationF }: DayForecast
 }
 
 const describeSeasons = (fit: DayForecast['seasonalFit']): string =>
-  fit ? ` and, with half of the weight, ${fit.n} days of this station with its seasons,` : '';
+  fit ? ` and, with half of the weight, ${fit.n} days of this station, with its seasons,` : '';
 
 function describePrice({ side, price, depth, probability, breakEven, isHedge }: Purchase): string {
   const edge = probability - breakEven;

@@ -59,12 +59,12 @@ const special: Partial<Record<string, (value: unknown) => unknown>> = {
   },
   $t(value) {
     const time = new Date(typeof value === 'number' ? value : NaN);
-    if (Number.isNaN(time.getTime())) throw new RangeError('$t is no time');
+    if (Number.isNaN(time.getTime())) throw new RangeError('$t is not a time');
     return time;
   },
   $m(value) {
     if (!Array.isArray(value) || !value.every((entry) => Array.isArray(entry) && entry.length === 2))
-      throw new RangeError('$m is no map');
+      throw new RangeError('$m is not a map');
     return new Map((value as [unknown, unknown][]).map(([key, item]) => [decode(key), decode(item)]));
   },
   $s: (value) => {

@@ -53,7 +53,7 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): 
       store.replace(await inSlices(buildSnapshotInSteps(inputs, { ...header, model }, store.current, log)));
     }
     clock.freeze();
-    log.info({ tape: path }, 'the tape is at its end: the last snapshot stays');
+    log.info({ tape: path }, 'the tape has ended; the last snapshot stays');
   }
 
   return {
@@ -68,7 +68,7 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): 
           playing ??= play(deps)
             .catch((error: unknown) => {
               clock.freeze();
-              deps.log.error({ err: error }, 'the tape cannot be played on: the last snapshot stays');
+              deps.log.error({ err: error }, 'playback of the tape failed; the last snapshot stays');
             })
             .finally(resolveEnded);
           await Promise.resolve();
@@ -95,7 +95,7 @@ async function findFirst(
 
 export const tapedMarkets = (name: string, store: Pick<SnapshotStore, 'current'>): MarketSource => ({
   name,
-  read: () => Promise.reject(new Error('a tape is not asked: it plays')),
+  read: () => Promise.reject(new Error('a tape cannot be read on request')),
   find: (tickers) => Promise.resolve(tickers.flatMap((ticker) => store.current?.markets.get(ticker) ?? [])),
 });
 

@@ -95,7 +95,7 @@ export function createPrintFollower({
         readMs = nowMs;
       } catch (error) {
         if (!stopping.signal.aborted)
-          log.warn({ err: error }, 'what was printed could not be read: it is missing on the tape');
+          log.warn({ err: error }, 'prints could not be read; they are missing from the tape');
       }
     },
     stop: () => stopping.abort(),

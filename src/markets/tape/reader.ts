@@ -98,8 +98,7 @@ const isHeader = (value: unknown): value is object =>
 
 function asHeader(value: object, place: string): TapeHeader {
   const parsed = headerSchema.safeParse(value);
-  if (!parsed.success)
-    throw new TapeError(`${place}: the tape is of another format than ${TAPE_FORMAT}, or not of Gauge`);
+  if (!parsed.success) throw new TapeError(`${place}: this is not a Gauge tape of format ${TAPE_FORMAT}`);
   const { format: _, ...header } = parsed.data;
   return header;
 }

@@ -98,7 +98,7 @@ export function createTapeWriter({
   /** Closes the tape. A partial record would hide later ones, so the next write reopens the file and truncates it. */
   async function giveUp(problem: unknown): Promise<void> {
     isShared = problem instanceof SharedTapeError;
-    if (isShared) log.error({ file }, 'another process writes this tape: nothing more is taped here');
+    if (isShared) log.error({ file }, 'another process is writing this tape; this one writes no more to it');
     else if (!isFailing)
       log.error({ err: problem, file }, 'the tape cannot be written; refreshes will be missing from it');
     isFailing = true;

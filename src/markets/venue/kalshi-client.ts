@@ -128,7 +128,7 @@ export function createKalshiClient(options: KalshiClientOptions): KalshiClient {
     } catch {
       throw new UnexpectedAnswerError(
         path,
-        `no JSON but ${response.headers.get('content-type')}: ${body.slice(0, 100)}`,
+        `not JSON but ${response.headers.get('content-type')}: ${body.slice(0, 100)}`,
       );
     }
   }
@@ -228,7 +228,7 @@ export function createLimitReader({
       });
     } catch (error) {
       signal.throwIfAborted();
-      log.warn({ err: error }, 'the venue does not say what this key may ask: the known limits stay');
+      log.warn({ err: error }, 'the account limits at the venue could not be read; the known limits stay');
     }
   };
 }

@@ -167,7 +167,7 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
       signal.throwIfAborted();
       const { message } = error as Error;
       if (failures.get(list) !== message)
-        log.warn({ err: error, list }, "the venue's changes of fees could not be read");
+        log.warn({ err: error, list }, "the venue's fee changes could not be read");
       failures.set(list, message);
     }
   }
@@ -185,7 +185,7 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
       await readChanges(series, signal);
       if (eventChanges)
         return rulesAt(clock.now(), { series, readAtMs, seriesChanges, eventChanges }, toRule);
-      notes().add('missing_field', 'events.fee_changes', 'until they can be read, orders are refused');
+      notes().add('missing_field', 'events.fee_changes', 'orders are refused until they can be read');
       return new Map();
     },
   };
@@ -229,10 +229,7 @@ function createRuleReader(log: Logger): RuleReader {
     const type = feeTypes.find((one) => one === feeType) ?? 'unknown';
     if (type === 'unknown' && !warned.has(feeType)) {
       warned.add(feeType);
-      log.warn(
-        { feeType },
-        'the venue charges some fees in a way that is not known: what has them is not traded',
-      );
+      log.warn({ feeType }, 'the venue has an unknown fee type; markets with it are not traded');
     }
     return { type, multiplier: BigInt(Math.round(feeMultiplier * 1_000_000)) };
   };
@@ -259,6 +256,6 @@ async function readEventChanges(
       });
     cursor = answer.cursor ?? '';
   }
-  if (cursor !== '') log.warn({ pages: MAX_PAGES }, 'the venue lists more changes of fees than are read');
+  if (cursor !== '') log.warn({ pages: MAX_PAGES }, 'the venue lists more fee changes than Gauge reads');
   return changes;
 }

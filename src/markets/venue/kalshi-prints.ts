@@ -69,7 +69,7 @@ async function readMarketPrints(
     if (cursor !== '') query.push(['cursor', cursor]);
     const answer = await client.get(PATH, query, kalshiTradesPageSchema, signal);
     for (const trade of answer.trades) {
-      if (trade.ticker !== ticker) throw new UnexpectedAnswerError(PATH, `${trade.ticker} was not asked for`);
+      if (trade.ticker !== ticker) throw new UnexpectedAnswerError(PATH, `${trade.ticker} was not requested`);
       if (!trade.is_block_trade) prints.set(trade.trade_id, toPrint(trade));
     }
     cursor = answer.cursor;

@@ -102,7 +102,7 @@ async function findAt(
     for (const value of markets) {
       const { ticker } = (value ?? {}) as { ticker?: unknown };
       if (typeof ticker !== 'string' || !asked.includes(ticker))
-        throw new UnexpectedAnswerError(path, `${String(ticker)} was not asked for`);
+        throw new UnexpectedAnswerError(path, `${String(ticker)} was not requested`);
       known.add(ticker);
       const market = read(value);
       if (market) found.set(ticker, market);

@@ -63,7 +63,7 @@ export function readGrid(
   const read = (kind: DailyKind, { values }: z.output<typeof layer>) =>
     values.flatMap(({ validTime, value }): DayEnsemble[] => {
       const interval = readInterval(validTime);
-      if (!interval) throw new UnexpectedAnswerError(url, `${validTime.slice(0, 60)} is no interval`);
+      if (!interval) throw new UnexpectedAnswerError(url, `${validTime.slice(0, 60)} is not an interval`);
       if (value === null || interval.hours < HOURS.least || interval.hours > HOURS.most) return [];
       const valueF = Math.round((value * 1.8 + 32) * 10) / 10;
       if (!isPossible(valueF)) throw new UnexpectedAnswerError(url, `${value} °C is impossible`);

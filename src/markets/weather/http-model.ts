@@ -38,20 +38,20 @@ const forecastSchema = z
   .superRefine(({ station, kind, hour, membersF, meanF, standardDeviationF, hourlyMeanF }, context) => {
     const isHour = kind === 'hourly';
     if (isHour && hourlyMeanF)
-      context.addIssue({ code: 'custom', path: ['hourlyMeanF'], message: 'is of days only' });
+      context.addIssue({ code: 'custom', path: ['hourlyMeanF'], message: 'is only for days' });
     const place = findPlace(station);
     if ((hour !== undefined) !== isHour)
       context.addIssue({
         code: 'custom',
         path: ['hour'],
-        message: isHour ? 'is missing: this is a forecast of an hour' : 'is of hourly forecasts only',
+        message: isHour ? 'is missing: this is a forecast of an hour' : 'is only for hourly forecasts',
       });
     if (place && isStation(place) === isHour)
       context.addIssue({
         code: 'custom',
         path: ['kind'],
         message: isHour
-          ? 'is of areas only: no market is about an hour at a station'
+          ? 'is only for areas: no market is about an hour at a station'
           : 'must be hourly: an area has no days',
       });
     const numbers = [meanF, standardDeviationF].filter((value) => value !== undefined).length;
@@ -124,7 +124,7 @@ async function askModel(
     if (Date.parse(run.date) - run.modelRunAt.getTime() > LONGEST_LEAD_MS)
       throw refuse([...place, 'modelRunAt'], `is more than 400 days before ${run.date}`);
     const key = `${targetKey(run)} ${run.modelRunAt.getTime()}`;
-    if (seen.has(key)) throw refuse(place, `is there twice: the same ${keyFields(run)} and modelRunAt`);
+    if (seen.has(key)) throw refuse(place, `appears twice: the same ${keyFields(run)} and modelRunAt`);
     seen.add(key);
     const isForecast = run.modelRunAt < spanOf(findPlace(run.stationId)!, run).end;
     if (!isForecast && isHistory)

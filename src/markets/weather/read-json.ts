@@ -109,7 +109,7 @@ export async function readJson<T extends z.ZodType>(request: JsonRequest<T>): Pr
   try {
     value = JSON.parse(body);
   } catch {
-    throw new UnexpectedAnswerError(url, `no JSON: ${excerpt(hide(body, secrets))}`);
+    throw new UnexpectedAnswerError(url, `not JSON: ${excerpt(hide(body, secrets))}`);
   }
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;

@@ -51,7 +51,7 @@ export function parseBulletins(body: string, asked: Asked): DayEnsemble[] {
         url,
         `${wrong.model} of ${wrong.station} instead of NBS of ${station.id}`,
       );
-    if (!(runMs <= fetchedAt.getTime())) throw new UnexpectedAnswerError(url, 'a runtime is no past time');
+    if (!(runMs <= fetchedAt.getTime())) throw new UnexpectedAnswerError(url, 'a runtime is in the future');
     return cycle.flatMap((row) => toRun(row, cycle, asked, new Date(runMs)) ?? []);
   });
 }
@@ -62,11 +62,11 @@ function readTable(body: string, url: string): Row[] {
   const [header = ''] = body.split(/\r?\n/, 1);
   const names = header.split(',').map((name) => name.trim().toLowerCase());
   if (!NEEDED.every((name) => names.includes(name)))
-    throw new WeatherUnavailableError(url, `no table but: ${body.slice(0, 100).trim() || 'nothing'}`);
+    throw new WeatherUnavailableError(url, `not a table: ${body.slice(0, 100).trim() || 'nothing'}`);
   try {
     return parse(body, { columns: () => names, trim: true, skip_empty_lines: true });
   } catch (error) {
-    throw new UnexpectedAnswerError(url, `the table is cut off: ${(error as Error).message}`);
+    throw new UnexpectedAnswerError(url, `the table is truncated: ${(error as Error).message}`);
   }
 }
 
@@ -148,7 +148,7 @@ export function parseHours(
         url,
         `${row.model} of ${row.station} instead of ${LAMP} of ${station.id}`,
       );
-    if (!(runMs <= fetchedAt.getTime())) throw new UnexpectedAnswerError(url, 'a runtime is no past time');
+    if (!(runMs <= fetchedAt.getTime())) throw new UnexpectedAnswerError(url, 'a runtime is in the future');
     const temperatureF = numberOf(row, 'tmp', url);
     const found = newest.get(forecastMs);
     if (temperatureF === undefined || !isPossible(temperatureF) || (found && found.runMs > runMs)) continue;

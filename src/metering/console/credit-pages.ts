@@ -329,10 +329,10 @@ const forgiving: CreditChange = {
       name,
       problem: amount === '0' ? 'This product has no overdraft.' : undefined,
       amount,
-      effect: 'that usage burned without a grant are given up.',
+      effect: 'that usage burned without a grant will be forgiven.',
       balance,
       balanceAfter: addSigned(balance, amount),
-      hint: 'The usage stays recorded. Whatever the overdraft is when you confirm is given up.',
+      hint: 'The usage stays recorded. The overdraft at the time of your confirmation is forgiven.',
       reasonHint: 'Kept in the audit log.',
       button: 'Forgive the overdraft',
     };

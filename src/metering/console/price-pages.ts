@@ -152,7 +152,7 @@ function readPriceForm(fields: FormFields, dimensions: readonly string[]): Credi
   const digits = (name: string, value: string) => toPrice(toPlainDecimal(value, 0), name);
   const whole = { price: digits('price', price), enforcement };
   if (dimension === undefined) {
-    if (rows.length > 0) throw fieldError('dimension', 'must be chosen for the prices of single values');
+    if (rows.length > 0) throw fieldError('dimension', 'must be chosen to set prices for individual values');
     return whole;
   }
   if (!dimensions.includes(dimension)) throw fieldError('dimension', option);

@@ -120,7 +120,7 @@ export function addToPast({ burned, repaid }: Past, entries: readonly Entry[]): 
 
 /**
  * Gives back what a flush burned: first the overdraft, then the grants, the last burned first. What exceeds the overdraft
- * undoes repayments, the newest first, and then what was forgiven. Settle the account afterwards.
+ * undoes repayments, newest first, and then what was forgiven. Settle the account afterwards.
  */
 export function giveBack(
   account: Account,

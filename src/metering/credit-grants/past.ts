@@ -25,7 +25,7 @@ async function listBurned(orm: Orm, id: AccountId, flushes: readonly Flush[]): P
   return burned;
 }
 
-/** Repayments of overdrafts that no correction has undone, the newest first. */
+/** Repayments of overdrafts that no correction has undone, newest first. */
 async function listRepaid(orm: Orm, id: AccountId, productIds: readonly string[]): Promise<Past['repaid']> {
   const rows = await selectRows<{ productId: string; grantId: string; amount: string }>(
     orm,

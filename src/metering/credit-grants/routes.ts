@@ -127,7 +127,7 @@ const readAccountId = async (orm: Orm, slug: string, livemode: boolean): Promise
 });
 
 const entriesDescription = `
-Every change of the credits, the newest first. Rows are only added: \`burn\` and \`return\` add up to what usage cost, and the balance follows from them. The entries of a burn are kept per hour of usage, so
+Every change of the credits, newest first. Rows are only added: \`burn\` and \`return\` add up to what usage cost, and the balance follows from them. The entries of a burn are kept per hour of usage, so
 several events can share one. Entries of archived months are summed up per day.
 `.trim();
 
@@ -212,7 +212,7 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
       },
       {
         name: 'rollover',
-        summary: 'A monthly grant for one product, half of whose rest lives on for 30 days',
+        summary: 'A monthly grant for one product; half of what is left rolls over for 30 days',
         request: {
           params: monthly,
           body: { ...plan, expiresAt: '2026-03-01T00:00:00Z' },
@@ -305,7 +305,7 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
         },
       },
       problemExample('grant_closed', {
-        summary: 'A grant of which nothing is left',
+        summary: 'A grant with nothing left',
         detail: `The credit grant ${order.spentKey} is spent.`,
         request: { params: { ...acme, grantKey: order.spentKey }, body: { reason: 'Too late' } },
       }),
@@ -330,7 +330,7 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
     path: `${path}/overdrafts/{productSlug}/forgive`,
     operationId: 'forgiveOverdraft',
     summary: 'Forgive an overdraft',
-    description: 'Gives up the overdraft of a product, so that the next grant does not pay it.',
+    description: 'Forgives the overdraft of a product, so that the next grant does not pay it.',
     body: creditReasonSchema,
     responses: { 200: json('Forgiven, or there was none.', forgivenSchema) },
     examples: [
@@ -374,7 +374,7 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
       },
       {
         name: 'testMode',
-        summary: 'Test credits, of which there are none',
+        summary: 'Test credits, when there are none',
         request: { params: acme, query: { livemode: 'false' } },
         answer: { balance: 0, held: 0, overdrafts: [], grants: [] },
       },

@@ -46,7 +46,11 @@ export const grantSchema = z
       .describe('The products that it pays for. Default: `null`, all.'),
     rollover: z
       .strictObject({
-        percent: z.int().min(1).max(100).describe('The percentage of the rest that lives on, 1 to 100.'),
+        percent: z
+          .int()
+          .min(1)
+          .max(100)
+          .describe('The percentage of the remaining credits that rolls over, 1 to 100.'),
         for: z
           .string()
           .regex(/^P([1-9]|[1-9]\d|[12]\d\d|3[0-5]\d|36[0-6])D$/, 'must be a duration from P1D to P366D')
@@ -55,7 +59,7 @@ export const grantSchema = z
       .nullable()
       .optional()
       .describe(
-        'What happens to the rest at `expiresAt`, once. Needs `expiresAt`. Default: `null`, it expires.',
+        'Rolls over a part of the remaining credits at `expiresAt`, once. Needs `expiresAt`. Default: `null`, all of them expire.',
       ),
     livemode,
     reason,
@@ -80,7 +84,7 @@ const creditGrantSchema = z
     rollover: z
       .object({ percent: z.int(), for: z.string() })
       .nullable()
-      .describe('The percentage of the rest that lives on at `expiresAt`, and for how long.'),
+      .describe('The percentage of the remaining credits that rolls over at `expiresAt`, and for how long.'),
     livemode: z.boolean(),
     reason: z.string(),
     createdAt: timeField('When it was made.'),
@@ -116,7 +120,7 @@ export const creditsSchema = z
 export const forgivenSchema = z
   .object({
     productSlug: z.string(),
-    forgiven: exactField('The overdraft that was given up; 0 if there was none.'),
+    forgiven: exactField('The overdraft that was forgiven; 0 if there was none.'),
   })
   .meta({ id: 'ForgivenOverdraft' });
 
@@ -151,7 +155,7 @@ export const entriesSchema = z
             kind: z
               .enum(creditEntryKinds)
               .describe(
-                '`burn`: usage burned credits. `return`: a correction gave them back. `expire`: they were left at the end of a grant. `roll`: they live on after it. `void`: they were forfeited. `repay`: a grant paid an overdraft. `forgive`: the operator gave up an overdraft.',
+                '`burn`: usage burned credits. `return`: a correction gave them back. `expire`: they were left at the end of a grant. `roll`: they rolled over at its end. `void`: they were forfeited. `repay`: a grant paid an overdraft. `forgive`: the operator forgave an overdraft.',
               ),
             productSlug: z.string().nullable().describe('`null` for `expire`, `roll` and `void`.'),
             grantKey: z
@@ -162,7 +166,7 @@ export const entriesSchema = z
           })
           .meta({ id: 'CreditEntry' }),
       )
-      .describe('The newest first. With `grantKey` or `kind`, a page can be short or empty before the last.'),
+      .describe('Newest first. With `grantKey` or `kind`, a page can be short or empty before the last.'),
     nextCursor: nextCursorField,
   })
   .meta({ id: 'CreditEntries' });

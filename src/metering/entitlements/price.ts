@@ -10,7 +10,7 @@ import { enforcements, type products } from './table.js';
 /** What a unit of a product costs in credits. Prices are exact decimals. */
 export interface CreditPrice {
   price: string;
-  /** Prices of single values of a dimension. */
+  /** Prices for individual values of a dimension. */
   by?: { dimension: string; prices: Readonly<Record<string, string>> } | undefined;
   enforcement: (typeof enforcements)[number];
 }
@@ -52,7 +52,7 @@ export const creditPriceSchema = z.strictObject({
   by: z
     .strictObject({
       dimension: z.string().describe('One of the `dimensions` of the product.'),
-      prices: pricesSchema.describe('Credits per unit of single values. Other values cost `price`.'),
+      prices: pricesSchema.describe('Credits per unit for individual values. Other values cost `price`.'),
     })
     .optional()
     .describe('Prices that depend on a dimension.'),

@@ -10,7 +10,7 @@ const SHOWN_ROWS = 100;
 /** `burned`: what a product burned; `rest`: what is left of a grant; `overdraft`: what a product owes. */
 const titles = {
   burned: 'Credits burned that differ from quantity × price of the events',
-  rest: 'Grants whose rest differs from their entries',
+  rest: 'Grants whose remaining credits differ from their entries',
   overdraft: 'Overdrafts that differ from their entries',
 } as const;
 

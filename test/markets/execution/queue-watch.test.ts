@@ -160,7 +160,7 @@ it('shows the place on the order’s page and compares it in the report', async 
   await browser.signIn(member.email);
   const { text } = await browser.get(`/dashboard/portfolio/orders/${trade.id}`, { accept: 'text/html' });
   expect(text.replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' ')).toMatch(
-    /Queue 20 ahead of it by the venue, since .*; the paper queue would have 30/,
+    /Queue 20 ahead of it according to the venue, since .*; the paper queue would have 30/,
   );
   expect(text).toContain('data-live="0.5"');
   const day = new Date(account.service.clock.now()).toISOString().slice(0, 10);

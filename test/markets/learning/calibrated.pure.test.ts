@@ -172,7 +172,7 @@ describe('the calibrated model', () => {
     const early = new Date('2026-07-02T04:00:00Z');
     expect(dayOf(book(fit({ leadHours: 72 })), { modelRunAt: early })).toMatchObject({
       method: 'raw_ensemble',
-      fallback: "nothing is learned of runs more than 72 hours before a day's end",
+      fallback: "nothing is learned from runs more than 72 hours before a day's end",
     });
   });
 

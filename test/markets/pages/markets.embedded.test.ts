@@ -998,7 +998,7 @@ describe('with calibrated forecasts and open gates', () => {
     const text = await signalsOn(browser, event);
     expect(text).toContain('Gate open');
     expect(text).toContain('For your paper account: $1,000.00 in cash.');
-    expect(text).toContain(`They lose ${formatMoney(worstCase)} together.`);
+    expect(text).toContain(`Together they lose ${formatMoney(worstCase)}.`);
     expect(text.match(/Open the ticket/g)).toHaveLength(signals.length);
     for (const { market, side, stake, reasons } of signals) {
       expect(text).toContain(`Buy ${side.toUpperCase()} ${bracketLabel(market.bracket)}`);
@@ -1079,7 +1079,7 @@ describe('with calibrated forecasts and open gates', () => {
     expect(text).toContain(' in positions, counting resting orders as filled.');
     // The order is cheaper than the book was, so a little may be left to buy.
     const more = new RegExp(`${title} .*? (\\d+) at `).exec(
-      text.slice(0, text.indexOf('Why no signal for')),
+      text.slice(0, text.indexOf('Why the others have no signal')),
     )?.[1];
     expect(Number(more ?? 0)).toBeLessThan(contracts / 20);
   });

@@ -79,12 +79,12 @@ it.each<[string, (orgId: string) => SQL, string[]]>([
     'contracts without a purchase',
     (orgId) =>
       sql`update trading_positions set contracts = contracts + 1 where org_id = ${orgId}::uuid and contracts > 0`,
-    ['contracts of a position are what was filled less what was settled'],
+    ['contracts of a position equal its fills minus its settlements'],
   ],
   [
     'the wrong side',
     (orgId) => sql`update trading_positions set side = 'yes' where org_id = ${orgId}::uuid and contracts > 0`,
-    ['contracts of a position are what was filled less what was settled'],
+    ['contracts of a position equal its fills minus its settlements'],
   ],
   [
     'a missing position',
@@ -93,7 +93,7 @@ it.each<[string, (orgId: string) => SQL, string[]]>([
       'cost of a position is the sum of its postings',
       'realised of a position is the sum of its postings',
       'fees of a position is the sum of its postings',
-      'contracts of a position are what was filled less what was settled',
+      'contracts of a position equal its fills minus its settlements',
     ],
   ],
   [
@@ -113,7 +113,7 @@ it.each<[string, (orgId: string) => SQL, string[]]>([
       sql`insert into trading_fills (org_id, order_id, n, price, contracts, fee, balance_change, filled_at)
       select org_id, id, 2, 420000, 1, 0, -420000, now() from trading_orders where org_id = ${orgId}::uuid and contracts = 10`,
     [
-      'contracts of a position are what was filled less what was settled',
+      'contracts of a position equal its fills minus its settlements',
       'filled_contracts of an order is the sum of its fills',
       'booked of an order is the sum of its fills',
       'a fill has one entry in the ledger, and the entry its amounts',
@@ -130,7 +130,7 @@ it.each<[string, (orgId: string) => SQL, string[]]>([
     'a settlement without a ledger entry',
     (orgId) =>
       sql`update ledger_entries set settlement_n = 7 where org_id = ${orgId}::uuid and kind = 'correction'`,
-    ['what a settlement moved is in the ledger', 'what a settlement moved is in the ledger'],
+    ['every settlement is booked in the ledger', 'every settlement is booked in the ledger'],
   ],
   [
     'cash reserved for an ended order, and beyond the balance',
@@ -138,7 +138,7 @@ it.each<[string, (orgId: string) => SQL, string[]]>([
       sql`update trading_orders set reserved = case when contracts = 10 then 2000000000 else 5 end,
         status = case when contracts = 10 then 'pending' else 'filled' end
       where org_id = ${orgId}::uuid and contracts >= 4`,
-    Array(2).fill('only an open order keeps cash back, and never more than its account has'),
+    Array(2).fill('only open orders reserve cash, and never more than their account has'),
   ],
 ])('the check reports %s', async (_what, spoil, rules) => {
   const { id } = await trader();

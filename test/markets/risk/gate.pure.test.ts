@@ -200,7 +200,7 @@ describe('each limit', () => {
     expect(detailOf(inputOf({ limitPrice: 56n * CENT }, { book: empty }))).toMatch(/^price_collar/);
     const snapshot = withData({ books: new Map() });
     expect(detailOf(inputOf({}, { book: empty, snapshot }))).toBe(
-      'price_collar: there are no asks for yes contracts of MILD, so there is nothing to hold the limit price against.',
+      'price_collar: there are no asks for yes contracts of MILD, so there is nothing to compare the limit price with.',
     );
   });
 

@@ -116,5 +116,5 @@ it('a sale booked during the settlement of its market counts once, and the ledge
   expect(await cashOf(database.db, orgId!)).toBe(BOUGHT + 2n * DOLLAR + 6n * DOLLAR);
   const rules = (await checkLedger(database.db.orm, { orgId: orgId! }, 10)).map(({ rule }) => rule);
   // Only the contracts differ, because this sale has no order.
-  expect(rules).toEqual(['contracts of a position are what was filled less what was settled']);
+  expect(rules).toEqual(['contracts of a position equal its fills minus its settlements']);
 });

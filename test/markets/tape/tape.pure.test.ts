@@ -590,11 +590,11 @@ describe('values on a tape', () => {
     ['{"$n":"0x10"}', '$n is not a whole number'],
     ['{"$n":12}', '$n is not a whole number'],
     [`{"$n":"${'9'.repeat(1_000_000)}"}`, '$n is not a whole number'],
-    ['{"$t":"yesterday"}', '$t is no time'],
-    ['{"$t":1e300}', '$t is no time'],
-    ['{"$t":null}', '$t is no time'],
-    ['{"$m":"ab"}', '$m is no map'],
-    ['{"$m":[["key"]]}', '$m is no map'],
+    ['{"$t":"yesterday"}', '$t is not a time'],
+    ['{"$t":1e300}', '$t is not a time'],
+    ['{"$t":null}', '$t is not a time'],
+    ['{"$m":"ab"}', '$m is not a map'],
+    ['{"$m":[["key"]]}', '$m is not a map'],
   ])('are rejected as %.20s', (text, message) => {
     expect(() => readValue(text)).toThrow(message);
   });

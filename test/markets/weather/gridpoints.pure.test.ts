@@ -88,7 +88,7 @@ describe('the gridpoint forecast', () => {
     [
       'a broken interval',
       () => ({ ...grid(), maxTemperature: { uom: DEGREES, values: [value('soon', 1)] } }),
-      /soon is no interval/,
+      /soon is not an interval/,
     ],
     [
       'an impossible value',

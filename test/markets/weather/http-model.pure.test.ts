@@ -216,7 +216,7 @@ describe("the operator's own model", () => {
     [
       'a duplicate run',
       { forecasts: [forecast(), forecast({ modelRunAt: '2026-07-03T14:00:00-04:00' })] },
-      'forecasts[1]: is there twice',
+      'forecasts[1]: appears twice',
     ],
     ['an unknown kind', { forecasts: [forecast({ kind: 'rain' })] }, 'forecasts[0].kind: '],
     [
@@ -237,7 +237,7 @@ describe("the operator's own model", () => {
     [
       'an hourly forecast for a station',
       { forecasts: [forecast({ kind: 'hourly', hour: 3 })] },
-      'forecasts[0].kind: is of areas only',
+      'forecasts[0].kind: is only for areas',
     ],
     [
       'a daily forecast for an area',
@@ -247,7 +247,7 @@ describe("the operator's own model", () => {
     [
       'a duplicate minimum',
       { forecasts: [forecast(), forecast({ kind: 'daily_minimum' }), forecast({ kind: 'daily_minimum' })] },
-      'forecasts[2]: is there twice',
+      'forecasts[2]: appears twice',
     ],
     ['an empty name', { model: '', forecasts: [] }, 'model: '],
   ])('is rejected for %s, with its place in the answer', async (_what, body, place) => {

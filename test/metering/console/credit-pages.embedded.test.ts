@@ -83,7 +83,7 @@ describe('a grant', () => {
     expect(page).toContain('Nothing has changed yet.');
     expect(page).toContain('Grant 1,000.5 live credits Balance −25 → 975.5 at once');
     expect(page).toContain('11:00 UTC');
-    expect(page).toContain('50% of the rest lives on for 30 days');
+    expect(page).toContain('50% of what is left rolls over for 30 days');
     expect(page).toContain('First, with priority 50');
     expect(page).toContain(`It pays 25 of ${product.slug} at once.`);
     expect((await post('/grant', { ...typed, step: 'edit' })).text).toMatch(/value="1,000\.5"[\s\S]*checked/);
@@ -247,7 +247,7 @@ it('forgiving an overdraft says what is given up, needs a reason, and leaves an 
   await burn(12.5);
   expect(await open()).toMatch(/Tokens is overdrawn by 12\.5 credits/);
   expect(await open(`/forgive?product=${product.slug}`)).toMatch(
-    /12\.5 live credits that usage burned without a grant are given up\. .* goes from −12\.5 to 0 /,
+    /12\.5 live credits that usage burned without a grant will be forgiven\. .* goes from −12\.5 to 0 /,
   );
   expect((await post('/forgive', { product: product.slug, mode: 'live' })).status).toBe(400);
   const { status, headers } = await post('/forgive', {

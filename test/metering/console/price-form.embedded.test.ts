@@ -95,7 +95,7 @@ describe('a new price', () => {
     expect(status).toBe(200);
     expect(page).toContain('Nothing has changed yet.');
     expect(page).toMatch(/At the new price 51 credits for 120\.5 calls/);
-    expect(page).toMatch(/7 calls have more combinations of values than are counted apart/);
+    expect(page).toMatch(/7 calls have combinations of values that are not counted separately/);
     expect(page).toMatch(/Globex 100 0 25 – Acme 10\.5 0 21 – Others 7 0 3\.5 – Initech 3 0 1\.5/);
     expect(page).toMatch(/small 0\.25 100 25 large 2 10\.5 21 All other values 0\.5 10 5/);
     expect(page).not.toMatch(/Test mode|Former metric/);
@@ -167,7 +167,7 @@ describe('a new price', () => {
     [{ price: '-1' }, 'price', 'Must be a number, like 100000.'],
     [{ enforcement: 'refuse' }, 'enforcement', 'Must be one of the options.'],
     [{ dimension: 'colour' }, 'dimension', 'Must be one of the options.'],
-    [{ dimension: '' }, 'dimension', 'Must be chosen for the prices of single values.'],
+    [{ dimension: '' }, 'dimension', 'Must be chosen to set prices for individual values.'],
     [{ value2: 'large' }, 'value2', 'Has a price already.'],
     [{ value1: 'x'.repeat(65) }, 'value1', 'Must be 1 to 64 characters without control characters.'],
     [{ value1: '' }, 'value1', 'Required.'],

@@ -148,7 +148,7 @@ it('reports each difference to the last of 12 places, and repairs none', async (
   const { text, json, isEqual } = await check();
   expect(isEqual).toBe(false);
   expect(text).toMatch(
-    /Grants whose rest differs from their entries: 1\norganization .*bought +0.500000000001 +0.5 /s,
+    /Grants whose remaining credits differ from their entries: 1\norganization .*bought +0.500000000001 +0.5 /s,
   );
   expect(text).toContain('Credits are never repaired, because');
   expect(toJson(json)).toContain(

@@ -125,7 +125,7 @@ describe('the page of credits', () => {
       /Open Invoice plan .*Scheduled Invoice soon .*Scheduled Invoice later .*Closed grants/,
     );
     expect(page).toMatch(/Open Invoice plan · priority 50 45 of 100 left All products/);
-    expect(page).toContain('then 25% of the rest lives on for 30 days');
+    expect(page).toContain('then 25% of what is left rolls over for 30 days');
     expect(page).toMatch(/Scheduled Invoice later/);
     expect(page).toMatch(/Tokens 65 100\.0% –/);
     expect(page).toMatch(/Tokens by subject Value Credits Share ada 60 92\.3% ben 5 7\.7%/);
@@ -159,7 +159,7 @@ describe('the page of credits', () => {
     expect(page).toContain('Tokens 3.5 100.0% 1.25');
   });
 
-  it('says until when it lasts once a day has burned credits, with the ends of grants counted in', async () => {
+  it('projects how long the balance lasts once a day has burned credits, counting the ends of grants', async () => {
     const { open, give, send } = await scene();
     await give('all', { amount: 100 });
     await send(20);
@@ -172,7 +172,9 @@ describe('the page of credits', () => {
         year: 'numeric',
       }).format(service.clock.now() + days * DAY_MS);
     // 10 in 2 days are 5 a day, and 90 are left.
-    expect(await open()).toContain(`At the pace of the last 2 days it lasts until about ${day(18)}.`);
+    expect(await open()).toContain(
+      `At the pace of the last 2 days the balance lasts until about ${day(18)}.`,
+    );
     await give('ending', {
       amount: 1_000,
       priority: 0,
@@ -180,9 +182,9 @@ describe('the page of credits', () => {
     });
     expect(await open()).toMatch(new RegExp(`lasts until about (${day(22)}|${day(23)})\\.`));
     await give('many', { amount: 100_000 });
-    expect(await open()).toContain('it lasts for more than a year.');
+    expect(await open()).toContain('the balance lasts for more than a year.');
     await give('other', { amount: 5, productSlugs: [(await scene()).product.slug] });
-    expect(await open()).toContain('it lasts for more than a year.');
+    expect(await open()).toContain('the balance lasts for more than a year.');
   });
 
   it('reads the costs of subjects only in a period that it can read', async () => {

@@ -127,7 +127,7 @@ export const organizationSchema = z
       .nullable()
       .optional()
       .describe(
-        'When webhooks report that credits run out: whole percentages of what the open grants were made for. `null`: 20, 10 and 0. Default: unchanged, or `null` for a new Organization.',
+        'When webhooks report that credits run out: whole percentages of the granted amount of the open grants. `null`: 20, 10 and 0. Default: unchanged, or `null` for a new Organization.',
       ),
   })
   .meta({ id: 'OrganizationInput' });

@@ -121,7 +121,7 @@ function openGates(): (point: PointInTime) => PointInTime {
     ...key,
     isOpen: true,
     ...unjudged,
-    reason: 'It was not asked in this run.',
+    reason: 'This run ignores gates.',
   }));
   return (point) => ({ ...point, gates: { madeAt: point.at, gates } });
 }

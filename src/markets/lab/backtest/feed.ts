@@ -68,7 +68,7 @@ async function* play(files: readonly string[], everyMs: number): AsyncGenerator<
     for await (const { header, inputs, record } of readTape(file)) {
       if (end && inputs.at < end)
         throw new TapeError(
-          `${file}, record ${record}: ${inputs.at.toISOString()} is before the end of ${files[i - 1]}; tapes are given in the order of time`,
+          `${file}, record ${record}: ${inputs.at.toISOString()} is before the end of ${files[i - 1]}; give the tapes in chronological order`,
         );
       if (inputs.at.getTime() < nextMs) continue;
       nextMs = inputs.at.getTime() + everyMs;
@@ -88,7 +88,7 @@ function snapshotOf(
   try {
     return buildSnapshot(inputs, { ...header, model: calibratedModel }, before, log);
   } catch (error) {
-    throw new TapeError(`${place}: no snapshot can be made of it: ${(error as Error).message}`, {
+    throw new TapeError(`${place}: no snapshot can be built from it: ${(error as Error).message}`, {
       cause: error,
     });
   }

@@ -61,7 +61,7 @@ function parseNamed(text: string): Named {
 function addNamed(text: string, before: Named[] = []): Named[] {
   const added = parseNamed(text);
   if (before.some(({ name }) => name === added.name))
-    throw new InvalidArgumentError(`${added.name} is there twice.`);
+    throw new InvalidArgumentError(`${added.name} appears twice.`);
   return [...before, added];
 }
 

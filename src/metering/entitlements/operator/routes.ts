@@ -84,7 +84,7 @@ export const entitlementRoutes = [
     method: 'get',
     path: '/operator/organizations/{slug}/entitlements/{productSlug}',
     operationId: 'getGrant',
-    summary: 'Read an entitlement of an Organization',
+    summary: "Read an Organization's entitlement",
     description: 'The declared entitlement, in effect or not.',
     responses: {
       200: json('The entitlement.', grantAnswerSchema),

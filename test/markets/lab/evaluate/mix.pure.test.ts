@@ -91,7 +91,7 @@ describe('evaluate --mix', () => {
       [['--mix', 'a=^a$'], /Give --mix 2 to 20 times/],
       [['--mix', 'a'], /It must be a name/],
       [['--mix', 'main=^a$'], /It must be a name/],
-      [[...three, '--mix', 'a=^b$'], /a is there twice/],
+      [[...three, '--mix', 'a=^b$'], /a appears twice/],
       [[...three, '--mix', 'd=^d$'], /matches no column/],
       [[...three, '--spread', 'd=sd'], /there is no model d/],
       [[...three, '--spread', 'a=sigma'], /there is no column "sigma"/],
