@@ -142,7 +142,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
 );
 
 it.each([{ javaScript: true }, { javaScript: false }])(
-  'limits of trading that are raised long after the password come through the proof as they were typed (scripts: $javaScript)',
+  'trading limits that are raised long after the sign-in survive the confirmation as they were typed (scripts: $javaScript)',
   async ({ javaScript }) => {
     const late = await signedInOperator(world.service);
     await forgetConfirmation(world.service, late.browser);

@@ -68,7 +68,7 @@ const type = async (page: Page, label: string, text: string) => {
 const scripts = [{ javaScript: true }, { javaScript: false }];
 
 it.each(scripts)(
-  'an operator gives credits with the keyboard, after a look at what they do (scripts: $javaScript)',
+  'an operator grants credits with the keyboard, after a preview (scripts: $javaScript)',
   async ({ javaScript }) => {
     const { base, send } = await scene();
     await send(2_000, 'large', 'ada');

@@ -18,7 +18,7 @@ const world = browserWorld({ env });
 afterAll(() => server.stop());
 
 it.each([{ javaScript: true }, { javaScript: false }])(
-  'a forgotten password is chosen anew with a link from a mail; with scripts: $javaScript',
+  'a forgotten password is replaced through a mailed link; with scripts: $javaScript',
   async ({ javaScript }) => {
     const { user } = await signedIn(world.db, world.service.url);
     const page = await world.visit({ javaScript });

@@ -12,7 +12,7 @@ it.each([
   expect(monthOf(Date.parse(time))).toBe(firstDay);
 });
 
-it('no month is given for a time that is none', () => {
+it('an invalid time has no month', () => {
   monthOf(0);
   expect(() => monthOf(NaN)).toThrow(RangeError);
 });

@@ -94,7 +94,7 @@ it('the service has the password of the role that serves, and no other', () => {
   expect(migrate!.environment!.MIGRATION_DATABASE_URL).toContain('gauge_owner:');
 });
 
-it('Postgres and Redis ask for passwords, none of which has a fallback', () => {
+it('Postgres and Redis require passwords, which have no fallback', () => {
   const text = read('docker-compose.yml');
   for (const name of [
     'POSTGRES_PASSWORD',

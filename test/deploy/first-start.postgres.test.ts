@@ -80,7 +80,7 @@ const linksIn = (text: string) => [
   ...new Set(text.match(/https:\/\/gauge\.example\.com\/set-up#[\w-]{43}/g)),
 ];
 
-it('the README’s lines make a configuration with a secret for each that is needed', async () => {
+it('the README’s commands create a configuration with every secret that is needed', async () => {
   expect(blocks).toHaveLength(3);
   const made = shell(makeEnv);
   expect([await made.ended, made.printed.text]).toEqual([0, '']);
@@ -96,7 +96,7 @@ it('the README’s lines make a configuration with a secret for each that is nee
   expect(containers).toMatch(/^docker compose up .*\ndocker compose logs app/);
 });
 
-it('the README’s lines end with a person signed in, and an owner whose first event counts', async () => {
+it('the README’s commands end with a person signed in, and an owner whose first event counts', async () => {
   const lines = start.replace(/^echo DATABASE_URL=\S+/m, `echo DATABASE_URL=${databaseUrl}`);
   expect(lines).not.toBe(start);
   const { printed, ended } = shell(lines, { PORT: '0', HOST: '127.0.0.1' });

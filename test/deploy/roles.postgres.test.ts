@@ -68,7 +68,7 @@ it('the role that serves cannot migrate, and says what to do', async () => {
   await expect(opened).rejects.toThrow(/npm run migrate.*MIGRATION_DATABASE_URL/);
 });
 
-it('the owner of another database is no owner of this one, and the start says so', async () => {
+it('the owner of another database does not own this one, and the start says so', async () => {
   const opened = openDatabase(
     { databaseUrl: appUrl, migrationDatabaseUrl: server.url('postgres'), dataDir: '' },
     silent,
@@ -167,7 +167,7 @@ describe('the role that serves', () => {
   });
 });
 
-it('the lines of the documentation dump it while it serves, and restore it on another server', async () => {
+it('the documented commands dump it while it serves, and restore it on another server', async () => {
   const other = await startServer();
   const folder = mkdtempSync(join(tmpdir(), 'gauge-dump-'));
   try {

@@ -34,7 +34,7 @@ const assetPaths = async () =>
   );
 
 describe('/openapi.json', () => {
-  it('is the same bytes every time, and 304 for who has them', async () => {
+  it('is the same bytes every time, and 304 for a client that has them', async () => {
     const first = await ask('/openapi.json');
     const again = await ask('/openapi.json');
     expect(first.headers.get('content-type')).toBe('application/json; charset=utf-8');
@@ -50,7 +50,7 @@ describe('/openapi.json', () => {
     expect((await askRaw('/openapi.json', { 'if-none-match': '"other"' })).status).toBe(200);
   });
 
-  it('is sent compressed only to who can read it', async () => {
+  it('is compressed only for clients that accept it', async () => {
     const compressed = await askRaw('/openapi.json', { 'accept-encoding': 'gzip, br' });
     const plain = await askRaw('/openapi.json', {});
     expect(compressed.headers['content-encoding']).toBe('br');
@@ -88,7 +88,7 @@ describe('/docs', () => {
     }
   });
 
-  it('serves its files under a name that changes with them, to be kept for ever', async () => {
+  it('serves its files under names that change with their content, cacheable forever', async () => {
     const paths = await assetPaths();
     expect(paths.map((path) => path.split('/').at(-1))).toEqual([
       'icon.svg',
@@ -108,12 +108,12 @@ describe('/docs', () => {
     }
   });
 
-  it('serves a page of another version what there is, not to be kept', async () => {
+  it('serves the current file to a page of another version, uncached', async () => {
     const response = await ask('/docs/assets/another/docs.css');
     expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-store']);
   });
 
-  it('leads to pages that are all there, and to places on them that are', async () => {
+  it('links only to pages and sections that exist', async () => {
     const seen = new Map<string, string>();
     const read = async (path: string) => {
       if (!seen.has(path)) seen.set(path, await (await ask(path)).text());
@@ -136,7 +136,7 @@ describe('/docs', () => {
     expect(seen.size).toBe(28);
   });
 
-  it('has no page of another name', async () => {
+  it('returns 404 for any other name', async () => {
     for (const path of [
       '/docs/weather',
       '/docs/__proto__',
@@ -153,7 +153,7 @@ describe('/docs', () => {
     expect(script).toContain("credentials: 'omit'");
   });
 
-  it('is the same for all who are not signed in, whatever their cookie says', async () => {
+  it('is the same for everyone who is not signed in, whatever their cookie says', async () => {
     for (const cookie of ['', 'gauge_session=nonsense; gauge_session.sig=nonsense']) {
       const response = await ask('/docs/start', cookie ? { cookie } : {});
       expect(response.headers.get('cache-control')).toBe('no-cache');
@@ -190,7 +190,7 @@ describe('/docs', () => {
   });
 });
 
-it('has each message of webhooks, and beside them the reference that has their name', async () => {
+it('explains each webhook message, and the webhook routes in the reference', async () => {
   const [messages, reference] = await Promise.all(
     ['/docs/webhooks', '/docs/reference/webhooks'].map(async (path) => (await ask(path)).text()),
   );
@@ -264,7 +264,7 @@ describe('/docs/search', () => {
   });
 });
 
-it('has each address of a request on the overview of a group that is split', async () => {
+it('lists every address of a split group on its overview', async () => {
   const html = await (await ask('/docs/reference/operator')).text();
   for (const { operationId, tag } of (await describeService(products)).routes)
     if (tag === 'Operator')
@@ -274,7 +274,7 @@ it('has each address of a request on the overview of a group that is split', asy
 });
 
 describe('/docs/errors', () => {
-  it('has the place that the type of each problem leads to', async () => {
+  it('has the section that the type of each problem links to', async () => {
     const html = await (await ask('/docs/errors')).text();
     for (const [code, status] of Object.entries((await describeService(products)).statuses)) {
       expect(html).toContain(`id="${code}"`);

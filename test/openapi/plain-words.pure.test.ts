@@ -47,7 +47,7 @@ const broken = (good: unknown): fc.Arbitrary<unknown> =>
   });
 
 describe('messages about bad input', () => {
-  it.each(schemas)('is plain words: $name', ({ schema, good }) => {
+  it.each(schemas)('is in plain words: $name', ({ schema, good }) => {
     const inputs = fc.oneof(junk, ...good.map(broken));
     fc.assert(
       fc.property(inputs, (input) => {

@@ -37,7 +37,7 @@ describe('a search in the documentation', () => {
     expect(titles('when to')).toEqual(['When to retry']);
   });
 
-  it('takes no character for a pattern', () => {
+  it('treats no character as a pattern', () => {
     for (const query of ['%', '\\', '.*', '(', '[a-z]', '   ', '']) expect(titles(query)).toEqual([]);
     expect(titles('_')).toEqual(['rate_limited']);
   });

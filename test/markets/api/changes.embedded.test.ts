@@ -185,7 +185,7 @@ describe('a market with a doubtful book takes no order until the book matches th
         };
       },
     ],
-    ['a sequence that begins anew', () => venue.stream.restartSequences()],
+    ['a sequence that starts over', () => venue.stream.restartSequences()],
     [
       'another subscription’s number',
       () => {

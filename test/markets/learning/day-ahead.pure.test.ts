@@ -78,7 +78,7 @@ describe('the day-ahead fit of several groups', () => {
     expect(Math.abs(lineOf(coefficients, { group: 'A', day: 20_100 }).b - 1)).toBeLessThan(0.25);
   });
 
-  it('learns the bias of a new version anew, and the spread from all versions', () => {
+  it('learns the bias of a new version again, and the spread from all versions', () => {
     const changed = past(60).map((each) => ({
       ...each,
       ...(each.day < 20_052 ? { isOlder: true } : { observed: each.observed + 5 }),

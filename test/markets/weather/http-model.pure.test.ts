@@ -232,7 +232,7 @@ describe("the operator's own model", () => {
     [
       'a daily forecast with an hour',
       { forecasts: [forecast({ hour: 3 })] },
-      'forecasts[0].hour: is of hourly',
+      'forecasts[0].hour: is only for hourly',
     ],
     [
       'an hourly forecast for a station',

@@ -74,7 +74,7 @@ async function scene() {
 const form = { mode: 'live', amount: '1,000.5', priority: '50', grantKey: 'order-1', reason: 'Invoice 1' };
 
 describe('a grant', () => {
-  it('is given after a page that says what it will do', async () => {
+  it('is granted after a page that says what it will do', async () => {
     const { post, give, grants, open, burn, product, audit } = await scene();
     await burn(25);
     const day = new Date(service.clock.now() + 30 * DAY_MS).toISOString().slice(0, 10);
@@ -112,7 +112,7 @@ describe('a grant', () => {
     ]);
   });
 
-  it('is given and counted once, also if its button is pressed twice', async () => {
+  it('is granted and counted once, even if its button is pressed twice', async () => {
     const { give, grants } = await scene();
     const readGranted = async () => {
       const { values } = await service.context.metrics.creditsGranted.get();
@@ -242,7 +242,7 @@ describe('voiding a grant', () => {
   });
 });
 
-it('forgiving an overdraft says what is given up, needs a reason, and leaves an entry', async () => {
+it('forgiving an overdraft says what is forgiven, needs a reason, and leaves an entry', async () => {
   const { burn, post, open, product, audit } = await scene();
   await burn(12.5);
   expect(await open()).toMatch(/Tokens is overdrawn by 12\.5 credits/);

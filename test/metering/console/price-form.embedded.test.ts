@@ -137,7 +137,7 @@ describe('a new price', () => {
     expect(page).toContain('Acme 10 20 30 +50.0%');
   });
 
-  it('can be removed, after the same look', async () => {
+  it('can be removed, after the same preview', async () => {
     const { save, post, stored } = await scene([{ name: 'Acme', dimensions: '', quantity: '10' }]);
     await save(price);
     expect(readText((await post({ remove: 'yes' })).text)).toContain('Acme 10 5 0');

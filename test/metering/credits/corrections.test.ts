@@ -162,7 +162,7 @@ describe('a correction to less', () => {
     expect(await read()).toEqual([-1, { a: [0, 0, 'expired'] }, [1]]);
   });
 
-  it('lets what comes back to a grant that rolls over live on by its percentage', async () => {
+  it('rolls over the percentage of what comes back to a grant with rollover', async () => {
     const { give, send, correct, read, entries } = await arrive();
     await give('a', 10, { expiresAt: '2031-03-20T13:00:00Z', rollover: { percent: 50, for: 'P30D' } });
     await send({ e: 10 });
@@ -187,7 +187,7 @@ describe('a correction to less', () => {
     expect(await entries('void')).toEqual([['a', 9]]);
   });
 
-  it('undoes repayments, the newest first, if the overdraft was repaid meanwhile', async () => {
+  it('undoes repayments, newest first, if the overdraft was repaid meanwhile', async () => {
     const { give, send, correct, read, entries } = await arrive();
     await send({ e: 10 });
     await give('a', 4);

@@ -244,7 +244,7 @@ describe('the price', () => {
 });
 
 describe('an event burns once', () => {
-  it('and a repeat only tells of the overdraft', async () => {
+  it('and a repeat only warns of the overdraft', async () => {
     const { product, event, post, account, ledger, expectNoDrift } = await createScene();
     const one = event();
     expect((await post([one, one])).body).toMatchObject({

@@ -305,7 +305,7 @@ describe('voiding', () => {
 });
 
 describe('forgiving', () => {
-  it('gives up the overdraft of one product, once, with an audit row', async () => {
+  it('forgives the overdraft of one product, once, with an audit row', async () => {
     const { product, addProduct, burn, forgive, read, entries, audit } = await arrive();
     const other = await addProduct();
     await burn(7.000000000001);

@@ -60,7 +60,7 @@ async function createTenant() {
   };
 }
 
-it('limits that are added and removed between two flushes apply at once, and a minute later the text is chosen anew', async () => {
+it('limits that are added and removed between two flushes apply at once, and a minute later the text is chosen again', async () => {
   const { organization, plain, event, setLimits, send } = await createTenant();
   const sendOne = async () => {
     const { status, warnings, texts } = await send([event(plain)]);

@@ -243,7 +243,7 @@ describe('the ledger', () => {
     expect(end).toBe('');
   });
 
-  it('goes on over pages, and the file has all of them', async () => {
+  it('continues over pages, and the file has all entries', async () => {
     const { organization, product, browser } = await scene();
     const at = Date.parse('2026-01-05T10:00:00Z');
     const rows = Array.from({ length: 2_100 }, (_, i) => ({

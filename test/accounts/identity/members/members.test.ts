@@ -54,7 +54,7 @@ describe('GET /dashboard/members', () => {
     expect(found.text).not.toContain(other.owner.id);
   });
 
-  it('searches by any part of an address or name, in any case', async () => {
+  it('searches by any part of an address or name, ignoring case', async () => {
     const { id } = await createOrganization(database.db);
     const owner = await join(database.db, service.url, id, 'owner', {
       email: `ada-${uuid()}@example.com`,

@@ -52,7 +52,7 @@ async function nameOf(browser: Browser): Promise<string | undefined> {
 const entriesOf = async (email: string) =>
   (await operatorLogOf(database.db, email)).map(({ action, details }) => [action, details]);
 
-describe('who signs in', () => {
+describe('signing in', () => {
   it('the first sign-in links by the verified address, later ones go by the subject alone', async () => {
     const user = await newPerson();
     const first = arrive();
@@ -189,7 +189,7 @@ describe('an invited person', () => {
   });
 });
 
-describe.runIf(isEmbedded)('an answer that is not the right one', () => {
+describe.runIf(isEmbedded)('a wrong answer', () => {
   const now = () => Math.floor(Date.now() / 1000);
 
   async function expectRefused(text = 'could not be verified') {
