@@ -3,7 +3,7 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** The month of the latest `monthOf`, which is usually asked for again. */
+/** The month of the latest `monthOf`, which is usually requested again. */
 let latest = { firstDay: '', startMs: 0, endMs: 0 };
 
 /** First day of the time's calendar month (UTC), as `YYYY-MM-01`. */

@@ -20,7 +20,7 @@ export interface Statement {
 /** A row of a hot statement by column name, in Postgres's text format. */
 export type TextRow = Readonly<Record<string, string | null>>;
 
-/** Table names and clauses with which a hot statement is built for one shard group. */
+/** Table names and clauses for building a hot statement for one shard group. */
 export interface Names {
   (table: string): string;
   /** `with` and a first expression that holds the shard group; another expression must follow. */
@@ -40,7 +40,7 @@ export interface Template {
   text(names: Names): string;
 }
 
-/** Table names with which a report over all Organizations is built for one shard group. */
+/** Table names for building a report over all Organizations for one shard group. */
 export interface GroupTables {
   (table: string): SQL;
   /** SQL condition that is true for Organizations of this group. Reference tables also hold the rows of others. */

@@ -16,7 +16,7 @@ export interface Job {
 
 const outcomes = ['succeeded', 'failed', 'skipped'] as const;
 
-/** Maximum sleep between looks at the clock, which may have been set back. */
+/** Maximum sleep between checks of the clock, which may have been set back. */
 const MAX_WAIT_MS = 30_000;
 
 /**

@@ -13,7 +13,9 @@ import { createOutageLog, isOutOfConnections } from './outage.js';
  */
 const PLAN_SETTINGS = 'set plan_cache_mode = force_generic_plan; set enable_seqscan = off';
 
-/** The same settings, but Citus keeps its own plan mode: it cannot make a generic plan for a shard not yet known. */
+/**
+ * `PLAN_SETTINGS`, except that Citus keeps its own plan mode: it cannot make a generic plan for a shard not yet known.
+ */
 const OWN_PLAN_SETTINGS = `${PLAN_SETTINGS}; select set_config('plan_cache_mode', 'auto', false) where to_regclass('pg_catalog.pg_dist_partition') is not null`;
 
 /** Concurrent hot statements; four reach the ceiling of one Postgres (see bench/README.md). */

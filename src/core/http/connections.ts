@@ -10,7 +10,7 @@ export interface ConnectionLimits {
   connectionsPerAddress: number;
   /** Bytes of unread answers over all connections; shared bytes do not count. */
   bufferedBytes: number;
-  /** An answer of which nothing is read for this long ends its connection. */
+  /** A connection ends if its client reads nothing of an answer for this long. */
   unreadMs: number;
 }
 

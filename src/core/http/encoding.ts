@@ -46,7 +46,7 @@ export interface SharedContent {
   encode: (encoding: Encoding) => Promise<Buffer>;
 }
 
-/** Each encoding is made when it is first asked for, and kept. */
+/** Each encoding is made on first use and kept. */
 export function createSharedContent(type: string, plain: Buffer, effort?: Effort): SharedContent {
   const kept = new Map<Encoding, Promise<Buffer>>();
   return {

@@ -64,7 +64,7 @@ export function auditPages(deps: AuditPageDeps): Router {
 const CHECKED = 500;
 const CHECKED_MORE = 2_000;
 
-/** Checks the newest entries, or with `upTo` a range of older ones. An address may carry any text: the rest is ignored. */
+/** Checks the newest entries, or with `upTo` a range of older ones. Ignores any other text in the address. */
 async function readChain({ db }: AuditPageDeps, { query }: Request, orgId: string) {
   const upTo =
     typeof query.upTo === 'string' && /^[1-9]\d{0,14}$/.test(query.upTo) ? Number(query.upTo) : undefined;

@@ -24,7 +24,7 @@ export const demo: DemoPart = {
     const scopes = ['trading:read', 'trading:write'];
     const key = { name: 'paper trader', livemode: false, scopes, now: source.at };
     const owner = { orgId: first.id, userId: first.ownerId };
-    // A look at the portfolio would open it with a deposit of today, which counts as a loss of the days before.
+    // Reading the portfolio would open it with a deposit dated today, which would count as a loss of the days before.
     if (marketSource === 'simulated')
       await openPaperAccount(tx, { orgId: first.id, cash, at: new Date(findFirstStep(nowMs)) });
     return { keys: { trading: (await addMembersKey(tx, owner, key)).secret } };

@@ -130,7 +130,7 @@ function applyFit(fit: Fit, ensemble: Ensemble): Correction | string {
 
 /** A stated deviation is too narrow by about this factor: 1.5 has the better log score (−2.419 against −2.493, published). */
 const STATED_FACTOR = 1.5;
-/** Days over all stations with which the learned deviation counts as much. */
+/** Number of days over all stations after which the learned deviation counts as much as the stated one. */
 const STATED_DAYS = 60;
 
 /** Begins near 1.5 times the stated deviation and shrinks to the learned one. */

@@ -87,7 +87,7 @@ interface PitShares {
 }
 
 const PIT_BINS = 10;
-/** Least expected count per bin, so that sums over the cases are about normal. */
+/** Minimum expected count per bin, so that sums over the cases are about normal. */
 const MIN_PER_BIN = 5;
 /**
  * The PIT histogram: flat for a calibrated forecast, a bowl for an overconfident one, a hill for an underconfident one. An

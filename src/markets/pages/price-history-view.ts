@@ -12,7 +12,7 @@ import { isTradable } from './choice.js';
 /** SVG user units: the drawing stretches with its container. */
 const WIDTH = 300;
 const HEIGHT = 60;
-/** Least range of a chart in cents, so that a step of one cent does not look like a crash. */
+/** Minimum range of a chart in cents, so that a step of one cent does not look like a crash. */
 const MIN_CENTS = 4;
 
 /** Prices up to the current ones, with gaps for missing records, bids and asks. Null before anything is recorded. */

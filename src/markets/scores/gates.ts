@@ -31,7 +31,7 @@ const STAKES = [0.1, 0.2, 0.4, 0.7];
 const MAX_LOSS = 0.9;
 /** Largest advantage that one day can contribute, in nats: no single day opens a gate. */
 const MAX_GAIN = 4;
-/** Least evidence that opens a gate, whatever the evidence of other gates. */
+/** Minimum evidence that opens a gate, whatever the evidence of other gates. */
 const MIN_EVIDENCE = 1 / gateRule.falseShare;
 const RESAMPLES = 1_000;
 
@@ -40,7 +40,7 @@ export const gateErrorRates = Object.freeze({
   gates: 28,
   /** At most, on average: gates ever open in a year if each day's expected advantage over the prices paid is zero. */
   boundary: 0.2,
-  /** The same for models that match their markets' mid prices and pay `costs`. */
+  /** Like `boundary`, for models that match their markets' mid prices and pay `costs`. */
   equal: 0.2,
   /** Spread and fee in nats a day: one cent above the mid price in whole cents, and the taker's fee. */
   costs: 0.15,

@@ -14,7 +14,7 @@ import {
 } from './offers.js';
 import type { EventToSize, MarketToSize, Fund, Headroom, Optimum } from './model.js';
 
-/** Least gain of a purchase, above rounding error. */
+/** Minimum gain of a purchase, above rounding error. */
 const NO_GROWTH = 1e-13;
 /** Sizes this close below a whole contract count as whole. */
 const NEARLY_WHOLE = 1e-7;

@@ -27,7 +27,7 @@ export interface EventToSize {
   cash: Micros;
   /** Share of the Kelly fraction, above 0 and at most 1. */
   kellyShare: number;
-  /** Most that may be staked on one market and on the whole event, including holdings. */
+  /** Maximum stake on one market and on the whole event, including holdings. */
   marketRoom: Micros;
   eventRoom: Micros;
 }

@@ -135,7 +135,7 @@ const numbersOf = (fields: FormFields): number[] =>
     (n) => `value${n}` in fields || `price${n}` in fields,
   );
 
-/** A row without both parts says nothing. @throws AppError invalid_request that names the field */
+/** A row with neither part is ignored. @throws AppError invalid_request that names the field */
 function readPriceForm(fields: FormFields, dimensions: readonly string[]): CreditPrice {
   const rows = numbersOf(fields).filter(
     (n) => textField(fields, `value${n}`) ?? textField(fields, `price${n}`),

@@ -40,7 +40,9 @@ interface Sums {
   burns?: 'of their hour' | 'open now' | undefined;
 }
 
-/** Like `addToSums`, for events of which no threshold can be reported. The columns are those that `noteRaised` also reads. */
+/**
+ * Like `addToSums`, for events whose thresholds cannot be reported. The columns are those that `noteRaised` also reads.
+ */
 const addUnnoted = (t: Names, sums: Sums, { latest, bounds } = { latest: '', bounds: '' }): string => {
   const { hasSubjects, hasDimensions, burns } = sums;
   const isAwaited = hasSubjects || burns !== undefined;

@@ -19,8 +19,8 @@ archived months are only in the files; npm run archive -- --verify compares them
 If usage is sent to Stripe, every hour is compared with what the meter events carry. Late events can differ for an hour.
 Meter events whose outcome is unknown need a decision (npm run stripe).
 
-Credits: what each product burned must be the quantity times the price of its events and corrections, and the rest of each
-grant and each overdraft must be what the ledger says. --fix never changes credits.
+Credits: what each product burned must be the quantity times the price of its events and corrections, and what is left of
+each grant and each overdraft must be what the ledger says. --fix never changes credits.
 
 Each settled reservation must have its event. A missing event is reported and never repaired, because it was never counted.`;
 

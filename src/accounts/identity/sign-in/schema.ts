@@ -4,7 +4,7 @@ import { assertionSchema } from '../second-factor/passkeys.js';
 
 export const HOME = '/dashboard';
 
-/** Placeholder origin with which the URL parser resolves a path as a browser would. */
+/** Placeholder origin, so that the URL parser resolves a path as a browser would. */
 const here = 'http://here.invalid';
 
 /** Returns `value` if it keeps a browser on this site, else `fallback`. */

@@ -15,7 +15,7 @@ export interface SignInLimits {
   windowMs: number;
   /** Failures per window after which every sign-in from an address is refused. */
   perAddress: number;
-  /** The same for an account from one network or one known device, whether or not the account exists. */
+  /** Like `perAddress`, for an account from one network or one known device, whether or not the account exists. */
   perAccount: number;
   /** Failures answered without delay. The delay starts with the next one and doubles each time. */
   quickFailures: number;
@@ -23,7 +23,10 @@ export interface SignInLimits {
   maxDelayMs: number;
   /** Maximum delayed responses at a time. Each holds a connection, so further requests are refused. */
   maxWaiting: number;
-  /** The same for one account. Together with the longest delay, this bounds the guesses at an account from anywhere. */
+  /**
+   * Like `maxWaiting`, for one account. Together with the longest delay, this bounds the guesses at an account from
+   * anywhere.
+   */
   maxWaitingPerAccount: number;
 }
 

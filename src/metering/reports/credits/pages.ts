@@ -129,7 +129,7 @@ async function readBurned(
   return { period, sums, product, parts };
 }
 
-/** The sums of each product, the largest first. */
+/** The sums of each product, largest first. */
 function byProduct(sums: readonly BurnSum[]) {
   const slugs = [...new Set(sums.map(({ slug }) => slug))];
   return slugs
