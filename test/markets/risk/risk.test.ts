@@ -168,7 +168,7 @@ describe('the facts that an order is judged on', () => {
 
   it('refuse everything without an account', async () => {
     const { judge } = await setUp({ withoutAccount: true });
-    expect(await judge()).toMatch(/^unknown_state: there is no account/);
+    expect(await judge()).toMatch(/^unknown_state: the account does not exist/);
   });
 
   it('keep amounts beyond the precision of a float', async () => {

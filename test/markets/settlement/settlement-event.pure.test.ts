@@ -72,8 +72,8 @@ describe('the venue’s event for a market', () => {
     const at = (settledTemperature: number, value: Micros) =>
       doubtAbout(makeMarket({ ...ends.finalized(value), settledTemperature }));
     expect([at(84, DOLLAR), at(85, DOLLAR), at(86, 0n)]).toEqual([undefined, undefined, undefined]);
-    expect(at(86, DOLLAR)).toMatch(/not what its rule says/);
-    expect(at(84, 0n)).toMatch(/not what its rule says/);
+    expect(at(86, DOLLAR)).toMatch(/contradicts the rule/);
+    expect(at(84, 0n)).toMatch(/contradicts the rule/);
     expect(doubtAbout(makeMarket({ status: 'finalized' }))).toMatch(/without a payout/);
     expect(doubtAbout(makeMarket(ends.void))).toBeUndefined();
     expect(doubtAbout(makeMarket(ends.determined(DOLLAR)))).toBeUndefined();

@@ -104,7 +104,7 @@ describe('the console', () => {
     for (const page of pages) {
       const text = await open(page);
       expect(text).toContain('No such customer: &lt;b&gt;cus_1');
-      expect(text).toContain('Gauge sends it again.');
+      expect(text).toContain('Gauge will send it again.');
     }
     await fail('unknown', 'Stripe did not answer', 2);
     for (const page of pages) expect(await open(page)).toContain('npm run stripe');

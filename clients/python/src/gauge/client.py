@@ -177,7 +177,7 @@ class GaugeClient:
     def reservations(
         self, status: Literal["held", "settled", "released", "expired"] | None = None
     ) -> Iterator[Reservation]:
-        """All reservations, the newest first, page by page."""
+        """All reservations, newest first, page by page."""
         return self._pages("/api/usage/reservations", "reservations", {"status": status})
 
     def reservation(self, id: str) -> Reservation:
