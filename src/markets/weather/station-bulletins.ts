@@ -51,7 +51,8 @@ export function parseBulletins(body: string, asked: Asked): DayEnsemble[] {
         url,
         `${wrong.model} of ${wrong.station} instead of NBS of ${station.id}`,
       );
-    if (!(runMs <= fetchedAt.getTime())) throw new UnexpectedAnswerError(url, 'a runtime is in the future');
+    if (!(runMs <= fetchedAt.getTime()))
+      throw new UnexpectedAnswerError(url, 'a runtime is invalid or in the future');
     return cycle.flatMap((row) => toRun(row, cycle, asked, new Date(runMs)) ?? []);
   });
 }
@@ -148,7 +149,8 @@ export function parseHours(
         url,
         `${row.model} of ${row.station} instead of ${LAMP} of ${station.id}`,
       );
-    if (!(runMs <= fetchedAt.getTime())) throw new UnexpectedAnswerError(url, 'a runtime is in the future');
+    if (!(runMs <= fetchedAt.getTime()))
+      throw new UnexpectedAnswerError(url, 'a runtime is invalid or in the future');
     const temperatureF = numberOf(row, 'tmp', url);
     const found = newest.get(forecastMs);
     if (temperatureF === undefined || !isPossible(temperatureF) || (found && found.runMs > runMs)) continue;

@@ -80,9 +80,9 @@ describe('a bulletin of a station', () => {
   it.each([
     ['another station', table(row('07', '13 00', '80/86/2', 'KLGA')), /NBS of KLGA instead/],
     ['another model', table(row('07', '13 00', '80/86/2', 'KNYC', 'GFS')), /GFS of KNYC instead/],
-    ['a cut-off table', table(...early).slice(0, -20), /cut off/],
-    ['a run from the future', table(row('15', '13 00', '80/86/2')), /no past time/],
-    ['no time', table(row('99', '13 00', '80/86/2')), /no past time/],
+    ['a cut-off table', table(...early).slice(0, -20), /truncated/],
+    ['a run from the future', table(row('15', '13 00', '80/86/2')), /invalid or in the future/],
+    ['no time', table(row('99', '13 00', '80/86/2')), /invalid or in the future/],
     ['no number', table(row('07', '13 00', '80/hot/2')), /txn is "hot"/],
   ])('is refused for %s', (_, body, problem) => {
     expect(() => read(body)).toThrow(UnexpectedAnswerError);
