@@ -9,9 +9,11 @@ import { createOutageLog, isOutOfConnections } from './outage.js';
 
 /**
  * Gives hot statements one index-based plan from the first call, whatever the statistics say: planning takes longer
- * than running, and a plan made for nearly empty tables is ruinous once they have grown.
+ * than running, and a plan made for nearly empty tables is ruinous once they have grown. For tables of a page, a bitmap
+ * scan of all rows of an Organization looks cheaper than the index with the whole key.
  */
-const PLAN_SETTINGS = 'set plan_cache_mode = force_generic_plan; set enable_seqscan = off';
+const PLAN_SETTINGS =
+  'set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_bitmapscan = off';
 
 /**
  * `PLAN_SETTINGS`, except that Citus keeps its own plan mode: it cannot make a generic plan for a shard not yet known.
