@@ -268,7 +268,7 @@ describe('the forest plot', () => {
     // A line for the group's name, then 22 pixels per lane.
     expect(chart.lanes.map(({ y }) => y)).toEqual(['37', '59']);
     expect(chart.groups).toEqual([{ label: 'New York', y: '18' }]);
-    expect(chart.summary).toContain('favours the model in 1 and the market in 0');
+    expect(chart.summary).toContain('favours the model in 1 of 2 comparisons, and the market in 0');
   });
 
   it('cuts off an interval that would squeeze the others', () => {
