@@ -35,7 +35,7 @@ afterEach(async () => {
     await exit;
   }
   // A service that was started through a terminal may still be ending.
-  rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
+  rmSync(folder, { recursive: true, force: true, maxRetries: 40 });
 });
 
 const main = ownScript('src/main');
