@@ -92,7 +92,7 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
   const createFinder = <T extends Balance>(
     template: Template,
     read: (row: EntitlementRow, period: string) => T,
-    /** Also reads open grants, while the last flush had products that cost credits. */
+    /** Also reads open grants. Used after a flush with products that cost credits. */
     priced?: Template,
   ) =>
     createGroupCoalescer<FindRequest, (T | undefined)[]>(db.shards, ({ run, parallelReads }) => {
@@ -313,16 +313,19 @@ const toProductPrice = (json: string): ProductPrice =>
     return { productId, price: toCreditPrice(columns)! };
   });
 
-/** Costs an extra statement only if a product costs credits and the grants were not read, and a second one if its account has holds, overdrafts or a due rollover. */
+/**
+ * Runs a statement only if a product costs credits and the grants were not read yet, and another if an account has holds,
+ * overdrafts or a rollover that is due.
+ */
 async function addCredits(
   run: Run,
   keys: readonly PricedKey[],
   nowMs: number,
-  hasGrants = false,
+  areGrantsRead = false,
 ): Promise<void> {
   const priced = keys.filter(({ balances }) => balances.length > 0);
   if (priced.length === 0) return;
-  if (!hasGrants) {
+  if (!areGrantsRead) {
     const rows = await run<OpenGrantsRow>(findOpenGrants, [
       textArray(priced.map(({ hashedSecret }) => hashedSecret)),
       new Date(nowMs).toISOString(),
