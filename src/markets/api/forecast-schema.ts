@@ -95,7 +95,7 @@ const runningSchema = z
       ),
     fallback: z.string().nullable().describe('Why there is no fit, for people; `null` if there is one.'),
     dayAheadShare: probability(
-      'The share of the forecast from before the day, which is that of all models, beside the fit; 1 without a fit.',
+      'The weight of the forecast from before the day, which combines all models. The fit has the rest; without a fit it is 1.',
     ),
   })
   .meta({ id: 'RunningDay' });

@@ -42,14 +42,14 @@ export interface RunningDay {
   fit: HourFit | null;
   /** Why no fit was used, in words; null if one was. */
   fallback: string | null;
-  /** Weight of the day-ahead forecast beside the fit, from 0; 1 without a fit. */
+  /** Weight of the day-ahead forecast, 0 to 1; the fit has the rest. */
   dayAheadShare: number;
 }
 
 /** Days at an hour change with the season as forecasts do, so older fits are not used. */
 const LONGEST_AGE_DAYS = 7;
 const RECENT = 3;
-/** Correlation of the errors of the fit and of the day-ahead forecast; models of a mix begin with the same. */
+/** Assumed correlation between the errors of the fit and of the day-ahead forecast, as between two models without data. */
 const IN_COMMON = 0.5;
 
 export interface KnownDay {
@@ -96,7 +96,7 @@ export interface RunningInput extends Omit<KnownDay, 'hoursF' | 'curveF'> {
   meanF: number;
   deviationF: number;
   shape: DistributionShape;
-  /** True if the day-ahead forecast has a share of other models than the one with the curve. */
+  /** Whether models other than the first, which has the curve, contribute to the day-ahead forecast. */
   isMixed: boolean;
 }
 
@@ -138,9 +138,9 @@ export function forecastRunning(
 }
 
 /**
- * Other models know of the day what the first model's hours do not. The weight minimises the expected squared error: J. M.
- * Bates, C. W. J. Granger, The Combination of Forecasts, Oper. Res. Q. 20 (1969). A day that has perhaps peaked already
- * says that the day-ahead forecast was too low. The CRPS that a logistic distribution expects is its scale.
+ * Other models see what the first model's hours miss. The weight minimises the expected squared error: J. M. Bates,
+ * C. W. J. Granger, The Combination of Forecasts, Oper. Res. Q. 20 (1969). A maximum so far that has reached the
+ * day-ahead forecast suggests that the forecast is too low. The scale of a logistic distribution is its expected CRPS.
  */
 function shareOf({ scale, hasPeaked }: CensoredDistribution, { trainingCrps }: HourFit): number {
   const common = IN_COMMON * scale * trainingCrps;
