@@ -45,7 +45,7 @@ function toCreator({ createdBy, creatorName }: KeyDetails) {
   return { name, isPerson: false };
 }
 
-/** The list of keys shows the budget from here on. */
+/** At or below this many changes left, the list of keys shows the budget. */
 const FEW_CHANGES = 3;
 
 /** `moreAt` is null if no change has been used. */
@@ -76,7 +76,7 @@ function findHints(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: numb
   if (state === 'grace') return [findStillCalled(key, nowMs)].filter((hint) => hint !== undefined);
   if (state !== 'active') return [];
   const unused = findUnused(key, nowMs);
-  // A key that is never called uses none of its scopes, so one hint is enough.
+  // A key that is never called uses none of its scopes, so the hint about the key is enough.
   const scope = unused === undefined ? findUnusedScope(key, usedScopes, nowMs) : undefined;
   return [findExpiring(key, nowMs), unused, scope].filter((hint) => hint !== undefined);
 }

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { auditLog } from './table.js';
 
-/** `end`: the recorded end of the chain is wrong. `rewritten`: the chain differs from the noted one. */
+/** `end`: the recorded end of the chain is wrong. `rewritten`: the chain differs from an earlier record of it. */
 type ProblemKind = 'changed' | 'removed' | 'inserted' | 'moved' | 'end' | 'rewritten';
 
-/** A row that is gone has only a number. */
+/** For a missing row, only `seq` is known. */
 export interface ChainProblem {
   kind: ProblemKind;
   seq: number | null;
@@ -47,10 +47,10 @@ export type ChainedRow = Omit<typeof auditLog.$inferSelect, 'seq' | 'hash' | 'at
   at: string;
 };
 
-/** Replaces the Organization's id in the hashes of the operator's log. */
+/** Stands in for the Organization's id in hashes of the operator log. */
 export const OPERATOR_CHAIN = 'operator';
 
-/** The hash that the first row follows, unique to each Organization and to this kind of chain. */
+/** The hash before the first row. It differs by Organization and from every other kind of hash chain. */
 export const genesisHash = (orgId: string): string => sha256(`gauge audit chain 1\n${orgId}`);
 
 export function hashRow(previousHash: string, row: ChainedRow): string {
@@ -70,7 +70,7 @@ export function canonicalJson(value: unknown): string {
   return `{${members.join(',')}}`;
 }
 
-/** The value as a JSON column returns it: dates become strings, undefined fields disappear. */
+/** Converts a value to what a JSON column returns: dates become strings and undefined fields disappear. */
 export const asStored = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');

@@ -8,7 +8,7 @@ import { mails } from './table.js';
 
 const IN_FLIGHT = 8;
 const BATCHES_PER_RUN = 20;
-/** An instance that has not reported a result by then counts as dead. Must exceed the sum of the timeouts below. */
+/** An instance that has not reported a result by then is considered dead. Must exceed the sum of the timeouts below. */
 const LEASE_MS = 2 * MINUTE_MS;
 const CONNECT_MS = 10 * SECOND_MS;
 const ANSWER_MS = 20 * SECOND_MS;
@@ -22,7 +22,7 @@ type SenderDeps = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
 
 const isWaiting = and(isNull(mails.sentAt), isNull(mails.failedAt));
 
-/** Instances share the work; if one dies while sending, the mail is sent again with the same Message-ID. */
+/** Instances share the work. If one dies while sending, the mail is sent again with the same Message-ID. */
 export function createMailSender({ config: { mail }, ...deps }: SenderDeps): () => Promise<void> {
   if (!mail) return () => Promise.resolve();
   const { db, clock, metrics } = deps;

@@ -1,11 +1,11 @@
-/** A login shown to every visitor: always of the demo, never of a customer. */
+/** A login shown to every visitor, so never a customer's. */
 export interface DemoLogin {
   email: string;
   name: string;
   organization: string;
   role: string;
   password: string;
-  /** Belongs to an authenticator app; the demo shows its codes. */
+  /** Secret of an authenticator app whose codes the demo shows. */
   factorSecret?: string | undefined;
 }
 
