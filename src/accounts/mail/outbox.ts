@@ -16,7 +16,7 @@ export interface NewMail {
   /** Lines of the mail; an empty line separates paragraphs. */
   text: (origin: string) => string[];
   at: Date;
-  /** After this time the mail is useless; defaults to a day from now. */
+  /** After this time the mail is useless. Sending stops after a day in any case. */
   uselessAt?: Date;
 }
 

@@ -31,7 +31,7 @@ import {
 
 const { webhooks, now } = exampleWorld;
 
-/** The example world's delivery, whose only attempt was refused. */
+/** An example delivery whose only attempt was refused. */
 const delivery = {
   messageId: webhooks.message.id,
   type: 'api_key.created',
