@@ -243,7 +243,6 @@ function audit(
 
 type KeyMessage = Extract<WebhookType, `api_key.${string}`>;
 
-/** Emits the message in the key's mode, live or test. */
 async function emitMessage<T extends KeyMessage>(
   tx: Tx,
   { orgId }: KeyActor,

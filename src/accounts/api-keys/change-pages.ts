@@ -196,7 +196,6 @@ export function addRotatePages(router: Router, deps: KeyPageDeps): void {
     show: showForm,
   });
 
-  /** If the key cannot be rotated, the page explains why and what to do instead. */
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const key = await requireKeyDetails(deps, sessionOf(res).orgId, readId(req));
     const view = toKeyView(key, new Set(key.scopes), deps.clock.now());

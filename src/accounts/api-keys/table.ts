@@ -25,7 +25,7 @@ export const apiKeys = pgTable(
     rotatedFromId: uuid('rotated_from_id'),
     /** Copied from the Organization. */
     archivedAt: time('archived_at'),
-    /** Until this time somebody watches the key's calls, and every instance writes them more often. */
+    /** Until this time, every instance writes the key's calls more often, because somebody is watching them. */
     watchedUntil: time('watched_until'),
   },
   (t) => [

@@ -38,7 +38,6 @@ export const keyAddress = (id: string): string => `/dashboard/api-keys/${id}`;
 
 export const showPrefix = (prefix: string): string => `${prefix}…`;
 
-/** Deleting a person's account leaves their keys without a creator. */
 function toCreator({ createdBy, creatorName }: KeyDetails) {
   if (creatorName !== null) return { name: creatorName, isPerson: true };
   const name = createdBy === null ? 'the service or a deleted account' : 'a former member';

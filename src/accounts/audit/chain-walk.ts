@@ -102,7 +102,6 @@ const MAX_PROBLEMS = 100;
 const MAX_SUSPECTS = 20;
 const WINDOW = 5;
 
-/** A row is correct if its hash matches its content and the previous row's hash. */
 export class ChainWalk {
   head: Head;
   /** All problems found. `finish` returns at most MAX_PROBLEMS of them. */

@@ -35,7 +35,6 @@ export const problemAt = (kind: ProblemKind, seq: number | null, detail: string)
   detail,
 });
 
-/** `row 4` or `rows 4 to 6`. */
 export const rows = (first: number, last: number): string =>
   first === last ? `row ${first}` : `rows ${first} to ${last}`;
 
@@ -50,7 +49,7 @@ export type ChainedRow = Omit<typeof auditLog.$inferSelect, 'seq' | 'hash' | 'at
 /** Stands in for the Organization's id in hashes of the operator log. */
 export const OPERATOR_CHAIN = 'operator';
 
-/** The hash before the first row. It differs by Organization and from every other kind of hash chain. */
+/** The hash before the first row, unique to each Organization and to this kind of chain. */
 export const genesisHash = (orgId: string): string => sha256(`gauge audit chain 1\n${orgId}`);
 
 export function hashRow(previousHash: string, row: ChainedRow): string {

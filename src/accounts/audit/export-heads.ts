@@ -5,7 +5,6 @@ import type { Context } from '../../core/http/context.js';
 import { jsonWriter, readNotedHeads } from './verify-report.js';
 import { verifyChains } from './verify.js';
 
-/** Failed exports are logged and counted. */
 export function auditExportJobs({
   config,
   db,

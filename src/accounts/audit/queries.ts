@@ -124,7 +124,6 @@ export function listOperatorRows(
     .limit(limit);
 }
 
-/** Days in UTC, both inclusive. */
 const isWithin = (id: PgColumn, from: string | undefined, to: string | undefined) =>
   and(
     from === undefined ? undefined : gte(id, firstIdOf(Date.parse(from))),

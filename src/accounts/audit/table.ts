@@ -17,9 +17,11 @@ import { organizations } from '../organizations/table.js';
 const columns = {
   id: uuid().notNull(),
   at: time('at').notNull(),
-  /** Noun first, such as `api_key.created`. */
   action: text().notNull(),
-  /** A User's id, `operator` with its token's name if any, `api_key` with its id, `system`, or `unknown`. */
+  /**
+   * A User's id, `operator` with its token's name if any, `api_key` with its id, `single_sign_on`, `system`, or
+   * `unknown`.
+   */
   actor: text().notNull(),
   target: text().notNull(),
   details: jsonb().$type<Record<string, unknown>>().notNull(),

@@ -41,7 +41,7 @@ export function textWriter(write: Write): ReportWriter {
   };
 }
 
-/** Machine-readable, also by `--expect`: one Organization per line. */
+/** Machine-readable, and the input of `--expect`: one Organization per line. */
 export function jsonWriter(write: Write): ReportWriter {
   let isIntact = true;
   // Holds back each line until it is known whether a comma follows.

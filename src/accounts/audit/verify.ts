@@ -167,7 +167,7 @@ function listOrganizations(tx: Orm, orgId: string | undefined, after: string | u
     .limit(limit);
 }
 
-/** In `seq` order. Times are read as text, because the driver would drop digits beyond the milliseconds. */
+/** In `seq` order. Times are read as text, because the driver would drop digits below the millisecond. */
 async function readRows(
   tx: Orm,
   orgId: string,

@@ -26,7 +26,11 @@ async function inTurn<T>(work: () => Promise<T>, signal: AbortSignal | undefined
   return queue.add(work, signal ? { signal } : {});
 }
 
-/** PHC format, including the salt. @param signal aborts the wait in the queue @throws AppError unavailable */
+/**
+ * PHC format, including the salt. Slow, so call this before taking any lock.
+ * @param signal aborts the wait in the queue
+ * @throws AppError unavailable
+ */
 export const hashPassword = (password: string, signal?: AbortSignal): Promise<string> =>
   inTurn(() => hash(password, parameters), signal);
 
@@ -37,7 +41,7 @@ export const hashWithSalt = async (text: string, salt: Uint8Array, signal?: Abor
 /** Matches no password, so that an unknown address takes as long as a wrong password. */
 let unusedHash: Promise<string> | undefined;
 
-/** Takes as long without a hash as with one. @throws AppError unavailable */
+/** @throws AppError unavailable */
 export async function verifyPassword(
   passwordHash: string | undefined,
   password: string,

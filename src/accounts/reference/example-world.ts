@@ -73,7 +73,6 @@ export const exampleWorld = {
       revokedAt: '2026-01-21T08:30:00.000Z',
     },
   },
-  /** An endpoint for live events, a disabled endpoint, and a failed message to the first. */
   webhooks: {
     live: { id: '019c0a00-0000-7000-8000-000000000081', url: 'https://hooks.acme.example/gauge' },
     disabled: { id: '019c0a00-0000-7000-8000-000000000082', url: 'https://old.acme.example/gauge' },

@@ -13,7 +13,7 @@ export const CHAT_GROUP = 10;
 /** Minimum time between posts to one endpoint. */
 export const CHAT_PAUSE_MS = 500;
 const MAX_SENTENCE = 300;
-/** Below Discord's limit of 2,000 characters, the lowest of all chats. */
+/** Below Discord's limit of 2,000 characters, the lowest of any chat. */
 const MAX_POST = 1_900;
 
 interface Line {

@@ -51,7 +51,6 @@ export async function updateEndpoint(
   await tx.update(webhookEndpoints).set(values).where(isEndpoint(orgId, id));
 }
 
-/** Allows no post to the chat before `until`. */
 export async function pausePosts(orm: Orm, orgId: string, id: string, until: Date): Promise<void> {
   await orm.update(webhookEndpoints).set({ nextPostAt: until }).where(isEndpoint(orgId, id));
 }

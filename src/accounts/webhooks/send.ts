@@ -27,7 +27,7 @@ interface Receiver {
 
 /**
  * A fast response raises an endpoint's concurrency; a slow or failed one halves it, so endpoints that hang occupy few
- * places.
+ * slots.
  */
 export function createReceivers() {
   const known = new Map<string, Receiver>();

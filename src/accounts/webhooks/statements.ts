@@ -196,7 +196,7 @@ select ${cursor} as cursor, count(*)::text as changed from gone`,
 export const deleteDeliveries = deleteOf('webhook_deliveries');
 export const deleteAttempts = deleteOf('webhook_attempts');
 
-/** Deletes messages created up to $1, or up to $2 if they have a once key. $3 limit */
+/** Deletes at most $3 messages: those created up to $1, or up to $2 if they have a once key. */
 export const deleteMessages: Template = {
   name: 'webhooks_delete_messages',
   text: (t) => `

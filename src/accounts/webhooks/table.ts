@@ -92,7 +92,6 @@ export const webhookDeliveries = pgTable(
     index('webhook_deliveries_waiting')
       .on(t.orgId, t.endpointId, t.nextAttemptAt)
       .where(sql`${t.status} = 'waiting'`),
-    // Lists failed deliveries and finds them for resending.
     index('webhook_deliveries_failed')
       .on(t.orgId, t.endpointId, t.messageId)
       .where(sql`${t.status} = 'failed'`),

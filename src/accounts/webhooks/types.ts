@@ -142,7 +142,6 @@ export type WebhookTypes = Readonly<Record<WebhookType, TypeDescription>>;
 export const joinTypes = (parts: readonly Partial<WebhookTypes>[]): WebhookTypes =>
   Object.assign({}, keyTypes, ...parts) as WebhookTypes;
 
-/** In display order. */
 export const describeWebhooks = (types: WebhookTypes): DescribedWebhook[] =>
   Object.entries<TypeDescription>({ ...types, ...serviceTypes }).map(
     ([type, { summary, description = '', schema, example }]) => ({

@@ -141,7 +141,6 @@ export async function changePassword(
   person: User,
   { newPassword, given }: { newPassword: string; given: GivenFactor },
 ): Promise<string> {
-  // Hashing is slow, so hash before taking any lock.
   const code = await readFactor(deps.db.orm, { ...author, now: author.at }, given);
   const passwordHash = await hashPassword(newPassword, author.gone);
   return changeAccount(deps, author, person, async (tx) => {

@@ -134,7 +134,6 @@ export async function resetPassword(
   const problem = await passwordProblem(newPassword, email);
   if (problem !== undefined) throw fieldError('newPassword', problem);
   if (found.hasFactor && given.code === undefined && !given.passkey) throw fieldError('code', 'is required');
-  // Hashing is slow, so hash before taking any lock.
   const code = await readFactor(deps.db.orm, { userId, now, gone }, given);
   const passwordHash = await hashPassword(newPassword, gone);
   return change(deps, byProof, async (tx) => {

@@ -50,7 +50,7 @@ const BASE = `${ACCOUNT}/second-factor`;
 
 const tab = 'second-factor';
 
-/** Shown within the form, which explains that an Organization requires the factor. */
+/** Errors shown in the form, which explains that an Organization requires the factor. */
 const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['forbidden_role']);
 
 const notices = {

@@ -86,7 +86,7 @@ export async function finishSetup(deps: AccountChangeDeps, author: Author, typed
       'code',
       'is wrong. Enter the newest code from the app, and check that the clock of its device is right',
     );
-  // Computing ten hashes is expensive, so check the code first.
+  // Computing ten hashes is expensive, so the code is checked first.
   const { recoveryCodes, hashedCodes } = await makeRecoveryCodes(author);
   return changeAccount(deps, author, undefined, async (tx) => {
     const isFirst = !(await hasSecondFactor(tx, userId));

@@ -144,7 +144,7 @@ export async function isOperator(orm: Orm, userId: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** @returns the number of open links */
+/** @returns the number of deleted links */
 export async function deleteOpenLinksBy(tx: Tx, userId: string): Promise<number> {
   const rows = await tx
     .delete(oneTimeLinks)

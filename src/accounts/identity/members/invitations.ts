@@ -41,7 +41,6 @@ interface InvitationInput {
 interface NewInvitation {
   token: string;
   expiresAt: Date;
-  /** True if the link is being mailed to the invited address. */
   isMailed: boolean;
 }
 

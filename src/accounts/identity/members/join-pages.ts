@@ -149,7 +149,6 @@ const createAccount =
     const { email } = await getInvitation(db.orm, token, undefined, new Date(clock.now()));
     const problem = await passwordProblem(password, email);
     if (problem !== undefined) throw fieldError('password', problem);
-    // Hashing is slow, so hash before taking any lock, and only for an address without an account.
     if (await findUser(db.orm, { email })) throw hasAccount();
     const arrival = arrivalOf(req, res, clock);
     const account = { name: name.trim(), passwordHash: await hashPassword(password, arrival.gone) };

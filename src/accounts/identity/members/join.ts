@@ -23,7 +23,9 @@ export class InvitationGone extends AppError {
   }
 }
 
-/** Void until the Organization is restored, even for people who have joined with it. */
+/**
+ * The Organization is archived. Until it is restored, the invitation is void even for people who have joined with it.
+ */
 export class InvitationVoid extends AppError {
   readonly orgName: string;
   constructor(orgName: string) {

@@ -92,7 +92,7 @@ export async function hasOtherOwner(orm: Orm, orgId: string, userId: string): Pr
   return (await selectOtherOwner(orm, orgId, userId)).length > 0;
 }
 
-/** Locks that owner's row, because deleting a user does not take the lock of `lockOrganization`. */
+/** Locks that owner's row, because deleting a user does not take the Organization's lock. */
 export async function lockOtherOwner(tx: Tx, orgId: string, userId: string): Promise<boolean> {
   return (await selectOtherOwner(tx, orgId, userId).for('share')).length > 0;
 }

@@ -7,7 +7,6 @@ export const invitationDays = ['1', '7', '30'] as const;
 
 const role = z.enum(roles, 'must be one of the roles');
 
-/** Expects an address that is already trimmed and lower-cased. */
 export const invitationSchema = z.strictObject({
   id: z.uuidv7('the form was out of date. Send it again'),
   email: emailSchema,

@@ -173,7 +173,7 @@ export async function removeOperator(tx: Tx, userId: string, source: Source): Pr
   if (all.length === 1)
     throw new AppError('invalid_request', 'This is the only operator. Invite another one first.');
   await tx.delete(operators).where(eq(operators.userId, userId));
-  // Creating a link locks the creator's row in `operators`, which is locked above, so no new link can appear.
+  // Creating a link locks the creator's row in `operators`. That row is locked above, so no new link can appear.
   const details = { linksEnded: await deleteOpenLinksBy(tx, userId) };
   await recordOperatorAudit(tx, { ...source, action: 'operator.removed', target: email, details });
 }

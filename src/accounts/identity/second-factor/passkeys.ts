@@ -207,7 +207,7 @@ export async function acceptPasskey(tx: Tx, use: PasskeyUse, now: Date): Promise
 
 export const refusalOf = (use: PasskeyUse): PasskeyRefusal => ('refused' in use ? use.refused : 'counter');
 
-/** Undefined if the passkey does not match a challenge from here. Consumes the challenge either way. */
+/** Undefined if verification fails. Consumes the challenge either way. */
 export async function readNewPasskey(
   orm: Orm,
   { origin, rpId }: Site,

@@ -152,7 +152,7 @@ function findOperator(req: Request, tokens: readonly OperatorToken[]): OperatorA
   };
 }
 
-/** Compares digests in constant time, because digests have the same length for any input. */
+/** Compares digests, because `timingSafeEqual` needs inputs of equal length. */
 function findToken(given: string, tokens: readonly OperatorToken[]): OperatorToken | undefined {
   const digested = digest(given);
   return tokens.find(({ token }) => timingSafeEqual(digested, digest(token)));

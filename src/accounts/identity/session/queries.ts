@@ -118,7 +118,6 @@ export async function findSessionOwner(orm: Orm, hashedToken: string): Promise<s
   return row?.userId;
 }
 
-/** Keeps only the person's newest form. */
 export async function upsertKeptForm(orm: Orm, form: typeof keptForms.$inferInsert): Promise<void> {
   await orm.insert(keptForms).values(form).onConflictDoUpdate({ target: keptForms.userId, set: form });
 }

@@ -35,7 +35,7 @@ export interface SessionPerson {
   hasSecondFactor: boolean;
   /** Last time the person entered their password in this session, and the code if a second factor is on. */
   confirmedAt: Date | null;
-  /** Latest single sign-on in this session. */
+  /** Latest single sign-on in this session; null if there was none. */
   singleSignOnAt: Date | null;
   /** Until then, an owner needs no single sign-on. */
   singleSignOnWaivedUntil: Date | null;
@@ -69,8 +69,8 @@ export interface ReadSession {
 }
 
 /**
- * Uses one query, and at most one write a minute. If the person has left the current Organization, only a page moves
- * them to another one: a change meant for one Organization must not happen in another.
+ * Uses one query, and at most one write a minute. If the person has left the current Organization, only a page view
+ * moves them to another one: a change meant for one Organization must not happen in another.
  * @throws AppError forbidden_role
  */
 export function createSessionReader({ db, clock }: { db: Database; clock: Clock }): ReadSession {

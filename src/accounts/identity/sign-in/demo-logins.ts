@@ -11,7 +11,6 @@ export interface DemoLogin {
 
 export type ListDemoLogins = () => readonly DemoLogin[];
 
-/** One group per person, even with several Organizations. */
 export function groupByPerson(logins: readonly DemoLogin[]): DemoLogin[][] {
   const emails = new Set(logins.map(({ email }) => email));
   return [...emails].map((email) => logins.filter((login) => login.email === email));

@@ -15,7 +15,7 @@ export interface SignInLimits {
   windowMs: number;
   /** Failures per window after which every sign-in from an IP address is refused. */
   perAddress: number;
-  /** Like `perAddress`, for an account from one network or known device, whether or not the account exists. */
+  /** Like `perAddress`, for an account and one network or known device, whether or not the account exists. */
   perAccount: number;
   /**
    * Failures answered without delay. The next failure is delayed by `firstDelayMs`, and the delay doubles each time.

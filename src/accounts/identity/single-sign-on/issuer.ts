@@ -30,7 +30,7 @@ export interface Issuer {
   begin(redirectUri: string, isFresh: boolean): Promise<Begun & { address: string }>;
   /** @param answer the full URL to which the issuer redirected the browser @throws CannotSignIn */
   finish(answer: URL, begun: Begun): Promise<Claims>;
-  /** Asks the issuer now, without a cache. */
+  /** Asks the issuer itself, ignoring the cache. */
   isDown(): Promise<boolean>;
 }
 
@@ -144,7 +144,7 @@ async function begin(
     nonce,
     code_challenge: await client.calculatePKCECodeChallenge(codeVerifier),
     code_challenge_method: 'S256',
-    // If the issuer ignores both, its `auth_time`, which `max_age` requests, shows it.
+    // An issuer that ignores both is detected by its `auth_time`, which `max_age` requests.
     ...(isFresh && { prompt: 'login', max_age: '0' }),
   });
   return { state, nonce, codeVerifier, address };

@@ -164,8 +164,8 @@ async function setRole(
 }
 
 /**
- * Continues the person's session in this browser, whose second factor is already proved, unless it must be confirmed
- * again.
+ * Continues the session of the person in this browser, which has already proved the second factor. Undefined if there
+ * is no such session, or if the second factor must be confirmed again.
  */
 async function raiseFormer(
   tx: Tx,

@@ -74,7 +74,7 @@ export async function insertUser(tx: Tx, user: User): Promise<void> {
   await tx.insert(users).values(user);
 }
 
-/** A new password ends open password links. */
+/** Changing the password deletes open links for resetting it. */
 export async function updateUser(
   tx: Tx,
   id: string,
