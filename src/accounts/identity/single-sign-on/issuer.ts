@@ -68,7 +68,7 @@ export function createIssuer(
         throw refused(error, name);
       }
       known = undefined;
-      if (!isKnownDown) log.error({ issuer, reason }, 'the issuer of single sign-on does not respond');
+      if (!isKnownDown) log.error({ issuer, reason }, 'the single sign-on issuer does not respond');
       isKnownDown = true;
       throw new CannotSignIn(
         'unavailable',
@@ -95,7 +95,7 @@ export function createIssuer(
         const more =
           isWhole || !hasMore ? {} : await client.fetchUserInfo(description, tokens.access_token, token.sub);
         // Only a complete sign-in proves that the issuer is up: its metadata may respond while its tokens do not.
-        if (isKnownDown) log.info({ issuer }, 'the issuer of single sign-on responds again');
+        if (isKnownDown) log.info({ issuer }, 'the single sign-on issuer responds again');
         isKnownDown = false;
         return toClaims(config, token, more);
       }),
