@@ -56,11 +56,11 @@ function align(a: string, b: string): [bigint, bigint, number] {
   ];
 }
 
-/** True if `a` > `b`, compared exactly; both may have an exponent, as JSON allows. */
+/** True if `a` > `b`, compared exactly. Both may have an exponent, as in JSON. */
 export function isDecimalAbove(a: string, b: string): boolean {
   if (a === b) return false;
   const [x, y] = [Number(a), Number(b)];
-  // Rounding preserves order, so only equal doubles need all their digits compared.
+  // Rounding to a double preserves order, so all digits matter only if the doubles are equal.
   if (x !== y) return x > y;
   return compareDecimals(toPlain(a), toPlain(b)) > 0;
 }
@@ -70,7 +70,7 @@ export function toPlain(literal: string): string {
   return toPlainDecimal(mantissa, Number(exponent));
 }
 
-/** The shortest form without an exponent, so that equal numbers give equal texts. */
+/** Formats without an exponent or redundant zeros, so that equal numbers have equal texts. */
 export function toPlainDecimal(mantissa: string, exponent: number): string {
   const [whole = '', fraction = ''] = mantissa.split('.');
   const all = whole + fraction;

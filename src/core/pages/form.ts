@@ -6,7 +6,7 @@ import { prefersHtml, ownReferer } from '../http/request.js';
 import { beginProblem, toAppError } from '../http/problem.js';
 import { parseInput } from '../http/validate.js';
 
-/** Fields of a posted form. A repeated name (check boxes) has a list of values. */
+/** Fields of a posted form. A repeated name, as with check boxes, has a list of values. */
 export type FormFields = Record<string, string | string[]>;
 
 export interface FormState {
@@ -17,7 +17,7 @@ export interface FormState {
 
 export const newForm = (values: FormFields = {}): FormState => ({ values, errors: {}, problem: undefined });
 
-/** Errors that a person can correct in the form. All others get an error page. */
+/** Errors that the user can correct in the form. All others get an error page. */
 const formCodes = new Set<ErrorCode>([
   'invalid_request',
   'not_found',
@@ -27,31 +27,31 @@ const formCodes = new Set<ErrorCode>([
   'key_already_rotated',
 ]);
 
-/** True for a form posted by a browser. A request without a body does not count: it may be a call of the API. */
+/** True for a form posted by a browser. A request without a body does not count, because it may be an API call. */
 export const isPostedForm = (req: Request): boolean =>
   req.is('application/x-www-form-urlencoded') === 'application/x-www-form-urlencoded';
 
-/** Hides pages from programs: the address has no JSON. */
+/** Skips the page for non-browsers; this URL has no JSON. */
 export function onlyPages(req: Request, _res: Response, next: (word?: 'route') => void): void {
   if (prefersHtml(req)) next();
   else next('route');
 }
 
-/** Admits forms from a browser; all other requests fall through to the JSON route at the same address. */
+/** Handles forms from browsers. All other requests fall through to the JSON route at the same URL. */
 export function onlyForms(req: Request, _res: Response, next: (word?: 'route') => void): void {
   if (isPostedForm(req) && prefersHtml(req)) next();
   else next('route');
 }
 
 interface FormRoute {
-  /** Carries out the form and answers, usually with a 303 redirect. */
+  /** Performs the action and responds, usually with a 303 redirect. */
   act: (req: Request, res: Response, fields: FormFields) => Promise<void>;
-  /** Shows the form again. The status is already set, and the error is `res.locals.error`. */
+  /** Shows the form again. The status is already set and `res.locals.error` holds the error. */
   show: (req: Request, res: Response, form: FormState) => Promise<void>;
   codes?: ReadonlySet<ErrorCode>;
 }
 
-/** A form's route: runs `act`, or shows the form again with its input and errors. */
+/** Handles a form: runs `act`, or shows the form again with its input and errors. */
 export function formRoute({ act, show, codes }: FormRoute): RequestHandler {
   return async (req, res) => {
     // The form parser produces only strings and lists of strings.
