@@ -33,7 +33,7 @@ export const callsPerKey = (calls: string): Refusal => ({
   detail: `This API key can make ${calls} calls a minute.`,
 });
 
-/** Joins the parts. Their order is the reading order of the groups, and within a group of the routes. */
+/** Joins the parts. Groups, and the routes within a group, keep the order of the parts. */
 export function joinReference(
   { introduction, webhooks }: Pick<Reference, 'introduction' | 'webhooks'>,
   ownParts: readonly ReferencePart[],
