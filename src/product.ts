@@ -79,7 +79,7 @@ export interface ProductAtWork {
   jobs: Job[];
   /** Jobs that start only after the demo's past is complete, because they would date its records to the present. */
   jobsAfterPast?: Job[];
-  /** Starts while the database is being prepared. A demo waits a few seconds for it. */
+  /** Starts while the database is being prepared. A demo waits a few seconds for this to finish. */
   beginLoading?: () => Promise<void>;
   /** Runs when the database is prepared, before the service is ready. */
   load?: () => Promise<void>;

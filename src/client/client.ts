@@ -177,7 +177,7 @@ async function retryCall<Data>(call: () => Promise<Attempt<Data>>): Promise<Data
     if (answer?.data !== undefined) return answer.data;
     const isFinal = answer && answer.response.status !== 429 && answer.response.status < 500;
     if (answer && (isFinal || pauseMs === undefined)) throw toRefusal(answer.error as Problem);
-    // The service sends seconds. A proxy may send a date; the default pause is used then.
+    // The service sends seconds. A proxy may send a date, which falls back to the default pause.
     const retryAfterMs = Number(answer?.response.headers.get('retry-after')) * 1_000 || 0;
     await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs!, retryAfterMs)));
   }

@@ -229,8 +229,8 @@ export function foreignAnswer({ status, headers }: Response, addressName: string
 }
 
 /**
- * True if the problem concerns the events: body too large, invalid schema, or broken rules with their positions, which
- * appear if a proxy drops the `Prefer` header.
+ * True if the problem concerns the events: body too large, invalid schema, or broken rules with their positions (sent
+ * if a proxy drops the `Prefer` header).
  */
 function isAboutEvents(status: number, { code, errors }: ProblemBody): boolean {
   if (status === 413 || status === 422) return true;

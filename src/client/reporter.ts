@@ -110,7 +110,7 @@ export async function createUsageReporter(options: UsageReporterOptions): Promis
   };
 }
 
-/** The service detects all other errors in an event and rejects the event. */
+/** The service rejects events with any other error. */
 function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
   if (quantity !== undefined && !(Number.isFinite(quantity) && quantity >= 0))
     throw new RangeError('A quantity must be a finite number of at least 0.');

@@ -28,7 +28,7 @@ export interface ServiceConfig {
   metricsToken: string | undefined;
   /** Public origin of the service. Undefined only outside production, where links use the request's origin. */
   publicUrl: string | undefined;
-  /** Undefined: no mail is sent, and links are displayed instead, for people to pass on. */
+  /** Undefined: no mail is sent, and links are displayed for people to pass on. */
   mail: MailConfig | undefined;
   /** Express's `trust proxy` setting: a number of hops, addresses, or false. */
   trustProxy: number | string | boolean;

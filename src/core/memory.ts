@@ -2,8 +2,8 @@ import v8 from 'node:v8';
 import vm from 'node:vm';
 
 /**
- * Makes V8 collect its old generation once it has grown by half. By default V8 waits until it has grown by up to four
- * times: under full load the server took 280 MB instead of 180, at the same speed (bench/README.md).
+ * Makes V8 collect its old generation once it has grown by half. By default V8 waits until it has grown up to fourfold:
+ * under full load the server took 280 MB instead of 180, at the same speed (bench/README.md).
  */
 export function limitHeapGrowth(): void {
   v8.setFlagsFromString('--heap-growing-percent=50');

@@ -60,7 +60,7 @@ export async function seedDemo(
     const begun = later(source, 2 * 24);
     for (const [i, part] of parts.entries())
       seeded.push(await part.seed(tx, made, later(begun, i * 71.3), config, now));
-    // Filling in the past later uses every key.
+    // Every key is used when the past is filled in later.
     await tx.update(apiKeys).set({ lastUsedAt: new Date(now - USED_BEFORE_MS) });
     const keys = Object.assign({}, ...seeded.map((fields) => fields.keys)) as DemoKeys;
     const own = { database: db.kind, logins: toLogins(password, factorSecret), pastUpTo };

@@ -46,8 +46,8 @@ export function createClockWatch({
 }
 
 /**
- * Returns the smallest difference that is consistent with the reading, because the database's time lies between query
- * and response. Positive if the instance is behind.
+ * Returns the smallest difference that fits the reading, because the database's exact time between query and response
+ * is unknown. Positive if the instance is behind.
  */
 function minDifferenceMs({ databaseMs, askedMs, answeredMs }: ClockReading): number {
   if (databaseMs > answeredMs) return databaseMs - answeredMs;

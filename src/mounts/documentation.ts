@@ -176,9 +176,9 @@ export const documentationRoutes = [
 const assets = createAssets('/docs/assets', listAssets);
 
 interface DocumentationDeps {
-  /** Called for the first request. */
+  /** Called on the first request that needs the reference. */
   describeService: () => Promise<Reference>;
-  /** Reads the session cookie for the pages. */
+  /** Reads the session cookie on documentation pages. */
   session: RequestHandler;
   /** Values of the signed-in reader; undefined for anyone else. */
   readOwnValues: (req: Request) => Promise<OwnValues | undefined>;
@@ -233,7 +233,7 @@ export function documentationRouter(
  * Reads the search query. Browsers get the error beside their input. @throws AppError invalid_request for other clients
  */
 function readSearch(req: Request): { q: string; error: string | undefined } {
-  // Forms send empty fields, too.
+  // Forms also send empty fields.
   const { q: typed, ...others } = req.query;
   try {
     return { q: parseInput(searchQuery, typed === '' ? others : req.query).q ?? '', error: undefined };

@@ -57,7 +57,7 @@ const personSchema = z.strictObject({
 const OWNER_DAYS = 7;
 
 const ownerSchema = z.strictObject({
-  /** The Organization shown in the form. Another one may be first by the time of submission. */
+  /** The Organization shown in the form. Another one may come first by the time the form is submitted. */
   organization: slugSchema,
   owner: z.enum(['me', 'other'], 'must be you or another person'),
   email: emailSchema.optional(),

@@ -97,7 +97,7 @@ function createDescription() {
   };
 }
 
-/** `4.2 s`, `3 min 20 s`, `2 h 5 min`. */
+/** Formats a duration: `4.2 s`, `3 min 20 s`, `2 h 5 min`. */
 export function duration(seconds: number): string {
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   const s = Math.round(seconds);

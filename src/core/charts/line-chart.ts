@@ -117,7 +117,7 @@ export function ticksAround(min: number, max: number): number[] {
 /** Picks a few evenly spaced points where an hour or day begins, or both end points if there are fewer than two. */
 function pickIndexes(axis: readonly string[]): number[] {
   const isOther = (i: number) => axis[i] !== axis[i - 1];
-  // The first point may be in the middle of its hour or day. It counts only if a new one begins at every point.
+  // The first point may lie in the middle of its hour or day, so it counts only if the next two points begin new ones.
   const begins = axis.flatMap((_, i) => ((i > 0 ? isOther(i) : isOther(1) && isOther(2)) ? [i] : []));
   if (begins.length < 2) return axis.length > 1 ? [0, axis.length - 1] : axis.map((_, i) => i);
   const stride = Math.ceil(begins.length / AXIS_LABELS);

@@ -27,8 +27,7 @@ import { createStatements, oneShardGroup, ShardGroupGoneError } from './shards.j
 export const ANCHOR = 'usage_events';
 
 /**
- * Connections per group: two statements that record events, two that settle, one that reserves, and one for each kind
- * of read.
+ * Connections per group: two for recording events, two for settling, one for reserving, and one for each kind of read.
  */
 const GROUP_CONNECTIONS = 9;
 /** How long a statement retries after its group has moved. A cut-over takes about a second. */
@@ -172,7 +171,7 @@ function createHashes(db: CitusDeps['db']) {
 
   return {
     get: (name: string): number | undefined => located.get(name),
-    /** Null for an unknown key. */
+    /** Resolves to null for an unknown key. */
     async lookUpKey(hashedSecret: string): Promise<number | null> {
       const hash = await directory.submit(hashedSecret);
       return hash === null ? null : keep(hashedSecret, hash);

@@ -63,7 +63,7 @@ export interface ShardGroup {
   readonly id: string;
   /** Server that currently holds the group, as host:port. Empty if there is only one group. */
   readonly worker: string;
-  /** Useful concurrency of writes; `parallelReads` is that of each kind of read. */
+  /** Useful concurrency: `parallel` for writes, `parallelReads` for each kind of read. */
   readonly parallel: number;
   readonly parallelReads: number;
   /** Runs one hot statement and resolves after the commit. @throws ShardGroupGoneError */
@@ -104,7 +104,7 @@ export interface Database {
   readonly parallel: number;
   /** Maximum concurrent runs of `transaction`. Further runs wait for a connection. */
   readonly parallelTransactions: number;
-  /** Runs one hot statement on unsharded table names and resolves after the commit. */
+  /** Runs one hot statement on whole tables and resolves after the commit. */
   run: <Row = TextRow>(statement: Statement, values: unknown[]) => Promise<Row[]>;
   /**
    * Runs a few hot statements in a transaction. An error from `work` rolls it back. `tx` does not support nested

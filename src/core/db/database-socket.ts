@@ -11,7 +11,7 @@ export class ServiceEndedError extends Error {}
 const socketIn = (dataDir: string): string => join(dataDir, 'gauge.sock');
 
 /**
- * Lets commands of the same user work on the embedded database while this process has it open. A client can run any
+ * Lets commands run by the same user work on the embedded database while this process has it open. A client can run any
  * statement; only the owner of the database files can connect. If the file system has no sockets or the path is too
  * long, commands are refused.
  */

@@ -104,8 +104,8 @@ interface Group {
 
 /**
  * Works on the Organizations of one shard group at a time and blocks the group's hot statements meanwhile. Locking the
- * coordinator's tables would not block statements on the worker. This takes the lock of `gauge_hold` in a move's mode
- * instead, after statements in flight have committed.
+ * coordinator's tables would not block statements on the worker, so this takes the lock of `gauge_hold` in a move's
+ * mode. Statements in flight commit first.
  */
 export async function freezeGroups(
   orm: Orm,

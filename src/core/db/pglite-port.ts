@@ -39,7 +39,7 @@ export function servePglite(pglite: PGlite, port: MessagePort, onClose: () => vo
   const open = new Map<number, OpenTransaction>();
   let count = 0;
 
-  /** Resolves when the transaction has started. It stays open until `end`. */
+  /** Resolves when the transaction has started. It stays open until `end` is called. */
   const begin = (): Promise<number> =>
     new Promise((resolve, reject) => {
       const done = pglite.transaction(async (tx) => {

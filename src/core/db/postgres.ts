@@ -28,7 +28,7 @@ const asText = { getTypeParser: () => (value: string) => value };
 /** Concurrent hot transactions. Each keeps its connection from its first statement to its commit. */
 const PARALLEL_TRANSACTIONS = 5;
 
-/** Time limit of a hot statement. `WAIT_MS` is for pages and jobs. */
+/** Time limits: `HOT_WAIT_MS` for hot statements, `WAIT_MS` for pages and jobs. */
 const HOT_WAIT_MS = 5_000;
 const WAIT_MS = 10_000;
 

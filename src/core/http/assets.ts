@@ -27,7 +27,7 @@ const types: Record<string, string> = {
   woff2: 'font/woff2',
 };
 
-/** Serves the pages' files under `mount`. They are read on first use and kept in memory. */
+/** Serves page assets under `mount`. Files are read on first use and kept in memory. */
 export function createAssets(mount: string, listSources: () => AssetSource[]): Assets {
   const load = once(() => loadAssets(listSources()));
   return {
@@ -36,8 +36,8 @@ export function createAssets(mount: string, listSources: () => AssetSource[]): A
       const { version, files } = await load();
       const asset = files.get(req.params.file);
       if (!asset) throw nothingHere();
-      // During a rolling update, a page from one version may request files from another. It gets the current file,
-      // uncached.
+      // During a rolling update, a page may request a file from an instance of another version. It gets the current
+      // file, uncached.
       const isExact = req.params.version === version;
       res.setHeader('Cache-Control', isExact ? 'public, max-age=31536000, immutable' : 'no-store');
       await sendSharedContent(req, res, asset);

@@ -178,7 +178,7 @@ const CLOSE_OBJECT = 0x7d;
 
 /**
  * Rejects JSON that costs far more to parse and validate than to send (see "JSON and HTTP by hand" in bench/README.md).
- * Lets text pass that is not JSON.
+ * Does not reject text that is not JSON.
  * @throws AppError invalid_request, or the code that the bounds name
  */
 export function boundJson(bytes: Buffer, bounds: JsonBounds = usualBounds): void {

@@ -27,7 +27,7 @@ export function pageHeaders(): Router {
         useDefaults: false,
         directives: {
           defaultSrc: ["'none'"],
-          // Modules imported by a script with this nonce are allowed, too.
+          // Modules imported by a script with this nonce are also allowed.
           scriptSrc: [nonceOf],
           styleSrc: [nonceOf],
           imgSrc: ["'self'"],

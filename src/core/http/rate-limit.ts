@@ -49,8 +49,8 @@ export function perKeyLimit(
     standardHeaders: false,
     legacyHeaders: false,
     passOnStoreError: true,
-    // Skips the check that limits are not created per request. It captures a stack for each limit, which takes most of
-    // the startup time of a limit.
+    // Skips the library's check that no limit is created per request. The check captures a stack trace for each limit,
+    // which takes most of its startup time.
     validate: { default: true, creationStack: false },
     logger: {
       warn: (error, message) => log.warn({ err: error }, message ?? 'rate limit'),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError, type ErrorPlace } from '../errors.js';
 
-/** Unicode text without control characters and surrogate halves, which UTF-8 cannot encode. */
+/** Unicode text without control characters. Surrogate halves are excluded because UTF-8 cannot encode them. */
 export const textPattern = (maxLength: number) => new RegExp(`^[^\\p{Cc}\\p{Cs}]{1,${maxLength}}$`, 'u');
 
 /** Text that matches `textPattern`. */

@@ -171,7 +171,7 @@ export function schemaOf(
 export function headersOf(route: DescribedRoute, status: number): ResponseHeader[] {
   const isProblem = codesOf(route, status).length > 0;
   const own = route.responses[status]?.headers ?? [];
-  // Calls to the operator API without a valid token count against a limit, too.
+  // Calls to the operator API without a valid token also count against a limit.
   const isCounted =
     route.limit !== undefined || status === 429 || (status === 401 && route.credential === 'operator');
   const limit: ResponseHeader[] = isCounted ? ['RateLimit', 'RateLimit-Policy'] : [];

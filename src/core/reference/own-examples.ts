@@ -30,7 +30,7 @@ export type ReadOwnPart = (orgId: string, now: Date) => Promise<OwnPart>;
 const exampleNow = exampleWorld.now;
 const time = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 
-/** Fills the caller's own values into a request. With the caller's key, the request succeeds, too. */
+/** Fills the caller's own values into a request. It also succeeds with the caller's key. */
 export function ownRequest(request: SentRequest, own: OwnValues): SentRequest {
   const plain = asShown(request) as SentRequest;
   const renamed = rename(plain, own, 'request') as SentRequest;
