@@ -10,7 +10,6 @@ import { canStartThreads } from './core/threads.js';
 import { describeSetUpLink } from './accounts/identity/operators/operators.js';
 import { CannotListenError, startService, type Service } from './service.js';
 
-/** Reads the configuration, or prints every problem and exits. */
 function configure(): Config {
   try {
     return readConfig(process.env);

@@ -31,7 +31,6 @@ export interface Product {
   /** Sections in the dashboard's navigation. */
   sections: Section[];
   consoleSections: ConsoleSection[];
-  /** Tabs on a customer's pages in the console. */
   customerTabs: CustomerTab[];
   customerSummary?: CustomerSummary;
   readOverviewPanel?: ReadOverviewPanel;
@@ -70,9 +69,7 @@ export interface ProductAtWork {
   /** Mounted at `/console`. */
   consolePages: (deps: ConsoleDeps & Context) => RequestHandler[];
   setUpStep?: SetUpStep;
-  /** Finds the product's records for the dashboard's search. */
   findForMember?: FindForMember;
-  /** Finds the product's records for the console's search. */
   findForOperator?: FindForOperator;
   /** Mounts routes at `/operator`. */
   mountOperator: (router: Router) => void;
@@ -88,7 +85,6 @@ export interface ProductAtWork {
   greet: (demo: DemoData, baseUrl: string) => GreetingPart;
   /** Fills in the demo's past, using the context's clock. Running it again changes nothing. */
   fillDemo?: (context: Context, demo: DemoData, signal: AbortSignal) => Promise<void>;
-  /** Runs when the demo's past is complete. */
   afterPast?: () => Promise<void>;
   /** Stops background work and streams. The server would otherwise wait for the streams' readers. */
   stop?: () => Promise<void>;

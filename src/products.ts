@@ -17,7 +17,6 @@ export interface Running {
   services: Services;
 }
 
-/** Creates the products that are switched on. */
 export function createProducts(context: Context, options: ProductOptions = {}): Running {
   const calls = { keys: createKeyReader(context), keyUse: createKeyUse(context) };
   const running = products

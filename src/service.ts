@@ -47,7 +47,6 @@ export interface Service {
 interface ServiceDeps extends Pick<Context, 'log' | 'accessLog'>, DashboardOptions {
   clock?: Clock;
   products?: ProductOptions;
-  /** Called last before the service becomes ready. */
   beforeReady?: () => void;
 }
 

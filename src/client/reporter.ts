@@ -221,7 +221,6 @@ async function sendSegment(
   return undefined;
 }
 
-/** @returns the events that the service rejected */
 async function sendLines(post: Post, lines: readonly string[]): Promise<Refused<Sendable>[]> {
   const batches = inChunks(lines, MAX_BATCH).map((chunk) => chunk.map((json) => ({ json })));
   const refused: Refused<Sendable>[] = [];
@@ -234,7 +233,6 @@ async function sendLines(post: Post, lines: readonly string[]): Promise<Refused<
   return refused;
 }
 
-/** Retries the task until it succeeds or the signal aborts. */
 async function retryUntilDone(
   task: () => Promise<void>,
   onRetry: (reason: string, waitMs: number) => void,

@@ -159,7 +159,6 @@ function createAttention(deps: CustomerDeps, signals: readonly Signal[]) {
   };
 }
 
-/** Returns the flags that at least one customer has, each with its first customers. */
 async function readFlags({ db, clock }: CustomerDeps, signals: readonly Signal[]) {
   const found: { label: string; href: string; named: object[]; hasMore: boolean }[] = [];
   for (const signal of signals.filter(({ isNarrow }) => !isNarrow)) {
@@ -283,7 +282,6 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Adds each product's view of these customers. */
 async function toCustomerViews({ db, clock, summaries }: CustomerDeps, customers: Customer[]) {
   const ids = customers.map(({ id }) => id);
   const read: { summary: CustomerSummary; facts: Map<string, CustomerFacts> }[] = [];

@@ -9,9 +9,7 @@ export interface Flag {
 
 /** A product's contribution to the customer list: a column, flags, filters by these flags, and a panel. */
 export interface CustomerSummary {
-  /** Column heading. */
   column: string;
-  /** Path of the template within `views`. */
   view: string;
   signals: readonly Signal[];
   read(orm: Orm, nowMs: number, orgIds: readonly string[]): Promise<Map<string, CustomerFacts>>;
@@ -20,7 +18,6 @@ export interface CustomerSummary {
 }
 
 interface CustomerPanel {
-  /** Path of the template within `views`. */
   view: string;
   read(deps: Pick<Context, 'db' | 'clock'>, orgId: string): Promise<object>;
 }

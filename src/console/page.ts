@@ -49,7 +49,6 @@ const ownTabs: CustomerTab[] = [
 ];
 
 export interface CustomerPage {
-  /** Path of the template within `views`. */
   view: string;
   tab: string;
   title: string;

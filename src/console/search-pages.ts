@@ -8,7 +8,6 @@ import { addressOf, CONSOLE, PEOPLE, type ConsoleDeps } from './page.js';
 
 interface SearchDeps extends ConsoleDeps {
   sections: readonly ConsoleSection[];
-  /** Search functions of the products. */
   finders: readonly FindForOperator[];
 }
 

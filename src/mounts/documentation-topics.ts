@@ -54,7 +54,6 @@ export const topics: Record<string, Topic> = {
   errors: { title: 'Errors', summary: 'Every code and how to fix it.', task: 'Fix an error' },
 };
 
-/** Lists the topics whose operation this service has. */
 export const listTopics = ({ routes }: Reference) =>
   Object.entries(topics)
     .filter(

@@ -10,7 +10,6 @@ export interface SetUpStep {
   /** Path within `/set-up`. */
   path: string;
   title: string;
-  /** Path of the template within `views`. */
   view: string;
   data: object;
   /** Initial values of the form. */

@@ -111,7 +111,6 @@ export interface Database {
    * transactions.
    */
   transaction<T>(work: (tx: Orm) => Promise<T>): Promise<T>;
-  /** Runs hot statements in a transaction that is rolled back, and returns their results. */
   dryRun<T>(work: (run: Database['run']) => Promise<T>): Promise<T>;
   ping(): Promise<void>;
   close(): Promise<void>;

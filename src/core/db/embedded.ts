@@ -108,7 +108,6 @@ function copyPrepared(directory: string): void {
   renameSync(copy, directory);
 }
 
-/** @param openPort opens a port to the database's thread */
 export function embeddedDatabase(pglite: PgliteClient, unlock: () => void, openPort?: () => MessagePort) {
   const runOn =
     (client: Pick<PgliteClient, 'query'>) =>

@@ -2,7 +2,6 @@ import type { MessagePort } from 'node:worker_threads';
 import type { PGlite, Results, Transaction } from '@electric-sql/pglite';
 import { connectThread } from '../threads.js';
 
-/** The part of PGlite that Gauge and its ORM use. */
 export interface PgliteClient extends Pick<PGlite, 'query' | 'close'> {
   transaction<T>(work: (tx: Pick<Transaction, 'query' | 'rollback'>) => Promise<T>): Promise<T>;
 }

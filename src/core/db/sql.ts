@@ -87,7 +87,6 @@ export const time = (name: string) => timestamp(name, { withTimezone: true, mode
 /** Text compared byte by byte, which is cheaper than a language's collation and the same on every server. */
 export const bytewiseText = customType<{ data: string }>({ dataType: () => 'text collate "C"' });
 
-/** Another request changed the data that this decision was based on. */
 export class ConcurrentChangeError extends AppError {
   constructor() {
     super('unavailable', 'The same resource is being changed by other requests.', { retryAfterSeconds: 1 });

@@ -40,7 +40,6 @@ export async function compress(plain: Buffer, encoding: Encoding, effort: Effort
   return compressBrotli(plain, { params });
 }
 
-/** Content that is served to many clients. */
 export interface SharedContent {
   type: string;
   encode: (encoding: Encoding) => Promise<Buffer>;

@@ -40,7 +40,6 @@ export function toProblem(error: AppError, status: number, requestId: string): P
 
 const STATUSES = 'error statuses';
 
-/** Registers the HTTP status of every error code. */
 export const setErrorStatuses = (app: Application, statuses: StatusByCode): unknown =>
   app.set(STATUSES, statuses);
 
@@ -60,7 +59,6 @@ export function beginProblem(res: Response, error: AppError): void {
   if (error.allow !== undefined) res.setHeader('Allow', error.allow);
 }
 
-/** Converts any thrown value into the error that the caller sees. */
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   if (isDatabaseUnavailable(error)) {

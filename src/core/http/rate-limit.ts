@@ -81,7 +81,7 @@ export interface UnknownKeyGuardOptions {
   keyOf: (req: Request) => string;
   /** True if this process has already seen the key in use. Such calls need no lookup. */
   hasSeen: (key: string) => boolean;
-  /** Looks up the key. @throws AppError if it is invalid */
+  /** @throws AppError if the key is invalid */
   authenticate: (key: string) => Promise<unknown>;
 }
 

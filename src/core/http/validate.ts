@@ -4,7 +4,6 @@ import { AppError, type ErrorPlace } from '../errors.js';
 /** Unicode text without control characters. Surrogate halves are excluded because UTF-8 cannot encode them. */
 export const textPattern = (maxLength: number) => new RegExp(`^[^\\p{Cc}\\p{Cs}]{1,${maxLength}}$`, 'u');
 
-/** Text that matches `textPattern`. */
 export const text = (maxLength: number) => {
   const pattern = textPattern(maxLength);
   return z

@@ -70,7 +70,6 @@ const paths = secrets.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${
 /** Terminal control characters in JSON notation, without line breaks and tabs. */
 const obeyed = /\\(?:\\|u00[01][\da-f]|[bfr])|[\u007f-\u009f]/gi;
 
-/** Formats a request as one line. Includes its id only if it failed. */
 function describeRequest(line: Record<string, unknown>): string {
   const { msg, method, path, status, ms, requestId } = line as Record<string, string | number | undefined>;
   if (method === undefined) return String(msg);

@@ -17,7 +17,6 @@ export interface SentExample extends Pick<Example, 'name' | 'summary' | 'circums
 export interface DescribedRoute extends Omit<RouteDescription, 'examples'> {
   /** Every code that a caller may get, each with at least one example. */
   errors: ErrorCode[];
-  /** HTTP status of every code in the service. */
   statuses: StatusByCode;
   examples: SentExample[];
 }
@@ -53,7 +52,6 @@ export interface ReferencePart {
   /** Introductions to groups of routes, in Markdown and in reading order. */
   tags?: Partial<Record<Tag, string>>;
   routes: readonly RouteDescription[];
-  /** HTTP statuses of the error codes that this part adds. */
   statuses?: Partial<StatusByCode>;
   /** May also add sentences to the guide of a code that another part explains. */
   errors?: ErrorGuide;
@@ -63,7 +61,6 @@ export interface ReferencePart {
   scopes?: Partial<Record<Scope, ScopeExamples>>;
 }
 
-/** All parts of the service, combined. */
 export interface Reference {
   introduction: string;
   tags: Record<Tag, string>;

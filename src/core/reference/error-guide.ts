@@ -8,7 +8,6 @@ export interface Guide {
 
 export type ErrorGuide = Partial<Record<ErrorCode, Guide>>;
 
-/** Codes that any route may return. */
 export const commonGuide: ErrorGuide = {
   invalid_json: {
     meaning: 'The body is not JSON, or not UTF-8.',

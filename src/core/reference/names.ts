@@ -10,7 +10,6 @@ export interface Tags extends Record<
 > {}
 export type Tag = keyof Tags;
 
-/** Rate limits. */
 export interface Limits extends Record<'bad-keys' | 'documents' | 'key-changes' | 'sign-ins', string> {}
 export type Limit = keyof Limits;
 

@@ -14,7 +14,6 @@ export interface OwnValues {
   parts: OwnPart[];
 }
 
-/** A member's own values in one product. */
 export interface OwnPart {
   /** The member's own ids, keyed by the ids in the examples. */
   ids?: Record<string, string | undefined>;

@@ -161,7 +161,6 @@ const usesDatabase = ({ usesDatabase: uses, credential }: RouteDescription): boo
 
 const databaseCodes: ErrorCode[] = ['unavailable', 'internal'];
 
-/** Errors that every route can return: the database is unreachable, an internal error, or a shutdown. */
 function serviceProblems(route: RouteDescription, request: ExampleRequest): Example[] {
   const { errors = [] } = route;
   const databaseProblems = [

@@ -1,6 +1,5 @@
 import type { OpenApiDocument } from './document.js';
 
-/** The parts of an OpenAPI document that the types are made from. */
 interface Document {
   paths: object;
   components: { schemas: Record<string, Schema> };
@@ -45,7 +44,6 @@ ${classes.join('\n')}`;
 const schemaName = (reference: string): string | undefined =>
   /^#\/components\/schemas\/(\w+)$/.exec(reference)?.[1];
 
-/** Field names that are Python keywords. */
 const keywords = new Set(['for', 'from', 'in', 'is', 'not', 'or', 'and', 'if', 'class', 'with', 'as']);
 
 /** Nested objects become classes of their own, before the class that uses them. */

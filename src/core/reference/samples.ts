@@ -1,6 +1,5 @@
 import { curlLine } from '../pages/curl-line.js';
 
-/** A request as shown in an example. */
 export interface SampleRequest {
   method: string;
   origin: string;
@@ -35,7 +34,6 @@ export interface Sample {
   code: string;
 }
 
-/** Shows the same request in each language. */
 export function toSamples(request: SampleRequest): Sample[] {
   const code = { curl: toCurl(request), typescript: toTypeScript(request), python: toPython(request) };
   return languages.map(({ id, label }) => ({ id, label, code: code[id] }));

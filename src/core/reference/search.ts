@@ -1,4 +1,3 @@
-/** A place in the documentation that search can find. */
 export interface SearchEntry {
   kind: 'Guide' | 'Request' | 'Error' | 'Message' | 'Field';
   title: string;
@@ -10,7 +9,6 @@ export interface SearchEntry {
 }
 
 export interface SearchResult extends Omit<SearchEntry, 'text'> {
-  /** Text around the first match. */
   snippet: { text: string; isMatch: boolean }[];
 }
 
@@ -42,7 +40,7 @@ export function createSearch(entries: readonly SearchEntry[]) {
   };
 }
 
-/** Stop words, which do not help to find anything. */
+/** Stop words. */
 const fillers = new Set(
   'a an and are can do does for how i in is my of on or the to what when with'.split(' '),
 );

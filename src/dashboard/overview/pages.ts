@@ -13,7 +13,6 @@ import { readLatestChanges } from '../audit-log/view.js';
 
 /** A product's contribution to the overview. */
 export interface OverviewPanel {
-  /** Path of the template within `views`. */
   view: string;
   data: object;
   /** Replaces the rest of the page, for example with a new Organization's first steps. */

@@ -15,7 +15,6 @@ const PATH = '/dashboard/search';
 
 interface SearchDeps extends Pick<Context, 'db' | 'clock'> {
   sections: readonly Section[];
-  /** Search functions of the products. */
   finders: readonly FindForMember[];
 }
 

@@ -33,7 +33,6 @@ export interface FoundPage {
   words?: string;
 }
 
-/** Finds pages whose label or search words contain the query. */
 export function findPages(query: string, pages: readonly FoundPage[]): SearchGroup {
   const wanted = query.toLowerCase();
   const hits = pages
