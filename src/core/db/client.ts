@@ -29,7 +29,7 @@ export interface Names {
   /** `with` and a first CTE that locks the shard group. Another CTE must follow. */
   readonly with: string;
   readonly withRecursive: string;
-  /** Joined into the first CTE, so that the statement locks the shard group before it writes. */
+  /** Joined into the statement's own first CTE, so that the group is locked before anything is written. */
   readonly held: string;
 }
 

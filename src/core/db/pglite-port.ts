@@ -82,8 +82,8 @@ export function servePglite(pglite: PGlite, port: MessagePort, onClose: () => vo
 }
 
 /**
- * Connects to the database in another thread. Parsers cannot cross threads, so they can only keep values as text, as
- * the ORM's do.
+ * Connects to the database in another thread. Parsers cannot cross threads. Only parsers that keep values as text are
+ * supported, which is all that the ORM uses.
  */
 export function connectPglite(port: Parameters<typeof connectThread>[0]): PgliteClient {
   const remote = connectThread<PgliteCalls>(port, {});

@@ -222,7 +222,10 @@ function rememberPerConnection(make: (client: pg.PoolClient) => Orm): (client: p
 /** Maximum number of prepared statement texts. Each stays prepared for the life of its connection. */
 const MAX_PREPARED = 100;
 
-/** Names statements after their text, so that Postgres plans each only once. Planning takes longer than execution. */
+/**
+ * Names statements by a hash of their text, so that Postgres plans each only once. Planning takes longer than
+ * execution.
+ */
 function createPreparer(): (client: pg.PoolClient) => Orm {
   const names = new Map<string, string>();
   function nameOf(text: string): { name?: string } {
