@@ -274,7 +274,7 @@ export interface EntryRow extends EntryPosition {
   grantKey: string | null;
   amount: string;
   isMatch: boolean;
-  /** True for the last entry that the search examined. Older ones were not examined. */
+  /** True for the last entry that the search examined; older entries were not examined. */
   isLastScanned: boolean;
 }
 
@@ -286,7 +286,7 @@ export interface EntryFilter {
   to?: string | undefined;
 }
 
-/** Entries examined per page if a filter has no index. */
+/** Entries examined per page if no index supports the filter. */
 const SCAN = 5_000;
 
 const newestFirst = sql`at desc, product_id desc, hour desc, grant_id desc, kind desc`;
@@ -305,7 +305,7 @@ export function selectEntries(
       : sql`e.product_id = (select id from products where slug = ${productSlug})`,
     from === undefined ? undefined : sql`e.at >= ${from}::timestamptz`,
     to === undefined ? undefined : sql`e.at < ${to}::timestamptz`,
-    // The first condition is for the index.
+    // The first condition lets the index apply.
     after &&
       sql`e.at <= ${after.at}::timestamptz and (e.at, e.product_id, e.hour, e.grant_id, e.kind)
         < (${after.at}::timestamptz, ${after.productId}::uuid, ${after.hour}::timestamptz, ${after.grantId}::uuid, ${after.kind})`,
