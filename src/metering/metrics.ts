@@ -7,7 +7,7 @@ declare module '../core/metrics.js' {
   interface Metrics extends MeteringMetrics {}
 }
 
-/** Credits by the mode of their account. */
+/** Creates a counter of credits by mode. */
 function countCredits(
   options: Pick<CounterConfiguration<'mode'>, 'name' | 'help' | 'registers'>,
 ): Counter<'mode'> {

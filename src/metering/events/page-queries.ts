@@ -73,7 +73,7 @@ export interface UsageScope {
   livemode: boolean;
 }
 
-/** The sum of a metric, either for one time step or for one API key. `start` and `apiKeyId`: the other is null. */
+/** The sum of a metric, either for one time step (`start`) or for one API key (`apiKeyId`); the other field is null. */
 export interface UsageSum {
   metric: string;
   start: string | null;
