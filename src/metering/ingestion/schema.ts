@@ -13,7 +13,7 @@ import {
 
 export const MAX_EVENTS = 500;
 export const MAX_TEXT_LENGTH = 255;
-/** A character beyond the basic multilingual plane, written by ASCII-only encoders as two `\\uXXXX` escapes. */
+/** A character beyond the basic multilingual plane, written by ASCII-only encoders as two `\uXXXX` escapes. */
 const MAX_CHARACTER_BYTES = 12;
 export const MAX_KEY_BYTES = MAX_TEXT_LENGTH * MAX_CHARACTER_BYTES;
 /** A subject, and dimensions with their keys. */
