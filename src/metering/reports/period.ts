@@ -124,14 +124,14 @@ export function asRange(period: Period, range: RangeKind, now: Date): Period {
 
 const lastDay = (to: Date): Date => new Date(to.getTime() - DAY_MS);
 
-/** `November 2026`, `21 Nov 2026`, `1 Oct 2026 – 15 Nov 2026`. */
+/** For example `November 2026`, `21 Nov 2026` or `1 Oct 2026 – 15 Nov 2026`. */
 export function formatPeriod({ range, from, to }: Period): string {
   if (range === 'month') return formatMonth(from);
   const last = lastDay(to);
   return range === 'day' || from >= last ? formatDay(from) : `${formatDay(from)} – ${formatDay(last)}`;
 }
 
-/** A period that may end within a day: `1 Feb 2026 – 15 Feb 2026, 13:00`. */
+/** Formats a period that may end within a day, such as `1 Feb 2026 – 15 Feb 2026, 13:00`. */
 export function formatSpan(period: Period): string {
   const hours = (period.to.getTime() - period.from.getTime()) % DAY_MS;
   const until = new Date(period.to.getTime() + (hours === 0 ? 0 : DAY_MS - hours));
@@ -143,6 +143,6 @@ export function formatSpan(period: Period): string {
   return hours === 0 ? days : `${days}, ${period.to.toISOString().slice(11, 16)}`;
 }
 
-/** `21 Nov 2026`, `13:00`. */
+/** For example `21 Nov 2026` or `13:00`. */
 export const stepName = (start: Date, isHour: boolean): string =>
   isHour ? start.toISOString().slice(11, 16) : formatDay(start);
