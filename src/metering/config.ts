@@ -7,7 +7,7 @@ interface MeteringConfig {
    * forever.
    */
   dedupeHorizonMonths: number | undefined;
-  /** Undefined if no usage is sent to Stripe. A key of live mode sends live usage, one of test mode test usage. */
+  /** Undefined if no usage is sent to Stripe. A live key sends live usage, a test key test usage. */
   stripe: { key: string; livemode: boolean; url: string } | undefined;
 }
 

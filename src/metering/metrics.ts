@@ -7,7 +7,6 @@ declare module '../core/metrics.js' {
   interface Metrics extends MeteringMetrics {}
 }
 
-/** Creates a counter of credits by mode. */
 function countCredits(
   options: Pick<CounterConfiguration<'mode'>, 'name' | 'help' | 'registers'>,
 ): Counter<'mode'> {

@@ -17,7 +17,7 @@ interface OwnProduct {
   maxQuantity: string;
 }
 
-/** Reads the member's products and reservation that replace those of the examples. */
+/** Reads the member's own products and reservation, which replace those in the examples. */
 export const createOwnMeteringReader =
   ({ db }: Pick<Context, 'db'>): ReadOwnPart =>
   async (orgId, now) => {

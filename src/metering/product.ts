@@ -84,7 +84,7 @@ export const metering: Product = {
         const usageLimit = limitTo('usage', usagePerMinute);
         const entitlementsLimit = limitTo('entitlements', entitlementsPerMinute);
         const counted = [...reservationRoutes, ...correctionRoutes, ...usageReadRoutes, ...creditRoutes];
-        // The most frequent calls come first.
+        // Mounted in order of call frequency.
         mountRoutes(router, '/api', usageRoutes, deps, () => [usageLimit]);
         mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
         mountRoutes(router, '/api', counted, deps, () => [usageLimit]);

@@ -258,7 +258,7 @@ async function compareProduct(
   );
 }
 
-/** Merges the hours of unlisted combinations of dimensions into `OTHER`, as counting does. */
+/** Merges the hours of unlisted combinations of dimensions into `OTHER`, as ingestion does. */
 function asCounted(hours: ReadonlyMap<string, Sum>, listed: ReadonlySet<string>): Map<string, Sum> {
   const counted = new Map<string, Sum>();
   for (const [name, { quantity, events }] of hours) {
@@ -313,7 +313,7 @@ function deleteChunk({ orm, clock }: ArchiveDeps, month: OpenMonth, chunk: Chunk
   });
 }
 
-/** Sums up the month's ledger entries by day. Once the events are gone, nothing needs the entries' exact times. */
+/** Merges the month's ledger entries by day. Once the events are gone, nothing needs the entries' exact times. */
 async function sumLedger(deps: ArchiveDeps, month: Month): Promise<void> {
   const { orm, clock, chunkSize } = deps;
   for (const day of await listEntryDays(orm, month)) {

@@ -237,7 +237,7 @@ const entriesOf = (month: Month): SQL => sql`org_id = ${month.orgId}::uuid and l
       and (at <> ${dayOf(sql`at`)} or hour <> ${dayOf(sql`hour`)})`;
 
 /**
- * Days, by product, whose entries for a month are not summed up yet. Omits products that still have events in that
+ * Days, by product, whose ledger entries for a month are not merged yet. Omits products that still have events in that
  * month, because correcting an event reads its entries.
  */
 export const listEntryDays = (orm: Orm, month: Month): Promise<{ productId: string; day: string }[]> =>
@@ -248,7 +248,7 @@ export const listEntryDays = (orm: Orm, month: Month): Promise<{ productId: stri
     group by product_id, 2 order by 1, 2`,
   );
 
-/** Sums up at most `limit` of a day's entries. Returns how many entries it removed. */
+/** Merges at most `limit` of a day's entries. Returns how many entries it removed. */
 export async function sumEntries(
   orm: Orm,
   month: Month,

@@ -39,11 +39,11 @@ export async function createSubjectCheck(
   }
 
   return {
-    /** Expects events by product, then in chronological order. */
+    /** Expects events ordered by product, then by time. */
     onSubject: (event: ArchivedEvent & { subject: string }): Promise<void> | undefined => {
       const { productId, occurredAt, receivedAt, quantity } = event;
       const first = since.get(productId);
-      // Both have microseconds and the same time zone, so their texts sort chronologically.
+      // Both times have microseconds and the same time zone, so their text sorts chronologically.
       if (first === undefined || receivedAt < first) return undefined;
       const hour = occurredAt.slice(0, 13);
       const add = () => addTo(sums, nameOf(slotOf(occurredAt), event), quantity);
@@ -51,7 +51,7 @@ export async function createSubjectCheck(
       add();
       return undefined;
     },
-    /** Called at the end of each product. */
+    /** Call this at the end of each product. */
     async onProduct(productId: string): Promise<void> {
       if (!since.has(productId)) return;
       if (productId !== current.productId) await begin(productId, '');

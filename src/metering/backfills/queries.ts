@@ -253,8 +253,8 @@ export const listStagedKeys = (tx: Tx, { orgId, id, cursor }: Backfill, limit: n
   );
 
 /**
- * Lists the combinations of dimensions in staged events while their months have room, so that each has its place in the
- * sums before it is counted. If a concurrent request takes the same number, this statement fails and `change` retries.
+ * Lists the combinations of dimensions in staged events while their months have room, so that each event's sums are
+ * known before it is counted. If a concurrent request takes the same number, this statement fails and `change` retries.
  */
 export async function listStagedCombinations(
   tx: Tx,

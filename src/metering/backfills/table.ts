@@ -22,7 +22,7 @@ export const usageBackfills = pgTable(
   'usage_backfills',
   {
     orgId: uuid('org_id').notNull(),
-    /** Replaces the API key's id in the backfill's events. */
+    /** Used in place of an API key's id in the backfill's events. */
     id: uuid().notNull(),
     fromTime: time('from_time').notNull(),
     toTime: time('to_time').notNull(),

@@ -19,14 +19,13 @@ interface ProductUse {
   slug: string;
   name: string;
   used: string;
-  /** Null: unlimited, or no entitlement. */
+  /** Null if usage is unlimited, or without an entitlement. */
   cap: string | null;
 }
 
 const MAX_USES = 3;
 const NEAR = 0.8;
 
-/** Usage in the month, and which customers are near or over a cap. */
 export const customerSummary: CustomerSummary = {
   column: 'Live usage this month (UTC)',
   view: 'metering/console/use',
@@ -115,7 +114,7 @@ const usesAbove = (nowMs: number, share: SQL) => (t: GroupTables) =>
 
 const RECENT_MS = 7 * DAY_MS;
 
-/** Live accounts with an overdraft, or that burned credits in the last seven days and have none left. */
+/** Live accounts that are overdrawn, or that burned credits in the last seven days and have none left. */
 function outOfCredits(t: GroupTables, nowMs: number): SQL {
   const [now, recent] = [nowMs, nowMs - RECENT_MS].map(
     (ms) => sql`${new Date(ms).toISOString()}::timestamptz`,

@@ -98,7 +98,6 @@ const percentSchema = z
   .transform((typed) => parseInt(typed, 10))
   .refine((percent) => percent >= 1 && percent <= 1_000, percentMessage);
 
-/** Schemas for the fields of the form's rows. */
 export function rowSchemas(fields: FormFields): Record<string, z.ZodType> {
   const limits = limitNumbers(fields).flatMap((n) =>
     parts.map((part) => [limitName(n, part), partSchemas[part]]),

@@ -26,7 +26,6 @@ import { enforcements } from '../entitlements/table.js';
 import { readPreview } from './price-preview.js';
 
 const PRODUCTS = `${CONSOLE}/products`;
-/** Number of rows in a new price table. */
 const NEW_ROWS = 2;
 
 const option = 'must be one of the options';

@@ -17,7 +17,6 @@ const MAX_DAYS = 92;
 
 type Range = Omit<CustomerUsageRange, 'granularity' | 'after' | 'limit'>;
 
-/** Returns the name of the customer or product with this slug. */
 export type NameOf = (kind: 'organization' | 'product', slug: string) => string;
 
 interface Chosen {

@@ -127,7 +127,6 @@ async function readResult(
       productHref: toAddress(USAGE, { ...given, ...chosen, product: row.product }),
     })),
     hasChart,
-    /** Undefined if the range has too many sums. */
     drawn: hasChart ? await readUsageChart(db, range, { customer, product, nameOf }) : undefined,
     csvHref: toAddress(`${USAGE}.csv`, { ...given, ...chosen }),
     pager: toPager(USAGE, { ...given, ...chosen }, { cursor, nextCursor }),

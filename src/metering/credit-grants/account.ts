@@ -98,14 +98,13 @@ export const nameFlush = ({ at, productId, hour }: Flush): string =>
 
 /** The part of the ledger that corrections need. Giving back credits updates it. */
 export interface Past {
-  /** For each flush, what is still burned from each grant. The product's own id stands for its overdraft. */
+  /** For each flush, the credits still burned from each grant. The product's own id stands for its overdraft. */
   burned: Map<string, Map<string, string>>;
   /** For each product, the repayments that no correction has undone, newest first. */
   repaid: Map<string, { grantId: string; amount: string }[]>;
   terms: Map<string, GrantTerms>;
 }
 
-/** Adds this transaction's entries to the past. */
 export function addToPast({ burned, repaid }: Past, entries: readonly Entry[]): void {
   for (const { kind, productId, grantId, amount, ...flush } of entries) {
     if (kind === 'burn') {

@@ -100,7 +100,7 @@ export interface Demand {
   credits: string;
 }
 
-/** Brings an account up to date as of a time, then burns credits for the demands. Writes nothing. */
+/** Calculates an account's state at a time, after burning credits for the demands. Writes nothing. */
 export async function burn(
   tx: Orm,
   account: Account,

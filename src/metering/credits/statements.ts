@@ -24,8 +24,8 @@ const list = (columns: readonly string[], row?: string): string =>
   columns.map((column) => (row === undefined ? column : `${row}.${column}`)).join(', ');
 
 /**
- * SQL: assigns an account `a` its state at a time, after burning what is asked. Its `took_*` columns receive the ledger
- * entries.
+ * SQL: assigns an account `a` its state at a time, after burning credits for the demands in `asked`. Its `took_*`
+ * columns receive the ledger entries.
  * @param asked arrays of products, hours (UTC) and costs; default: nothing
  */
 export const setBurned = (now: string, asked = `'{}', '{}', '{}'`): string =>
@@ -103,7 +103,7 @@ export const heldCredits = (t: Names, row: string, now: string): string => `(
   )`;
 
 /**
- * SQL: for a row with org_id and livemode, each `product` of an array with the `room` that holds leave for it. Without
+ * SQL: for a row with org_id and livemode, each `product` of an array with the `room` left for it after holds. Without
  * an account, no rows. Simulates burning the holds in the order in which they were made. In any other order, a hold
  * could take the only grant that an earlier hold may use, although another grant covers the later hold.
  */
@@ -164,7 +164,7 @@ export interface OpenGrant {
   scope: string;
 }
 
-/** Credits that holds leave. $1 hashed secret, $2 product, per product · $3 now */
+/** Credits left after holds. $1 hashed secret, $2 product, per product · $3 now */
 export const findCreditRooms: Template = {
   name: 'credits_find_rooms',
   text: (t) => `

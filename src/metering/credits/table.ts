@@ -109,7 +109,7 @@ export type CreditEntryKind = (typeof creditEntryKinds)[number];
 /** Stands for "no product" or "no grant". */
 export const NOBODY = '00000000-0000-0000-0000-000000000000';
 
-/** The ledger. Rows are only added, except that archived months are summed up by day. */
+/** The ledger. Rows are only added, except that rows of archived months are merged by day. */
 export const creditEntries = pgTable(
   'credit_entries',
   {
@@ -131,13 +131,13 @@ export const creditEntries = pgTable(
       name: 'credit_entries_pk',
       columns: [t.orgId, t.livemode, t.productId, t.at, t.hour, t.grantId, t.kind],
     }),
-    // Serves the ledger in chronological order.
+    // For listing the ledger in chronological order.
     index('credit_entries_at').on(t.orgId, t.livemode, t.at),
     // Finds how a closed grant ended without reading everything that the grant paid for.
     index('credit_entries_closing')
       .on(t.orgId, t.livemode, t.grantId)
       .where(sql`${t.kind} in ('expire', 'roll', 'void')`),
-    // Serves corrections of an overdraft that has been repaid since.
+    // For corrections of an overdraft that has been repaid since.
     index('credit_entries_repaid')
       .on(t.orgId, t.livemode, t.productId, t.at)
       .where(sql`${t.kind} = 'repay'`),

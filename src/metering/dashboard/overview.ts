@@ -29,7 +29,7 @@ const SHOWN_PRODUCTS = 12;
 
 const NEAR = 0.8;
 
-/** Up to this total number of events, the page announces their arrival. */
+/** The page announces new events until their total number exceeds this. */
 const FIRST_EVENTS = 10;
 
 /** The usage of each product, or the first steps until the first event arrives. */
@@ -163,7 +163,7 @@ export function toCap({ unitCap, usedThisMonth: used }: ProductUse) {
     unitCap,
     remaining: subtractDecimals(unitCap, used),
     above: subtractDecimals(used, unitCap),
-    /** Used ÷ cap. Only for the drawing and its color, because it is rounded. */
+    /** Used ÷ cap, as a double. For drawing, not for counting. */
     share,
     isNear: share >= NEAR && !isOver,
     isOver,

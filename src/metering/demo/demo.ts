@@ -48,7 +48,6 @@ declare module '../../demo/demo.js' {
 interface DemoProduct extends Omit<ProductInput, 'maxQuantity'> {
   slug: string;
   grants: Partial<Record<DemoSlug, EntitlementKind>>;
-  /** Limits of the entitlement. */
   limits?: UsageLimit[];
 }
 

@@ -69,7 +69,6 @@ export function decodeDimensions(keys: readonly string[], encoded: string): Dime
   );
 }
 
-/** Finds the first key that the product does not declare. */
 export const findUnknownKey = (keys: readonly string[], dimensions: Dimensions): string | undefined =>
   Object.keys(dimensions).find((key) => !keys.includes(key));
 

@@ -139,10 +139,7 @@ function checkResultJson(
   return `${opening}${verdict},"kind":"${kind}","unitCap":${unitCap},"used":${used},"remaining":${remaining},"overCap":${isOver},"limits":${limitList}}`;
 }
 
-/**
- * Whether the quantity costs more credits than are available. A quantity of zero is beyond them once none are
- * available.
- */
+/** Whether the quantity costs more credits than are available; for a quantity of zero, whether none are left. */
 function isBeyondCredits(
   { price, available }: Credits,
   quantity: string,

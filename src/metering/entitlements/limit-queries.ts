@@ -37,8 +37,8 @@ const rollingStart = (now: string): string =>
   `${now} - make_interval(secs => extract(epoch from l.name::interval)::float8)`;
 
 /**
- * SQL that joins each limit per subject of a row to that subject's usage, like `limitUsage`. The row must also have a
- * subject. A rolling window starts at a multiple of five minutes, rounded outward.
+ * SQL that joins each of a row's limits per subject to that subject's usage, like `limitUsage`. The row must also have
+ * a subject. A rolling window starts at a multiple of five minutes, rounded outward.
  */
 export const subjectUsage = (t: Names, row: string, now: string): string => `${declaredLimits(row, now, {
   condition: `l ->> 'per' = 'subject'`,
@@ -54,7 +54,7 @@ cross join lateral (
 
 /**
  * SQL: how one table's rows at a rolling window's edges change its sum of whole hours. Each table is read separately,
- * so without corrections reading events costs no more.
+ * so corrections cost nothing where there are none.
  */
 const changesAtEdges = (table: string, quantity: string, subject: string, now: string): string => {
   const own = `l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode

@@ -20,7 +20,7 @@ function toLimitView(state: LimitState) {
     held: state.held,
     remaining: remainingOf(state),
     excess: excess === '0' ? undefined : excess,
-    /** Only for the meter, because it is rounded. */
+    /** A double, only for the meter. */
     share: whole > 0 ? Number(taken) / whole : 1,
     percent: formatShare(taken, state.quantity),
     resetsAt:

@@ -159,7 +159,7 @@ export const creditPriceJson = (price: CreditPrice | null) =>
       : {}),
   };
 
-/** One line for the audit log. */
+/** Returns one line for the audit log. */
 export const describeCreditPrice = (price: CreditPrice | null): string =>
   price === null
     ? 'none'

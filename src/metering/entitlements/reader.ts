@@ -42,12 +42,11 @@ export interface Balance {
 
 export interface Credits {
   price: CreditPrice;
-  /** Credits that grants and holds leave for the product, an exact decimal. */
+  /** Credits available for the product after holds, an exact decimal. */
   available: string;
 }
 
 export interface LimitedSubject extends Subject {
-  /** The declared limits per subject. */
   perSubject: UsageLimit[];
 }
 
@@ -152,7 +151,6 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
 
 interface Way<T> {
   template: Template;
-  /** Whether the template reads the keys' open grants. */
   readsGrants: boolean;
   /** Must read only columns that the template returns. */
   read: (row: EntitlementRow, period: string) => T;

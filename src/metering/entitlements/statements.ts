@@ -136,8 +136,8 @@ const details = (product: string, entitlement: string) =>
 export const checkEntitlements: Template = find('entitlements_check', '');
 
 /**
- * Like `checkEntitlements`, but if a product costs credits, it also returns the open grants of keys whose burning need
- * not be simulated.
+ * Like `checkEntitlements`. If a product costs credits, also returns the open grants of each key whose account needs no
+ * simulated burning.
  */
 export const checkPricedEntitlements: Template = find(
   'entitlements_check_priced',

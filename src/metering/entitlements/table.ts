@@ -118,8 +118,6 @@ export const entitlements = pgTable(
   ],
 );
 
-/**
- * SQL: the cap that applies, which is the entitlement's own or else the product's. Takes the row names of both tables.
- */
+/** SQL: the entitlement's own cap if it has one, otherwise the product's. Takes the row names of both tables. */
 export const effectiveCap = (entitlement: string, product: string): string =>
   `case when ${entitlement}.has_own_cap then ${entitlement}.unit_cap else ${product}.unit_cap end`;

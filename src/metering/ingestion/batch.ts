@@ -38,7 +38,7 @@ interface BatchPair {
   largest: string;
 }
 
-/** One request's validated events, in the columns of the statement. */
+/** One request's validated events, as columns for the statement. */
 export interface Batch {
   hashedSecret: string;
   /** If true, records the valid events and reports the others. If false, records all events or none. */
@@ -133,7 +133,7 @@ export function toBatch(input: BatchInput): Batch {
   return batch;
 }
 
-/** The same dimensions in another order get a separate pair; the statement adds both up. */
+/** The same dimensions in another order form a separate pair; the statement adds the two together. */
 function numberOfPair(batch: Batch, known: Known, event: UsageEvent): number {
   const { productSlug: slug, metric, occurredAt, dimensions = {} } = event;
   let month: string | undefined;

@@ -15,7 +15,7 @@ const order: ErrorCode[] = [
   'invalid_request',
 ];
 
-/** The rule that decides the status of an all-or-nothing request. @param broken must not be empty */
+/** Returns the rule that decides the status of an all-or-nothing request. @param broken must not be empty */
 export const firstBroken = <Rule extends { code: ErrorCode }>(broken: readonly Rule[]): Rule =>
   broken.toSorted((a, b) => order.indexOf(a.code) - order.indexOf(b.code))[0]!;
 

@@ -36,7 +36,7 @@ interface Sums {
   hasDimensions: boolean;
   /** Whether `entitled` also has livemode, dimensions, month and is_other, which saves looking up each combination. */
   knowsOthers?: boolean;
-  /** If `inserted` has credit_price, which grants its events burn: those of the usage's hour, or those open now. */
+  /** Which grants the events burn if `inserted` has credit_price: those of the usage's hour, or those open now. */
   burns?: 'of their hour' | 'open now' | undefined;
 }
 

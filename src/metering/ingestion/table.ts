@@ -16,8 +16,8 @@ import {
 import { bytewiseText, time } from '../../core/db/sql.js';
 
 /**
- * Every event that was answered with 202, once. There are no foreign keys: the statement checks references, and three
- * foreign keys would halve the rate.
+ * Each event that was answered with 202, exactly once. There are no foreign keys: the statement checks references, and
+ * three foreign keys would halve the rate.
  */
 export const usageEvents = pgTable(
   'usage_events',
@@ -41,8 +41,8 @@ export const usageEvents = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.idempotencyKey] }),
-    // Serves the event list by time and product, and the streaming export. Includes the mode, so that a few test events
-    // are found quickly among millions of live ones.
+    // For the event list by time and product, and for the streaming export. Includes the mode, so that a few test
+    // events are found quickly among millions of live ones.
     index('usage_events_time').on(t.orgId, t.productId, t.livemode, t.occurredAt),
     check('usage_events_quantity', sql`${t.quantity} >= 0`),
   ],
@@ -110,8 +110,8 @@ export const usageTotals = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.period, t.livemode, t.productId, t.metric] }),
-    // Serves queries over all Organizations. Covers only columns that events do not change, so an updated total stays
-    // in its page.
+    // For queries over all Organizations. Contains only columns that events do not change, so an updated total stays in
+    // its page.
     index('usage_totals_period')
       .on(t.period)
       .where(sql`${t.livemode}`),
@@ -189,7 +189,7 @@ export const usageSubjects = pgTable(
       name: 'usage_subjects_pk',
       columns: [t.orgId, t.productId, t.livemode, t.subject, t.slot, t.metric],
     }),
-    // Serves reading all subjects in a range of time.
+    // For reading all subjects in a time range.
     index('usage_subjects_slot').on(t.orgId, t.productId, t.livemode, t.slot),
   ],
 );
@@ -251,7 +251,7 @@ export const usageArchivedTotals = pgTable(
     ),
   ],
 );
-/** SQL: how a reservation ended, except by expiry. */
+/** SQL conditions for how a reservation ended, except by expiry. */
 export const reservationEnds = {
   open: 'settled_at is null and released_at is null',
   released: 'settled_at is null and released_at is not null',
@@ -306,7 +306,7 @@ export const usageReservations = pgTable(
     index('usage_reservations_held_credits')
       .on(t.orgId, t.livemode, t.expiresAt, t.id, t.productId, t.quantity, t.creditPrice)
       .where(sql.raw(`${reservationEnds.open} and credit_price > 0`)),
-    // Serves lists by status. Most reservations are settled; the primary key finds those.
+    // For lists by status. Most reservations are settled; the primary key finds those.
     index('usage_reservations_open').on(t.orgId, t.livemode, t.id).where(sql.raw(reservationEnds.open)),
     index('usage_reservations_released')
       .on(t.orgId, t.livemode, t.id)
@@ -358,8 +358,8 @@ export const usageTold = pgTable(
 );
 
 /**
- * Raised by each flush that holds against a blocking limit, so that of two flushes that decide from the same sums, one
- * is retried.
+ * Raised by each flush that holds against a blocking limit, so if two flushes decide from the same sums, one of them is
+ * retried.
  */
 export const usageGates = pgTable(
   'usage_gates',

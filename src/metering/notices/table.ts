@@ -18,7 +18,7 @@ export const capNotices = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.productId, t.period, t.level] }),
-    // Serves the deletion of old rows.
+    // For deleting old rows.
     index('cap_notices_period').on(t.period),
     check('cap_notices_level', sql`${t.level} in (${sql.raw(capLevels.join(', '))})`),
   ],

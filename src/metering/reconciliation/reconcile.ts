@@ -138,8 +138,7 @@ async function audit(tx: Tx, clock: Clock, orgId: string, details: Record<string
     details,
   };
   const organization = await findOrganization(tx, { id: orgId });
-  // Sums have no foreign keys, so they can outlive their Organization. Their repair is recorded in the service's audit
-  // log.
+  // Sums have no foreign keys, so they can outlive their Organization. The service's audit log then records the repair.
   if (organization) await recordAudit(tx, orgId, { ...entry, target: organization.slug });
   else await recordOperatorAudit(tx, entry);
 }

@@ -23,7 +23,7 @@ export interface PageDeps {
   clock: Clock;
 }
 
-/** Reads one product more than a page lists, which shows whether there are more. */
+/** Reads one product more than a page lists, to show whether there are more. */
 export function readProducts({ orm, clock }: PageDeps, orgId: string, mode: Mode): Promise<UsageProduct[]> {
   const scope = { orgId, period: monthOf(clock.now()), livemode: mode === 'live' };
   return listProducts(orm, scope, MAX_PRODUCTS + 1);

@@ -126,7 +126,7 @@ interface UsagePage {
   now: Date;
 }
 
-/** Renders the usage page. Its controls stay in place even if the query is invalid. */
+/** Builds the usage page. The controls stay in place even if the query is invalid. */
 function toUsageView({ query, form, products, request, report, now }: UsagePage) {
   const shown = request ?? { mode: 'live' as const, period: monthPeriod(now) };
   const asked = toPeriodQuery(shown.period);

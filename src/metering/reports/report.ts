@@ -183,7 +183,7 @@ const PACE_DAYS = 7;
 interface Projection {
   /** Units per day over the last seven days. */
   perDay: number;
-  /** Number of days in `perDay`: fewer than seven if the first usage was later. */
+  /** Number of days behind `perDay`: fewer than seven if the first usage was later. */
   paceDays: number;
   total: number;
   /** When the cap will be reached; undefined if it already was, or will not be this month. */

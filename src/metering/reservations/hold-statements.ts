@@ -6,9 +6,9 @@ import { priceOf } from '../entitlements/price.js';
 import { joinPair, NEEDS_EXTENDED, whenPairIsBad } from '../ingestion/statements.js';
 
 /**
- * Holds what has room: one round trip and one commit for everything that waits. Key, entitlement, limits, usage and
- * holds are read in one snapshot. Requests for the same subject (Organization, product, mode and metric) are decided in
- * order, and each one counts those accepted before it in this flush.
+ * Stores the holds that have room: one round trip and one commit for everything that waits. Key, entitlement, limits,
+ * usage and holds are read in one snapshot. Requests for the same subject (Organization, product, mode and metric) are
+ * decided in order, and each one counts those accepted before it in this flush.
  * Other flushes may decide from the same snapshot. Therefore each flush that holds against a blocking limit raises the
  * subject's gate, but only if the gate still has its value from the snapshot, and holds are inserted only if the gate
  * was raised. If two flushes decided from the same sums, one raises the gate and the other is retried with a new
@@ -26,7 +26,7 @@ export const reserve: Template = { name: 'usage_reserve', text: (t) => reserveTe
  * Like `reserve`, for subjects, dimensions and products that cost credits, which `reserve` does not decide. A subject
  * with limits of its own is `named`: a request must also fit into that subject's remaining limits, together with the
  * subject's requests accepted earlier in this flush. A request for a product that blocks must also fit into the credits
- * that holds leave. Requests for priced products of one Organization and mode are decided in one chain. A request that
+ * left after holds. Requests for priced products of one Organization and mode are decided in one chain. A request that
  * does not fit beside those accepted earlier is retried, because the earlier ones may have taken grants that do not
  * apply to its product. A flush that holds credits for a product that blocks also raises the account's gate.
  * $10 dimensions as JSON, per pair · $11 subject, per request
@@ -182,7 +182,7 @@ const decideDetailed = `candidate as materialized (
   ) f
 )`;
 
-/** For each product that blocks, the credits that holds leave. An account that does not exist has no credits. */
+/** For each product that blocks, the credits left after holds. An account that does not exist has no credits. */
 const accounts = (t: Names): string => `account as materialized (
   select a.*, coalesce(g.seq, 0) as seq
   from (
@@ -237,7 +237,7 @@ export interface SubjectRow {
 
 /** A row that `reserve` returns for a request. */
 export interface DecisionRow {
-  /** The number of its subject, if that has limits. */
+  /** Number of the request's subject, if the subject has limits. */
   number: string | null;
   /** Index of the request. */
   place: string;

@@ -51,7 +51,7 @@ export interface Reservation {
   livemode: boolean;
   /** Empty for none. */
   subject: string;
-  /** The dimensions: `encoded`, and by name. */
+  /** The dimensions, encoded and by name. */
   encoded: string;
   dimensions: Dimensions | undefined;
 }

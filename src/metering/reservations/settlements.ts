@@ -54,7 +54,9 @@ export interface SettledReservation {
 export type Settlements = ReturnType<typeof createSettlements>;
 
 const MAX_QUEUED = 10_000;
-/** A settlement that waited for another one of the same reservation sees its result in the next round. */
+/**
+ * A settlement that waited for another settlement of the same reservation sees the other's result in the next round.
+ */
 const MAX_ROUNDS = 10;
 
 export function createSettlements({ db, clock, metrics, thresholds }: RecorderDeps) {

@@ -252,7 +252,7 @@ export interface EventKey {
   revision: string;
 }
 
-/** At most 100 characters, as Stripe requires. Leaves out the mode, because the key determines it. */
+/** At most 100 characters, as Stripe requires. Leaves out the mode, because the Stripe key determines it. */
 export const identifierOf = ({ orgId, productId, hour, revision }: EventKey): string =>
   [
     orgId.replaceAll('-', ''),

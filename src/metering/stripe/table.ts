@@ -47,7 +47,6 @@ export const stripeEvents = pgTable(
     /** Stripe's customer and meter event name, as last sent. */
     customerId: text('customer_id').notNull(),
     eventName: text('event_name').notNull(),
-    /** Why the last attempt failed. */
     lastError: text('last_error'),
   },
   (t) => [

@@ -170,7 +170,7 @@ function openSecrets(path: string | undefined): KeepSecret | undefined {
   };
 }
 
-/** Stops at the first change that is refused. */
+/** Stops at the first refused change. */
 async function makeChanges(
   api: OperatorApi,
   work: readonly Change[],

@@ -66,12 +66,11 @@ export const fileSchema = z.strictObject({
 /** Contents of a file. Numbers are text, which keeps all their digits. */
 export type Declared = AsText<z.input<typeof fileSchema>>;
 
-/** Everything that a service has. */
 export type State = { [Section in keyof Declared]-?: NonNullable<Declared[Section]> };
 
 export interface DeclaredFile {
   declared: Declared;
-  /** `gauge.yaml:12` for a JSON pointer into the file. */
+  /** Returns the file's name and line, such as `gauge.yaml:12`, for a JSON pointer into the file. */
   placeOf: (pointer: string) => string;
 }
 

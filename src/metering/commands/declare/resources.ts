@@ -11,7 +11,6 @@ export type Organization = State['organizations'][string];
 type Entitlement = NonNullable<Organization['entitlements']>[string];
 type Webhook = NonNullable<Organization['webhooks']>[number];
 
-/** Something that the operator API can declare. */
 export interface Resource {
   /** Identifies the resource in both the file and the service. */
   label: string;
@@ -84,7 +83,7 @@ const organizationFields = ({
   archived,
 });
 
-/** Sorts the prices by value, because their order has no meaning. */
+/** Sorts the prices, so that their order makes no difference. */
 const toCredits = ({ price, by, enforcement }: NonNullable<Product['credits']>) => {
   const prices = Object.entries(by?.prices ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return creditPriceJson({
@@ -194,7 +193,7 @@ export function withoutDefaults({ products, organizations }: State) {
 const mapValues = <T, R>(record: Record<string, T>, map: (value: T) => R): Record<string, R> =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
 
-/** True if the URL is masked: such a URL names a chat endpoint that the service already has. */
+/** A masked chat URL names an endpoint that the service already has. */
 export const isMasked = ({ fields, created }: Resource): boolean =>
   fields.format !== 'standard' && created?.url === fields.url && created !== undefined;
 
@@ -202,7 +201,7 @@ export interface Change {
   kind: 'create' | 'change' | 'delete' | 'archive';
   /** The resource as declared in the file; for a deletion, as the service has it. */
   resource: Resource;
-  /** Lines with each field before and after. */
+  /** One line per changed field, with its old and new value. */
   differences: string[];
   method: 'PUT' | 'POST' | 'DELETE';
   path: string;

@@ -153,7 +153,7 @@ export function openRejectedFile(path: string, inputPath: string, settledBytes: 
 
   return {
     path,
-    /** Includes the runs that this run resumes. */
+    /** Includes bytes written by the runs that this run resumes. */
     get bytes() {
       return bytes;
     },

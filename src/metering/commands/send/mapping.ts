@@ -44,7 +44,6 @@ export interface MappingOptions {
 
 export type MapRecord = (record: SourceRecord) => OutgoingEvent | RecordRefusal;
 
-/** A CSV column that the mapping reads. */
 export interface MappedColumn {
   flag: string;
   name: string;
@@ -116,7 +115,7 @@ export function createMapping(options: MappingOptions): MapRecord {
     ([name, field]) => [name, readerOf('--dimension', field)] as const,
   );
 
-  /** A record with an empty value has no subject, or not that dimension. */
+  /** An empty value counts as no subject or no dimension. */
   function readDetails(record: SourceRecord): Pick<UsageEvent, 'subject' | 'dimensions'> {
     const textOf = (read: Read, flag: string) => {
       const value = read(record);
@@ -224,7 +223,7 @@ function toText(value: unknown, flag: string, expression: string): string {
   throw new UnmappedError(`The value for ${flag} is not text.`);
 }
 
-/** The service accepts 100 digits. */
+/** The service accepts up to 100 digits. */
 const MAX_QUANTITY_LENGTH = 120;
 const decimal = /^\+?0*(\d+(?:\.\d+)?|\.\d+)(e[+-]?\d+)?$/i;
 

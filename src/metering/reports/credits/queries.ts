@@ -80,7 +80,7 @@ export interface CostPart {
   count: number;
 }
 
-/** Costs of events and their corrections at their recorded prices, in a range of the time when they occurred. */
+/** Selects the costs of events and their corrections at their recorded prices, by the time when the events occurred. */
 export function selectCostParts(
   { orgId, productId, livemode }: UsageScope,
   { from, to, places }: Range & { places: readonly number[] },

@@ -26,7 +26,7 @@ export interface CustomerUsage {
 export type UsagePosition = Pick<CustomerUsage, 'organization' | 'product' | 'start' | 'metric'>;
 
 interface SumRange {
-  /** At whole hours, days or months. */
+  /** Aligned to hours, days or months. */
   from: Date;
   to: Date;
   granularity: Granularity;
@@ -215,7 +215,7 @@ export const listCustomerUsage = (
 
 export interface SeriesPoint extends Omit<CustomerUsage, 'organization' | 'credits'> {
   apiKeyId?: string;
-  /** The subject or the dimension's value, and whether the point is for all other usage, whose value is null. */
+  /** The subject or the dimension's value; null if the point covers all other usage (`isOther`). */
   value?: string | null;
   isOther?: boolean;
 }
