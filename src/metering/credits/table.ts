@@ -137,7 +137,7 @@ export const creditEntries = pgTable(
     index('credit_entries_closing')
       .on(t.orgId, t.livemode, t.grantId)
       .where(sql`${t.kind} in ('expire', 'roll', 'void')`),
-    // For corrections of an overdraft that has been repaid since.
+    // For correcting an overdraft that has since been repaid.
     index('credit_entries_repaid')
       .on(t.orgId, t.livemode, t.productId, t.at)
       .where(sql`${t.kind} = 'repay'`),

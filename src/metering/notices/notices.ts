@@ -42,7 +42,7 @@ export const createCapNotices = (deps: NoticeDeps): (() => Promise<void>) =>
     },
   );
 
-/** Lists live entitlements with a cap, by key. Each total is one row, found by primary key. */
+/** Lists live entitlements with a cap, in key order. Each total is one row, found by primary key. */
 function listCapUse(
   db: ReportedDatabase,
   { orgId, productId }: { orgId: string; productId: string },

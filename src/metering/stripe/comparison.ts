@@ -43,7 +43,7 @@ const rfc3339 = (time: string): SQL =>
 const isIn = (orgId: string | undefined, column: string): SQL =>
   orgId === undefined ? sql`true` : sql`${sql.raw(column)} = ${orgId}::uuid`;
 
-/** Hours whose total differs from the sum of their meter events, in modes in which something was ever sent. */
+/** Hours whose total differs from the sum of their meter events, in modes in which usage was ever sent. */
 const findDifferences = (orm: Orm, before: Date, orgId: string | undefined): Promise<Difference[]> =>
   selectRows(
     orm,
@@ -78,7 +78,7 @@ const findDifferences = (orm: Orm, before: Date, orgId: string | undefined): Pro
     limit ${MAX_ROWS}`,
   );
 
-/** Lists meter events that a person must decide, oldest first. */
+/** Lists meter events that need a person's decision, oldest first. */
 export const listUnknown = (orm: Orm, orgId: string | undefined): Promise<UnknownEvent[]> =>
   selectRows(
     orm,
@@ -97,7 +97,7 @@ export const listUnknown = (orm: Orm, orgId: string | undefined): Promise<Unknow
 export interface StripeProblem {
   organization: string;
   product: string;
-  /** Whether a person must decide. */
+  /** Whether a person's decision is needed. */
   isUnknown: boolean;
   reason: string;
 }

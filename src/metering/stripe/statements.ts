@@ -140,7 +140,7 @@ ${t.with} done as (
 select count(*)::text as done from done`,
 };
 
-/** Counts rows that wait, and rows that a person must decide, up to $2 of each. $1 livemode */
+/** Counts waiting rows and rows that need a person's decision, up to $2 of each. $1 livemode */
 export const countOpen: Template = {
   name: 'stripe_count',
   text: (t) => `
