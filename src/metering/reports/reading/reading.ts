@@ -15,7 +15,7 @@ type Reader = Pick<UsageScope, 'orgId' | 'livemode'>;
 
 type Steps = Pick<SeriesRange, 'from' | 'to'> & {
   granularity: 'hour' | 'day' | 'month';
-  /** Whether the sums are divided by API key, dimension or subject. */
+  /** Whether the sums are divided by, or limited to, an API key, a subject or the value of a dimension. */
   isDivided: boolean;
 };
 
