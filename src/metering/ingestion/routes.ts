@@ -149,7 +149,7 @@ function parseEvents(mediaType: string | undefined, body: JsonBody): ParsedEvent
   return mediaType === cloudEventBatchType ? parseCloudEvents(body, true) : parseUsageBatch(body);
 }
 
-/** Refuses a misspelled parameter, because its sender wants no events recorded. Usually there is no query to parse. */
+/** Refuses a misspelled parameter, because its sender may have meant a dry run. Usually there is no query to parse. */
 const readDryRun = (req: Request): boolean =>
   req.url.includes('?') && parseQuery(querySchema, req.query).dryRun === 'true';
 

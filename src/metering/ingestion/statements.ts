@@ -106,8 +106,8 @@ const addCombinedHours = (t: Names, { entitled, knowsOthers }: Sums, isAwaited: 
 };
 
 /**
- * Runs after the hours. Needs no order, because each statement that changes a month's subjects holds the month's total,
- * and sorting all events would cost 5%.
+ * Runs after the hours. Needs no order, because each statement that changes a month's subjects has locked the month's
+ * total, and sorting all events would cost 5%.
  */
 const addBySubject = (t: Names, { now, entitled, burns }: Sums): string => `by_subject as (
   insert into ${t('usage_subjects')} as s (org_id, product_id, livemode, subject, slot, metric, quantity, events)

@@ -170,7 +170,7 @@ export const usageCombinations = pgTable(
   ],
 );
 
-/** The sums of `usageTotals` by subject and five minutes, for products that count subjects. */
+/** The sums of `usageTotals` by subject and five-minute slot, for products that count subjects. */
 export const usageSubjects = pgTable(
   'usage_subjects',
   {
