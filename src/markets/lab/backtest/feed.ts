@@ -11,26 +11,29 @@ import type { MarkableFill } from '../../execution/marker.js';
 import { createLookBack, type FillMark } from './look-back.js';
 import { calibratedModel } from '../../learning/calibrated.js';
 
-/** Contains only data known at that time. */
+/** One step of a replay, with only the data known at that time. */
 export interface PointInTime {
   at: Date;
   data: MarketData;
   events: readonly MarketEvent[];
-  /** Events to decide on now; empty at times that only settle. */
+  /** Events to decide on now; empty at times that only settle events. */
   due: readonly MarketEvent[];
   forecasts: ReadonlyMap<string, StationForecast>;
   gates: GateBook;
 }
 
-/** Points in time in order; can be iterated repeatedly. */
+/** A replayable past: points in time in chronological order. */
 export interface Feed {
   name: string;
   /** Number of points; undefined if unknown. */
   count: number | undefined;
-  /** How long bought contracts stay missing from books, whatever their changes. Default: until a book changes. */
+  /**
+   * How long contracts that the backtest bought stay missing from the books, even if a book changes. Default: until the
+   * book changes.
+   */
   takenMs?: number;
   points: () => AsyncIterable<PointInTime> | Iterable<PointInTime>;
-  /** Marks fills by later data. Both lists are in chronological order. */
+  /** Judges fills by later data. Fills and marks are in chronological order. */
   lookBack(fills: readonly MarkableFill[]): Promise<FillMark[]>;
 }
 
@@ -38,11 +41,14 @@ const log = pino({ level: 'silent' });
 
 export interface TapeOptions {
   files: readonly string[];
-  /** Tape time between decisions. */
+  /** Recorded time between decisions. */
   everyMs: number;
 }
 
-/** Forecasts by today's model from taped inputs, with taped gates. Rejects with TapeError for a file that is not a tape. */
+/**
+ * Replays tapes: forecasts come from today's model on the recorded inputs, gates from the tape. Rejects with TapeError
+ * for a file that is not a tape.
+ */
 export function tapeFeed({ files, everyMs }: TapeOptions): Feed {
   return {
     name: `tape ${files.join(', ')}`,
