@@ -97,7 +97,6 @@ const byTarget = (a: DayForecast, b: DayForecast): number =>
   temperatureKinds.indexOf(a.kind) - temperatureKinds.indexOf(b.kind) ||
   (a.date === b.date ? (a.hour ?? 0) - (b.hour ?? 0) : a.date < b.date ? -1 : 1);
 
-/** Returns the uncorrected ensemble, with the members' own mean and spread. */
 export const uncorrectedForecast = ({ meanF, varianceF }: Ensemble, fallback: string | null): Corrected => ({
   method: 'raw_ensemble',
   isCalibrated: false,

@@ -15,8 +15,8 @@ export interface ModelError {
 /** Weather persists for weeks and models change, so data that are two months old get a quarter of the weight. */
 const HALF_LIFE_DAYS = 30;
 /**
- * Weight of an error from before a model's newest version. The effective number of dates is not reduced, so that the
- * mix still relies on the data.
+ * Weight of an error from before a model's newest version. The effective number of dates is not reduced, so the prior
+ * does not gain weight.
  */
 const OLDER_SHARE = 0.25;
 /** The prior's weight, in dates. */

@@ -275,7 +275,7 @@ export function predictSameDay(fit: SameDayFit, day: DaySoFar): CensoredDistribu
   return { boundF, location: day.reachedF + location, scale, hasPeaked };
 }
 
-/** Probability of at most this temperature before rounding; 0 below the bound. */
+/** Returns the probability of a temperature up to this one, before rounding; 0 below the bound. */
 export function probabilityAtMost(
   { boundF, location, scale, hasPeaked }: CensoredDistribution,
   temperatureF: number,
@@ -286,7 +286,7 @@ export function probabilityAtMost(
   return 1 - (1 - hasPeaked) * above;
 }
 
-/** Probability of more than this temperature; stays precise when it is small. */
+/** Returns the probability of a temperature above this one; precise even when small. */
 export function probabilityAbove(distribution: CensoredDistribution, temperatureF: number): number {
   const { boundF, location, scale, hasPeaked } = distribution;
   if (temperatureF < boundF) return 1;

@@ -54,7 +54,7 @@ import type { SimulatedWorld } from './simulation/weather.js';
 const RAIN_SERIES = 'KXRAIN';
 const RAINY = 0.3;
 
-/** Rain markets of adjacent days. Nothing here forecasts rain, so they settle by the venue's report alone. */
+/** Lists rain markets of adjacent days. Gauge does not forecast rain, so they settle only on the venue's report. */
 function listRain(world: Seeded, at: Date): ListedEvent {
   const today = dateOf(at.getTime());
   return joinEvents([-1, 0, 1].map((days) => listRainOf(world, addDays(today, days), at)));

@@ -35,7 +35,6 @@ const MAX_RECORD_LENGTH = 16 * 1024 * 1024;
 
 const ROWS_PER_UPDATE = 1000;
 
-/** Reads a file row by row and reports progress. */
 export async function readRows<Found>(
   file: string,
   { stdin, stderr }: Terminal,
