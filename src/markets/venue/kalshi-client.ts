@@ -67,7 +67,7 @@ export interface KalshiClientOptions {
   baseUrl: string;
   /** Budget shared by all clients with the same key. Default: the lowest tier's, for this client alone. */
   budget?: VenueBudget;
-  /** If true, reads are served before others of the same budget. */
+  /** If true, this client's reads are served before other reads of the same budget. */
   isUrgent?: boolean;
   /** Per attempt, including the body. */
   timeoutMs?: number;
