@@ -8,9 +8,7 @@ import { mixCandidates } from './mix.js';
 
 /** Seasons and weather models change, so older fits are not used. */
 export const LONGEST_AGE_DAYS = 7;
-/**
- * °F beyond the range of the fit within which it may extrapolate: a fit to a cool month does not apply to a hot spell.
- */
+/** °F by which a fit may extrapolate beyond its range: a fit to a cool month does not apply to a hot spell. */
 const FAR_F = 10;
 /** °F. No forecast is certain to within half a degree, and a standard deviation above 15 carries no information. */
 export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };

@@ -20,7 +20,7 @@ import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from '
  * peak.
  */
 const MIN_RAW_DEVIATION_F = 1;
-/** An observation no earlier than this before the day's end covers the whole day. */
+/** An observation within this time of the day's end, or later, covers the whole day. */
 const COVERS_DAY_MS = 90 * MINUTE_MS;
 
 /** Cap on probabilities, because the report may still be missing or differ from the station. */

@@ -115,7 +115,6 @@ function toRows(cases: readonly LinearCase[], { ofLocation }: LinearRule): Rows 
 interface Axes {
   fromCoefficients(values: ArrayLike<number>): Float64Array;
   toCoefficients(point: ArrayLike<number>, values: Float64Array): void;
-  /** Converts a gradient by coefficients into one by point. */
   toSlopes(byCoefficient: ArrayLike<number>, slopes: Float64Array): void;
 }
 
@@ -185,7 +184,6 @@ function productsOf({ begins, scaleBegins, places, values }: Rows, size: number)
   return products.map((sum) => sum / n);
 }
 
-/** Removes the i-th variable's share from the products of the later variables. */
 function subtractProjection(triangle: Float64Array, size: number, i: number, end: number): void {
   for (let k = i + 1; k < end; k++) {
     const share = triangle[i * size + k]!;
@@ -239,7 +237,7 @@ function scoreOf(cases: readonly LinearCase[], rows: Rows, rule: LinearRule, axe
 
 /**
  * CRPS of a logistic distribution censored at the extreme reached so far, and its derivatives. All mass below the bound
- * is moved onto the bound. Temperatures are maxima here; for minima, all signs are reversed.
+ * is moved onto the bound. Written for maxima; for minima, all signs are reversed.
  *
  * For max(reached, R) with R logistic and A(z) = ln(1 + eᶻ) − F(z), the integral of F² up to z, the CRPS is s (A(z) −
  * A(l) + A(−z)) with z = (y − m)/s and l = (reached − m)/s. A. Jordan, F. Krüger, S. Lerch, Evaluating Probabilistic
@@ -247,7 +245,7 @@ function scoreOf(cases: readonly LinearCase[], rows: Rows, rule: LinearRule, axe
  * @param error observed − location, at least `bound`
  * @param bound reached − location; −Infinity without a bound
  * @param scale above 0
- * @param out receives the score and its derivatives by location and scale
+ * @param out receives the score and its derivatives with respect to location and scale
  */
 export function crpsOfCensored(error: number, bound: number, scale: number, out: Float64Array): void {
   const z = error / scale;

@@ -12,14 +12,13 @@ export interface ModelError {
   isOlder?: boolean | undefined;
 }
 
-/** Weather persists for weeks and models change, so data that are two months old get a quarter of the weight. */
+/** Weather persists for weeks and models change, so data that is two months old gets a quarter of the weight. */
 const HALF_LIFE_DAYS = 30;
 /**
  * Weight of an error from before a model's newest version. The effective number of dates is not reduced, so the prior
  * does not gain weight.
  */
 const OLDER_SHARE = 0.25;
-/** The prior's weight, in dates. */
 const PRIOR_DATES = 10;
 
 export const pairOf = (a: string, b: string): string => [a, b].toSorted().join(' ');

@@ -32,7 +32,8 @@ export function crpsOfNormal(mean: number, deviation: number, observed: number):
 }
 
 /**
- * CRPS for an error (observed − mean) and its derivatives: by mean 1 − 2Φ(z), by standard deviation 2φ(z) − 1/√π.
+ * CRPS for an error (observed − mean) and its derivatives: 1 − 2Φ(z) with respect to the mean, and 2φ(z) − 1/√π with
+ * respect to the standard deviation.
  * @param deviation above 0
  */
 export function crpsAndGradient(error: number, deviation: number) {

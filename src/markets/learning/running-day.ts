@@ -144,7 +144,7 @@ export function forecastRunning(
 }
 
 /**
- * Returns the weight of the day-ahead forecast, because other models see what the first model's hours miss. The weight
+ * Returns the weight of the day-ahead forecast, in which other models see what the first model's hours miss. The weight
  * minimizes the expected squared error: J. M. Bates, C. W. J. Granger, The Combination of Forecasts, Oper. Res. Q. 20
  * (1969). The scale of a logistic distribution is its expected CRPS. A maximum so far that has reached the day-ahead
  * forecast suggests that the forecast is too low.

@@ -269,13 +269,13 @@ export function predictSameDay(fit: SameDayFit, day: DaySoFar): CensoredDistribu
   let hasPeaked = censored;
   if (fit.hurdle) {
     const odds = hurdleVariables.reduce((sum, from, k) => sum + fit.hurdle![k]! * row[from]!, 0);
-    // Averages both, because their errors differ: each is wrong where the other is not.
+    // The average of both, because each is wrong where the other is not.
     hasPeaked = (censored + sigmoid(-odds)) / 2;
   }
   return { boundF, location: day.reachedF + location, scale, hasPeaked };
 }
 
-/** Returns the probability of a temperature up to this one, before rounding; 0 below the bound. */
+/** Returns the probability that the temperature, before rounding, is at most this value; 0 below the bound. */
 export function probabilityAtMost(
   { boundF, location, scale, hasPeaked }: CensoredDistribution,
   temperatureF: number,
@@ -286,7 +286,7 @@ export function probabilityAtMost(
   return 1 - (1 - hasPeaked) * above;
 }
 
-/** Returns the probability of a temperature above this one; precise even when small. */
+/** Returns the probability that the temperature exceeds this value; precise even when small. */
 export function probabilityAbove(distribution: CensoredDistribution, temperatureF: number): number {
   const { boundF, location, scale, hasPeaked } = distribution;
   if (temperatureF < boundF) return 1;

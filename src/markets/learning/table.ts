@@ -85,7 +85,7 @@ export interface ModelScore {
 
 /**
  * Forecasts of the model and the market at a fixed time before a day's end or before an hour, with the outcome. Each
- * forecast is written once, while it is current, so it contains no later knowledge.
+ * forecast is written once, while it is current, so it contains nothing learned later.
  */
 export const forecastRecords = pgTable(
   'forecast_records',
@@ -177,7 +177,6 @@ export const ensembleRuns = pgTable(
     nearMidnight: boolean('near_midnight').notNull().default(false),
   },
   (t) => [
-    // Serves reads of a station's training window.
     primaryKey({
       name: 'ensemble_runs_pk',
       columns: [t.forecastSource, t.kind, t.station, t.date, t.hour, t.modelRunAt, t.model],
@@ -207,7 +206,6 @@ export const observedHours = pgTable(
     lowest: doublePrecision(),
   },
   (t) => [
-    // Serves reads of a station's training window.
     primaryKey({ name: 'observed_hours_pk', columns: [t.forecastSource, t.station, t.date, t.hour] }),
     index('observed_hours_age').on(t.date),
     check('observed_hours_hour', sql`${t.hour} between 0 and 23`),
@@ -225,7 +223,6 @@ export const climateReports = pgTable(
     temperature: doublePrecision().notNull(),
   },
   (t) => [
-    // Serves reads of a station's training window.
     primaryKey({
       name: 'climate_reports_pk',
       columns: [t.marketSource, t.kind, t.station, t.date, t.hour, t.knownAt],
@@ -281,7 +278,6 @@ export const forecastFits = pgTable(
       .notNull(),
   },
   (t) => [
-    // Serves the fits in use: the newest of each model, kind, station and lead.
     index('forecast_fits_newest').on(t.forecastSource, t.marketSource, t.trainedAt),
     check('forecast_fits_variance', sql`${t.c} >= 0 and ${t.d} >= 0`),
   ],
@@ -297,10 +293,7 @@ export const forecastMixes = pgTable(
     skill: jsonb().$type<Mix['skill']>().notNull(),
     correlation: jsonb().$type<Mix['correlation']>().notNull(),
   },
-  (t) => [
-    // Serves the mixes in use: the newest of each kind and lead.
-    index('forecast_mixes_newest').on(t.forecastSource, t.marketSource, t.trainedAt),
-  ],
+  (t) => [index('forecast_mixes_newest').on(t.forecastSource, t.marketSource, t.trainedAt)],
 );
 
 /** The last verdict on each gate, so that each change is reported once. */
@@ -340,7 +333,6 @@ export const sameDayFits = pgTable(
       .notNull(),
   },
   (t) => [
-    // Serves the fits in use: the newest of each kind and hour.
     index('same_day_fits_newest').on(t.forecastSource, t.marketSource, t.trainedAt),
     check('same_day_fits_hour', sql`${t.hour} between 0 and 22`),
   ],

@@ -50,8 +50,8 @@ interface EventEnd {
 }
 
 /**
- * Decides which markets of an event can be netted. Exactly one bracket of a day wins, possibly an unknown one; all
- * thresholds of an hour that are passed pay. If the venue does not list the event, only daily series are known to have
+ * Decides which markets of an event can be netted. Exactly one bracket of a day wins, possibly an unknown one; every
+ * threshold of an hour that is passed pays. If the venue does not list the event, only daily series are known to have
  * brackets; markets of any other series may pay together.
  * @param event undefined if the venue does not list it
  * @param tickers other markets of the event
@@ -90,8 +90,8 @@ function isDaily(eventTicker: string): boolean {
 }
 
 /**
- * The markets on one temperature. Exactly one bracket of a day wins; all thresholds of an hour below the temperature
- * pay.
+ * The markets on one temperature. Exactly one bracket of a day wins; every threshold of an hour below the temperature
+ * pays.
  */
 export interface MarketEvent {
   eventTicker: string;

@@ -3,7 +3,8 @@ import type { Market } from './market.js';
 import { BALANCE_STEP, DOLLAR, floorTo, type Micros } from './money.js';
 
 /**
- * Returns the event's own fee rule, or else the series's rule. Undefined if neither is known; orders are then refused.
+ * Returns the event's own fee rule, or else the rule of its series. Undefined if neither is known; orders are then
+ * refused.
  */
 export function feeRuleOf(
   { feeRules }: { feeRules: ReadonlyMap<string, FeeRule> },

@@ -63,7 +63,7 @@ interface AnyMarket {
   priceRanges: readonly PriceRange[];
   settlement: { source: SettlementSource | null; rulesText: string };
   /**
-   * YES payout; null until the venue reports it. A fraction of a dollar is the last fair price, paid when data are
+   * YES payout; null until the venue reports it. A fraction of a dollar is the last fair price, paid when data is
    * missing.
    */
   settlementValue: Micros | null;

@@ -89,7 +89,7 @@ function readBracket(text: string, step: 1 | 0.01): Bracket | undefined {
   return bracketOf(Number(from), Number(to), step);
 }
 
-/** Synoptic's data are the index only if the rules also name the index's method. */
+/** Synoptic's data is the index only if the rules also name the index's method. */
 function readSource(text: string, secondary: string): SettlementSource | null {
   if (/\bNWS\b|National Weather Service/.test(text)) return 'National Weather Service';
   if (/Weather Company/.test(text)) return 'The Weather Company';

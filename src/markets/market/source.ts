@@ -54,7 +54,7 @@ export interface Pause {
 }
 
 export const TIME_TO_LIVE_MS = 30_000;
-/** Orders are refused if the data are older than this. */
+/** Orders are refused on data older than this. */
 export const MAX_TRADING_AGE_MS = 2 * TIME_TO_LIVE_MS;
 
 export interface MarketData {
@@ -70,11 +70,11 @@ export interface MarketData {
   markets: readonly ListedMarket[];
   /** Keyed by market; empty for a market without bids. */
   books: ReadonlyMap<string, OrderBook>;
-  /** Read times of single books. Any other book is as old as the data, or kept current by the stream. */
+  /** Read times of individual books. Any other book is as old as the data, or kept current by the stream. */
   bookTimes?: ReadonlyMap<string, Date>;
   /** Books that contain only the best price and size of each side, as old as the data. */
   shallow?: ReadonlyMap<string, true>;
-  /** Books that may be out of date, with the time since when. Each contains its last certain state. */
+  /** Books that may be out of date, and since when. Each contains its last certain state. */
   doubts?: ReadonlyMap<string, Date>;
   /** Keyed by series, and by event for events with their own rules. Read with `feeRuleOf`. */
   feeRules: ReadonlyMap<string, FeeRule>;

@@ -46,7 +46,7 @@ export function pastSnapshotTimes(
 }
 
 /**
- * Live training runs whenever new data arrive. Doing that for the past would be most of the work, for nearly identical
+ * Live training runs whenever new data arrives. Doing that for the past would be most of the work, for nearly identical
  * fits. Fit times are whole steps since 1970, so that all callers share them, in the evening, after the day's last
  * report.
  */

@@ -24,7 +24,7 @@ import type { SourceNames } from '../learning/queries.js';
 import type { SimulatedWorld } from '../venue/simulation/weather.js';
 import { calibratedModel } from '../learning/calibrated.js';
 
-/** The demo trades on this many days at the end of the past, so that it trades at the prices of today's traders. */
+/** The demo trades on this many latest days, all of them at the prices of today's traders. */
 export const TRADED_DAYS = 30;
 
 /** Makes the records that live code would have made at a past time, from data known by then. */
@@ -65,7 +65,7 @@ const RUNS_AT_ONCE = 63;
 export interface Past extends PastFiller {
   /** Makes the fits that training would have produced for a part at each time in the last days. */
   learn(part: PastPart, signal: AbortSignal): Promise<LearnedPast>;
-  /** Makes the forecasts of the last days again, grouped by time. */
+  /** Yields the forecasts that would have been made in the last days, grouped by time. */
   recall(part: PastPart, learned: LearnedPast, signal: AbortSignal): AsyncGenerator<Recalled[]>;
   /** @returns the number of missing forecasts; resumes where an earlier run stopped */
   fillRecords(part: PastPart, learned: LearnedPast, signal: AbortSignal): Promise<number>;
@@ -217,7 +217,7 @@ async function fillArchive(options: PastOptions, part: PastPart, signal: AbortSi
   const learnedFrom = dateOf(clock.now() - HOURS_WINDOW_DAYS * DAY_MS);
   // The live archive may have only part of the last days, so they are filled in too.
   const recent = dateOf(clock.now() - 2 * DAY_MS);
-  // Newest first, so that the data needed by live reads are available soonest.
+  // Newest first, so that the data needed by live reads is available soonest.
   for (const date of daysBetween(from, to).toReversed()) {
     signal.throwIfAborted();
     const day = { from: date, to: date };

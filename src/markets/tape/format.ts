@@ -87,7 +87,7 @@ const HEADER = 20;
 const HAS_EXTRA = 4;
 /** Longest record. A file that states a larger length is not a tape. */
 const MAX_MEMBER = 16 * 1024 * 1024;
-/** Longest uncompressed record, as a limit for decompression bombs. */
+/** Longest uncompressed record, to guard against decompression bombs. */
 const MAX_TEXT = 64 * 1024 * 1024;
 
 /** @throws RangeError for a record that would be too long to read back */

@@ -75,7 +75,7 @@ export async function readCoverage(
   };
 }
 
-/** Hourly data belong to areas, and every area is required. */
+/** Hourly data belongs to areas, and every area is required. */
 const countedPlaces = (kind: TemperatureKind, stations: readonly Place[]): readonly Place[] =>
   kind === 'hourly' ? placesOf(kind) : stations;
 

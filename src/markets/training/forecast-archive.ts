@@ -28,7 +28,7 @@ import {
 } from '../learning/queries.js';
 import { climateReports, observedHours } from '../learning/table.js';
 
-/** The data known at one time, which are the only input of training and scoring. `at` excludes later data. */
+/** All data known at one time: the only input of training and scoring. `at` excludes later data. */
 export class KnownHistory {
   readonly knownAt: Date;
   readonly runs: readonly KnownRun[];

@@ -104,7 +104,7 @@ function findReport(history: KnownHistory, station: Place, run: KnownRun): Repor
   return { end: spanOf(station, run).end, report: { temperatureF, knownAt } };
 }
 
-/** Hours of one day share their error, so data are counted in days. */
+/** Hours of one day share their error, so the amount of data is counted in days. */
 export const daysIn = (cases: readonly Pick<KnownRun, 'stationId' | 'date'>[]): number =>
   new Set(cases.map(({ stationId, date }) => `${stationId} ${date}`)).size;
 
@@ -142,7 +142,7 @@ const POSSIBLE_SLOPE = { lowest: 0.5, highest: 1.5 };
 const LARGEST_CORRECTION_F = 8;
 
 /**
- * Reports arrive all day, so a recent fit is kept unless the data have grown by `MUCH_MORE`. Fits to several years
+ * Reports arrive all day, so a recent fit is kept unless the data has grown by `MUCH_MORE`. Fits to several years
  * change slowly.
  */
 const KEPT_MS = { pooled: 18 * HOUR_MS, own: 5 * DAY_MS };

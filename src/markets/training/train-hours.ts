@@ -49,7 +49,7 @@ const MIN_DATES = 9;
 /** More cases do not improve a fit, but take longer. */
 const MAX_CASES = 1_500;
 const CASES_AT_ONCE = 200;
-/** Refitting all hours takes seconds, so a recent fit is kept unless the data have grown by `MUCH_MORE`. */
+/** Refitting all hours takes seconds, so a recent fit is kept unless the data has grown by `MUCH_MORE`. */
 const KEPT_MS = 18 * HOUR_MS;
 const MUCH_MORE = 2;
 /** °F. No day rises further than this above its maximum so far and the forecast for its remaining hours. */

@@ -33,7 +33,7 @@ import {
 import { type SourceNames } from '../learning/queries.js';
 import { LONGEST_AGE_DAYS } from '../learning/calibrated.js';
 
-/** Looks for new data this often, because another instance or a command may have added some. */
+/** How often to look for data that another instance or a command has added. */
 const LOOK_EVERY_MS = HOUR_MS;
 const KEPT_DAYS = 400;
 /** Seasonal fits use the first model's daily runs and the reports, so both are kept as long as training looks back. */
@@ -45,7 +45,7 @@ const HOUR_FITS_KEPT_DAYS = 60;
 export interface Trainer {
   /** Loads the newest stored fits, which are used until better ones are made. Never rejects. */
   load(): Promise<void>;
-  /** Records the news, and trains if there are new data. */
+  /** Records the news, and trains if there is new data. */
   learn(news: News): Promise<void>;
   /**
    * Deletes data older than 400 days, and the inputs of seasonal fits after two years, a limited number of rows at a

@@ -255,7 +255,7 @@ function* trainMixesInSteps(
       : learnMix(new Map(fits.map(([name, each]) => [name, recallErrors(each)])));
     if (isKept) mixes.push(before);
     else if (learned) {
-      // May be later than the data of the fits.
+      // May be later than the data of the fits, because recent fits are kept when new cases arrive.
       const knownThrough = new Date(Math.max(...fits.map(([, { cases }]) => knownThroughMs(cases))));
       const mix = { id: newId(), kind, leadHours, ...learned, knownThrough, trainedAt };
       mixes.push(mix);

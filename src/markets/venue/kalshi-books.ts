@@ -35,8 +35,8 @@ export function createBookRotation(interest: () => ReadonlySet<string>) {
       }
     },
     /**
-     * Returns the books of listed markets: the full book if it was read since the listing began, or recently and still
-     * agrees with the listing; otherwise the listing's best prices.
+     * Returns the books of listed markets: the full book if it was read since the listing began, or if it was read
+     * recently and still agrees with the listing; otherwise the listing's best prices.
      * @param topOf best prices from the listing
      */
     booksOf(

@@ -7,7 +7,7 @@ import { kalshiMarketsPageSchema } from './kalshi-schema.js';
 
 /**
  * Returns the server's clock skew in milliseconds, positive if the server is ahead: the smallest difference that the
- * response allows. The server wrote the time between request and response, and `Date` has whole seconds, so neither
+ * response allows. The server wrote its time between request and response, and `Date` has whole seconds, so neither
  * latency nor rounding counts as skew. `Age` is the time spent in a cache.
  * @returns undefined if the response has no time
  */

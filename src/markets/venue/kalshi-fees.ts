@@ -102,7 +102,7 @@ const eventChangesSchema = z.object({
   cursor: z.string().nullish(),
 });
 
-/** Fees of one event; null fields use the series's value. */
+/** Fees of one event; null fields use the value of its series. */
 interface EventChange {
   eventTicker: string;
   seriesTicker: string;

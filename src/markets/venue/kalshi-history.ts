@@ -10,7 +10,7 @@ import { MAX_EARLY_MS } from './place-market.js';
 import type { MarketHistory, SettledDay } from '../market/source.js';
 import { kalshiCutoffSchema } from './kalshi-schema.js';
 
-/** Events before this day may be listed under their series's former name. */
+/** Events before this day may be listed under the former name of their series. */
 const RENAMED_BEFORE = '2025-01-01';
 
 export interface KalshiHistoryOptions {

@@ -6,7 +6,7 @@ import type { Pause } from '../market/source.js';
 
 /** While trading is paused, the schedule is read again after this time. */
 const SCHEDULE_FRESH_MS = 10 * MINUTE_MS;
-/** Pauses are announced this long before they start, which is longer than the maximum age of data for trading. */
+/** Pauses are reported this long before they start, which is longer than the maximum age of data for trading. */
 const AHEAD_MS = 10 * MINUTE_MS;
 
 const scheduleSchema = z.object({

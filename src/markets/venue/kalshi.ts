@@ -278,7 +278,6 @@ function createNoteLogger(log: Logger): (found: readonly VenueNote[]) => void {
 
 const placeOrder = new Map(places.map(({ id }, i) => [id, i]));
 
-/** Orders by station, kind, day and bracket, with markets without a place last, by ticker. */
 function compareMarkets(a: ListedMarket, b: ListedMarket): number {
   if (!isPlaced(a) || !isPlaced(b)) {
     const order = Number(isPlaced(b)) - Number(isPlaced(a));

@@ -156,7 +156,7 @@ function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions)
   function keepHour(at: Date, extremeF: number, now: number): void {
     if (at.getTime() % HOUR_MS !== 0 || now - at.getTime() < RECEIPT_MS) return;
     const { date, hour } = clockAt(area, at);
-    // When clocks are set back, an hour occurs twice; markets are about the first.
+    // When clocks are set back, an hour occurs twice; markets refer to the first.
     if (hourOf(area, date, hour).getTime() !== at.getTime()) return;
     if (hours.get(at.getTime())?.extremeF === extremeF) return;
     const fetchedAt = new Date(now);
@@ -187,7 +187,7 @@ function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions)
   };
 }
 
-/** Returns the calibration in effect, because weekly calibrations are published before they take effect. */
+/** Returns the calibration in effect; weekly calibrations are published in advance. */
 function calibrationOf(
   calibrations: readonly z.output<typeof calibrationSchema>[] | undefined,
   now: number,

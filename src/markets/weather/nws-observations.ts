@@ -70,8 +70,8 @@ const AT_ONCE = 4;
 /** Time limit for all stations together, so that forecasts do not wait for a slow service. */
 const TIMEOUT_MS = 15_000;
 /**
- * °C by which rounding may make the decoded value differ from the report's own. A larger difference means that one of
- * them is wrong.
+ * °C. Rounding alone can make the decoded value and the report's own differ by this much; a larger difference means
+ * that one of them is wrong.
  */
 const SAME_C = 1;
 const possibleC = { lowest: -60, highest: 60 };

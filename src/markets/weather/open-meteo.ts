@@ -135,7 +135,7 @@ async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSign
   });
   const matched = matchPlaces(url, locations);
   const fetchedAt = new Date(clock.now());
-  // Read after the forecasts: a run that arrives in between makes the data look newer than they are, never older.
+  // Read after the forecasts: a run that arrives in between makes the data look newer than it is, never older.
   const modelRunAt = await readRunTime(model, hosts, fetchedAt, signal);
   const of = model.model === undefined ? {} : { model: model.model };
   return matched.flatMap(([place, location]) =>
@@ -145,7 +145,7 @@ async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSign
 
 /**
  * Returns the start of the run behind the data. If unknown, assumes the latest run that can be available, so that data
- * are never dated too early.
+ * is never dated too early.
  */
 async function readRunTime(
   { dataset, from, runMs: everyMs, takesMs }: OnlineModel,

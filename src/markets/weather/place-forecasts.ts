@@ -24,7 +24,6 @@ interface Options {
 
 export interface Pace {
   nextMs: number;
-  /** Number of consecutive pauses. */
   pauses: number;
 }
 

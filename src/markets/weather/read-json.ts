@@ -52,7 +52,7 @@ export function createPoll<T>(
 const FORECASTS_LAST_MS = 3 * HOUR_MS;
 
 /**
- * Returns the last forecasts while they can still replace new ones.
+ * Returns the last forecasts while they can still stand in for new ones.
  * @throws the problem if there are no such forecasts, and always after a response that violates the contract
  */
 export function lastForecasts<T>(

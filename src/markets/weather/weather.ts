@@ -25,7 +25,7 @@ const POSSIBLE_F = { lowest: -100, highest: 150 };
 export const isPossible = (temperatureF: number): boolean =>
   temperatureF >= POSSIBLE_F.lowest && temperatureF <= POSSIBLE_F.highest;
 
-/** With fewer members, the spread has no meaning. */
+/** With fewer members, the spread is not meaningful. */
 export const MIN_MEMBERS = 10;
 
 /** A source's first model, which alone determines whether a forecast exists and how old it is. */
@@ -148,11 +148,8 @@ export interface DayEnsemble extends Target {
   membersF: readonly number[];
   /** Standard deviation in °F, as stated by a model with one member. */
   spreadF?: number | undefined;
-  /** Version as named by the source. */
   version?: string | undefined;
-  /**
-   * True if the model's window may miss the day's extreme: the forecast is stored, but neither used nor learned from.
-   */
+  /** True if the model's window may miss the day's extreme: the forecast is stored, but neither used nor trained on. */
   isNearMidnight?: true | undefined;
   /** For a day: the members' means at hours 0 to 23 local standard time, in °F; omitted if unknown. */
   curveF?: readonly number[] | undefined;
@@ -209,9 +206,9 @@ export interface WeatherData {
 export interface WeatherSource {
   readonly name: string;
   readonly furtherModels?: readonly string[] | undefined;
-  /** How long the source's data stay fresh; it is not read more often than that. */
+  /** How long the source's data stays fresh; it is not read more often than that. */
   readonly freshMs: number;
-  /** Reads current data. Rejects if they cannot be trusted; the caller keeps its last data. */
+  /** Reads current data. Rejects if the data cannot be trusted; the caller keeps its last data. */
   read(signal: AbortSignal): Promise<WeatherData>;
   /** Omitted if past forecasts can no longer be obtained. */
   readonly history?: WeatherHistory;
@@ -238,8 +235,8 @@ export interface PlaceHistory {
 /** Past forecasts as they were made; forecasts that used later data are excluded. */
 export interface WeatherHistory {
   /**
-   * Returns the runs made for climate days and their hours, at most 31 days, both inclusive.
-   * @returns `fetchedAt` is when Gauge actually received each run: the present for runs requested later
+   * Reads the runs made for climate days and their hours, at most 31 days, both ends inclusive.
+   * @returns runs whose `fetchedAt` is when Gauge actually received them: the present for runs requested later
    * @throws NoHistoryError, or the errors of `read`
    */
   readRuns(range: { from: string; to: string }, signal: AbortSignal): Promise<DayEnsemble[]>;

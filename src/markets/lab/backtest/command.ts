@@ -84,7 +84,6 @@ hold what trades of the last ten minutes prove. No forecast was scored then, so 
     .option('--ungated', 'also buy what a closed gate would withhold', false)
     .option('--json', 'print JSON', false);
 
-/** Returns a sentence about the flags that conflict; undefined if none do. */
 function findConflict(tapes: readonly string[], flags: Flags): string | undefined {
   const { events, trades, queue, forecasts, observations, from, to, stations } = flags;
   if (queue) return trades && !events && tapes.length === 0 ? undefined : '--queue goes only with --trades';

@@ -41,7 +41,7 @@ const log = pino({ level: 'silent' });
 
 export interface TapeOptions {
   files: readonly string[];
-  /** Recorded time between decisions. */
+  /** Interval between decisions, in tape time. */
   everyMs: number;
 }
 

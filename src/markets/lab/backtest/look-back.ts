@@ -42,7 +42,6 @@ export function createLookBack(fills: readonly MarkableFill[]): LookBack {
   const known = new Map(
     fills.map(({ ticker }) => [ticker, { reads: [] as PrintsRead[], prints: new Map<string, Print>() }]),
   );
-  // One book log per fill, for its market and minute.
   const logs = fills.map(() => createBookLog());
   let [first, next] = [0, 0];
 
@@ -111,7 +110,6 @@ export function summariseExecution(fills: readonly PaperFill[], marks: readonly 
     /** Fills with any later data, and fills with all prints of their minute. */
     known: marks.filter((mark) => mark.missed !== null || mark.after.some((price) => price !== null)).length,
     withPrints: marks.filter(({ hasPrints }) => hasPrints).length,
-    /** Fills that could be judged as missed or not. */
     judged: marks.filter((mark) => mark.missed !== null).length,
     missed: missed.length,
     missedContracts: sumCounts(missed.map(({ contracts }) => contracts)),

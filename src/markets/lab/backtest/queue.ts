@@ -35,7 +35,6 @@ export function restAmongTrades(
 
 /** @param queueAhead assumed number of contracts ahead of each bid, because books were not recorded */
 function rest(markets: readonly (readonly Print[])[], queueAhead: number) {
-  // `filled` counts complete fills, `partly` partial fills.
   const counts = { orders: 0, filled: 0, partly: 0 };
   const fills: PaperFill[] = [];
   const marks: FillMark[] = [];

@@ -86,7 +86,6 @@ function readPast({ events, trades, runs, observations = [], everyMs }: RecordOp
   return {
     /** Events with trades, each with its settlement time. */
     traded,
-    /** Decision times in order, each with the events due then. */
     times: [...times].map(([ms, due]) => ({ ms, due })).sort((a, b) => a.ms - b.ms),
     runs: groupBy(all, targetKey),
     observed: groupBy(observations, ({ stationId }) => stationId),
@@ -96,7 +95,6 @@ function readPast({ events, trades, runs, observations = [], everyMs }: RecordOp
 
 /** Yields one moment at a time, because a year of them does not fit into memory. */
 function* listPoints({ traded, times, ...past }: Past, options: RecordOptions): Generator<PointInTime> {
-  // `waiting` is ordered by start time; `alive` contains the events in progress.
   const waiting = traded.toSorted((a, b) => a.startMs - b.startMs);
   let next = 0;
   let alive: Past['traded'][number][] = [];
@@ -246,8 +244,8 @@ const dateOf = (at: Date): string => at.toISOString().slice(0, 10);
 const MEMBERS = 31;
 const MIN_MEMBERS = 10;
 /**
- * Hours before the day's end. Starts when the markets open, in steps of six hours, because older forecasts are not
- * traded on.
+ * Hours before the day's end: every six hours from the opening of the markets, because older forecasts are not traded
+ * on.
  */
 const LEADS = [48, 42, 36, 30, 24, 18, 12, 6];
 

@@ -2,7 +2,6 @@ import type { AheadCase } from '../../learning/day-ahead.js';
 import { crpsOfEnsemble } from '../../learning/pit.js';
 
 export interface CaseRow {
-  /** Row number in the file. */
   row: number;
   day: number;
   /** Index of the row's group in the `by` column; 0 without one. */

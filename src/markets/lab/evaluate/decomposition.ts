@@ -6,7 +6,6 @@ interface Case {
 
 type Cdf = (z: number) => number;
 
-/** Restricts scores to temperatures above or below a threshold. */
 export interface Tail {
   side: 'above' | 'below';
   threshold: number;

@@ -2,7 +2,7 @@ import { crpsAndGradient } from '../../learning/pit.js';
 import { minimize, type Minimum, type Objective } from '../../learning/minimize.js';
 
 const ROUNDING = 1e-12;
-/** Shares of the residual variance that the constant gets at the start; the ensemble gets the rest. */
+/** Initial shares of the residual variance for the constant; the ensemble gets the rest. */
 const SPLITS = [0.5, 0.95, 0.05] as const;
 /** Starting roots are at least this large, because the slope vanishes at 0. */
 const SMALLEST_START = 0.1;
@@ -71,7 +71,6 @@ function startsFor(scale: Scale, near: EmosCoefficients | undefined): number[][]
   return [nearby, ...starts];
 }
 
-/** Converts (α, β, √c, √d) from scaled units to coefficients. */
 function toCoefficients(point: Float64Array, scale: Scale): EmosCoefficients {
   const { centre, width, level, residual, variance } = scale;
   const [alpha = 0, beta = 0, rootC = 0, rootD = 0] = point;
@@ -115,8 +114,8 @@ const BOUND_TOLERANCE = 1e-4;
 const SMALLEST = 1e-9;
 
 /**
- * Returns the CRPS of a forecast with the given error (observed − mean), and its derivatives by the forecast's mean and
- * standard deviation.
+ * Returns the CRPS of a forecast with the given error (observed − mean), and its derivatives with respect to the
+ * forecast's mean and standard deviation.
  */
 export type ScoreKernel = (
   error: number,
@@ -126,7 +125,7 @@ export type ScoreKernel = (
 interface FitOptions {
   /** Starting point: coefficients fitted to almost the same cases. */
   near?: EmosCoefficients | undefined;
-  /** Kernel of the fitted distribution. Default: normal. */
+  /** Default: the normal distribution's kernel. */
   kernel?: ScoreKernel;
 }
 
@@ -208,7 +207,7 @@ function inRoots(score: Score): Objective {
 
 /**
  * Checks the Karush-Kuhn-Tucker conditions: no slope along a free coefficient, and no downward slope at a bound. The
- * derivative by a root is always 0 at 0, so a search can wrongly stop there.
+ * derivative with respect to a root is always 0 at 0, so a search can wrongly stop there.
  */
 function isOptimal(score: Score, [alpha = 0, beta = 0, rootC = 0, rootD]: Float64Array): boolean {
   const slopes = new Float64Array(4);

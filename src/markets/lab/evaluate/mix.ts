@@ -199,7 +199,6 @@ function createMixer(parts: readonly Part[], errors: ReadonlyMap<string, readonl
 }
 
 const past = new Date(0);
-/** Fields that the mix does not use. */
 const notUsed = { id: '', kind: 'daily_maximum' as const, leadHours: 0, knownThrough: past, trainedAt: past };
 const noRun = {
   kind: 'daily_maximum' as const,

@@ -27,7 +27,7 @@ export interface Model<Coefficients = unknown> {
   /** True if rows with all values of the `--by` column are fitted together. */
   isPooled: boolean;
   distribution: Distribution;
-  /** @returns the reason if the rows cannot be fitted; undefined for a failure without one */
+  /** @returns the reason if the rows cannot be fitted; undefined if the model gives none */
   fit(
     rows: readonly AheadCase[],
     near: Fitted<Coefficients> | undefined,

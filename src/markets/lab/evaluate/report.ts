@@ -225,7 +225,6 @@ function describeMethod({ distribution, isWidened }: EvaluateOptions): string {
   return `EMOS: a ${distribution} distribution with mean a + b·x̄ and variance c + d·s² of the ensemble’s mean and sample variance, by minimum CRPS${widened}`;
 }
 
-/** Counts the rows without a score by reason; reasons without rows are omitted. */
 function describeLeftOut({ leftOut, untested }: Evaluation): { reason: string; count: number }[] {
   return [
     ...(Object.entries(leftOutReasons) as [keyof LeftOut, string][]).map(([name, reason]) => ({
@@ -293,7 +292,6 @@ export function tallyCases({ cases, memberCount }: Pick<Evaluation, 'cases' | 'm
         ];
   return {
     total,
-    /** In date order. */
     days: [...days].sort(([a], [b]) => (a < b ? -1 : 1)).map(([date, sums]) => toPoint(date, sums)),
     /** By value of the `by` column, in order of appearance. */
     groups,

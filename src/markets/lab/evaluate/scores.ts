@@ -41,7 +41,6 @@ export function scoreForecast(
   };
 }
 
-/** Averages each score over the items. */
 export function meanScores<Item, Scores extends object>(
   items: Iterable<Item>,
   score: (item: Item) => Scores,

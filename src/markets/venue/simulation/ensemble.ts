@@ -59,7 +59,7 @@ export function gridBiasF({
   return maximumBias * (day + MINIMUM_BIAS * (1 - day));
 }
 
-/** Days of subjects to cache, because members are expensive and requested at every refresh. */
+/** Number of subject days to cache, because members are expensive and requested at every refresh. */
 const MAX_KEPT = 2_000;
 
 /** `LATE_MS`: standard deviation of a run's timing error. `CURVE_NOISE_F`: additional error in °F over a few hours. */

@@ -34,7 +34,7 @@ export interface Selection {
 
 export const everything: Selection = { stations, kinds: temperatureKinds };
 
-/** Cities with the longest market history. Data that are expensive to build are built for them first. */
+/** Cities with the longest market history; expensive data is built for them first. */
 export const leadingStations = stations.filter(({ series }) => series.formerMaximum !== null);
 
 const HOURS = Array.from({ length: 13 }, (_, i) => 8 + i);
