@@ -47,10 +47,7 @@ export const listReported = (orm: Orm, since: string): Promise<(DayKey & { isFin
     group by station, kind, date`,
   );
 
-/**
- * Returns each day's certain extreme since a date: from the first final report, or else the most extreme value reported
- * during the day.
- */
+/** Returns certain extremes since a date: each day's first final report, or else its most extreme value so far. */
 export async function readObserved(orm: Orm, since: string): Promise<ObservedExtreme[]> {
   const rows = await selectRows<ReportRow>(
     orm,

@@ -16,10 +16,7 @@ import {
 export const climateStages = ['preliminary', 'final', 'corrected'] as const;
 export type ClimateStage = (typeof climateStages)[number];
 
-/**
- * One row per climate report as issued. Markets settle on the first final report, which the weather service removes
- * after a week.
- */
+/** One row per climate report as issued. Markets settle on the first final one, which the service drops in a week. */
 export const climateProducts = pgTable(
   'climate_products',
   {

@@ -17,9 +17,7 @@ export interface AheadRow {
   mean: number;
   /** Sample variance of the members; 0 for a single member. */
   variance: number;
-  /**
-   * True if the run is from an earlier version of the model than the newest: its bias differs, its spread is the same.
-   */
+  /** True if an older model version made the run: its bias differs from the newest's, its spread does not. */
   isOlder?: boolean | undefined;
 }
 
@@ -98,10 +96,7 @@ interface Named {
   ridge: (name: string) => number;
 }
 
-/**
- * Recent days count more, which lowers the CRPS of a mix by 1.3 % (measured; half-lives of 15 to 30 days do equally
- * well).
- */
+/** Recent days count more, which lowers a mix's CRPS by 1.3 % (measured; 15 to 30 days do equally well). */
 const HALF_LIFE_DAYS = 20;
 const LOOSE_RIDGE = 0.1;
 const BIAS_RIDGE = 3;
@@ -229,10 +224,7 @@ const centresOf = (cases: readonly AheadCase[]): Record<string, number> =>
 
 const ROWS_AT_ONCE = 500;
 
-/**
- * Returns the mean and standard deviation of the predicted value. A group or hour without coefficients gets the common
- * forecast.
- */
+/** Returns mean and standard deviation of the prediction. An unknown group or hour gets the common forecast. */
 export function predictAhead(
   coefficients: AheadFit['coefficients'],
   row: AheadRow,

@@ -15,10 +15,7 @@ import {
 import { modelOf, type DayForecast, type ForecastModel, type StationForecast } from './forecast.js';
 import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from './running-day.js';
 
-/**
- * °F. Lower bound for raw ensembles, because the model's grid is not the station and its hourly values miss the day's
- * peak.
- */
+/** °F. Lower bound for raw ensembles: the model's grid is not the station, and its hourly values miss the peak. */
 const MIN_RAW_DEVIATION_F = 1;
 /** An observation within this time of the day's end, or later, covers the whole day. */
 const COVERS_DAY_MS = 90 * MINUTE_MS;
@@ -56,9 +53,7 @@ export type Correction = (
   further: readonly Ensemble[],
 ) => Corrected;
 
-/**
- * Corrects the newest run of each target and bounds it by observations, ignoring everything that was unknown at `at`.
- */
+/** Corrects the newest run of each target and bounds it by observations, ignoring data that was unknown at `at`. */
 export const modelWith = (correct: Correction): ForecastModel =>
   modelOf(function* ({ source, weather, events, fits, at }) {
     const known = groupKnownWeather(weather, at);

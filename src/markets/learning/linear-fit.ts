@@ -165,9 +165,7 @@ function* axesOf(rows: Rows, { ofLocation, prior: { length: size } }: LinearRule
   };
 }
 
-/**
- * Returns the mean products of each pair of location variables and each pair of scale variables; upper triangle only.
- */
+/** Returns the mean products of each pair of location variables and of scale variables; upper triangle only. */
 function productsOf({ begins, scaleBegins, places, values }: Rows, size: number): Float64Array {
   const n = scaleBegins.length;
   const products = new Float64Array(size * size);

@@ -180,10 +180,7 @@ function productOf(a: string, b: string, mix: Mix | undefined): number {
 const UNKNOWN: Known = { value: 1, dates: 0 };
 const skillOf = (model: string, mix: Mix | undefined): Known => mix?.skill[model] ?? UNKNOWN;
 
-/**
- * Returns the standard deviation of a weighted mean of errors: √(Σ wᵢ wⱼ ρᵢⱼ σᵢ σⱼ). Pairs without data count as fully
- * correlated.
- */
+/** Returns the deviation of a weighted mean of errors, √(Σ wᵢ wⱼ ρᵢⱼ σᵢ σⱼ), with ρ = 1 for pairs without data. */
 function mixedDeviation(shares: readonly ModelPart[], mix: Mix | undefined): number {
   let variance = 0;
   for (const a of shares)

@@ -124,10 +124,7 @@ export function flatness(values: readonly PitValue[], bins = PIT_BINS): number |
   return statistic === undefined ? null : chiSquareTail(statistic, size);
 }
 
-/**
- * Applies Pearson's test to shares, which is too lenient for whole degrees. Use `flatness` if the forecasts are
- * available.
- */
+/** Applies Pearson's test to shares; too lenient for whole degrees. Use `flatness` if forecasts are available. */
 export function flatnessOfShares(shares: readonly number[], n: number): number | null {
   const bins = shares.length;
   if (n < MIN_PER_BIN * bins) return null;
@@ -151,10 +148,7 @@ function addShares(shares: number[], below: number, atMost: number, weight: numb
   }
 }
 
-/**
- * Adds one forecast's Σₖ pₖ wₖ wₖᵀ. Without steps, each outcome falls into a single bin and all bins are equally
- * likely.
- */
+/** Adds one forecast's Σₖ pₖ wₖ wₖᵀ. Without steps, each outcome falls into one bin and all bins are equally likely. */
 function addCovariance(covariance: Float64Array[], steps: readonly number[], bins: number): void {
   const size = covariance.length;
   if (steps.length === 0) for (let i = 0; i < size; i++) covariance[i]![i]! += 1 / bins;
@@ -174,10 +168,7 @@ function addCovariance(covariance: Float64Array[], steps: readonly number[], bin
   }
 }
 
-/**
- * Returns vᵀ A⁻¹ v for a symmetric positive definite A by Cholesky decomposition, which overwrites A; undefined if A is
- * singular.
- */
+/** Returns vᵀ A⁻¹ v for positive definite A by Cholesky decomposition, overwriting A; undefined if A is singular. */
 function quadraticForm(matrix: Float64Array[], vector: readonly number[]): number | undefined {
   const solved: number[] = [];
   for (const [i, row] of matrix.entries()) {

@@ -49,10 +49,7 @@ export interface RunningDay {
 /** The course of a day changes with the season, so older fits are not used. */
 const LONGEST_AGE_DAYS = 7;
 const RECENT = 3;
-/**
- * Assumed correlation between the errors of the fit and of the day-ahead forecast; the same as between two models
- * without data.
- */
+/** Assumed correlation between the errors of the fit and the day-ahead forecast, as for models without data. */
 const IN_COMMON = 0.5;
 
 export interface KnownDay {

@@ -57,13 +57,9 @@ const rule = Object.freeze({
 });
 const HURDLE_RIDGE = 2.5;
 const TOLERANCE = 1e-6;
-/**
- * If the share of rising days is below this, the fit adds a hurdle, because the censored fit alone becomes unstable.
- */
+/** Below this share of rising days, the censored fit alone becomes unstable, so a hurdle is added. */
 const LATE = 0.5;
-/**
- * Future days differ from the training days by a tenth more than the training days differ from each other (measured).
- */
+/** Future days differ from training days by a tenth more than training days differ from each other (measured). */
 const WIDER = 1.1;
 /** Number of a station's days that have the same weight as the pooled data. */
 const PRIOR_DAYS = 10;
@@ -112,10 +108,7 @@ interface Biases {
 export interface SameDayFit extends Biases {
   hour: number;
   coefficients: Readonly<Record<string, number>>;
-  /**
-   * Coefficients of the log odds that the temperature rises further; null if most days rise, so that no hurdle is
-   * needed.
-   */
+  /** Coefficients of the log odds that the temperature rises further; null if most days rise, so none are needed. */
   hurdle: readonly number[] | null;
   n: number;
   trainingCrps: number;

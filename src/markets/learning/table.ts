@@ -21,10 +21,7 @@ import { MAIN_MODEL } from '../weather/weather.js';
 import { type ForecastMethod } from './forecast.js';
 import type { Fit, Mix } from './fits.js';
 
-/**
- * `hour` is the local hour of hourly targets. Daily targets store a meaningless 0, so that the column can be part of
- * keys.
- */
+/** `hour` is the local hour of hourly targets. Days store a meaningless 0, so that the column can be part of keys. */
 const targetColumns = {
   kind: text().$type<TemperatureKind>().notNull().default('daily_maximum'),
   station: text().notNull(),
@@ -121,10 +118,7 @@ export const forecastRecords = pgTable(
     modelRps: doublePrecision('model_rps'),
     marketLogScore: doublePrecision('market_log_score'),
     marketRps: doublePrecision('market_rps'),
-    /**
-     * Log score of the model minus that of the market's costs, and the lowest value that it can take. Null without
-     * prices.
-     */
+    /** Log score of the model minus that of buying the outcome, and its lowest possible value. Null without prices. */
     advantage: doublePrecision(),
     worstAdvantage: doublePrecision('worst_advantage'),
     modelScores: jsonb('model_scores').$type<Record<string, ModelScore>>(),
@@ -161,15 +155,10 @@ export const ensembleRuns = pgTable(
     modelRunAt: time('model_run_at').notNull(),
     fetchedAt: time('fetched_at').notNull(),
     members: doublePrecision().array().notNull(),
-    /**
-     * Mean and sample variance of the members (0 for a single member), stored so that training need not read the
-     * members.
-     */
+    /** Mean and sample variance of the members (0 for one), stored so that training need not read the members. */
     mean: doublePrecision().notNull(),
     variance: doublePrecision().notNull(),
-    /**
-     * For a day: the members' hourly means in °F. Stored only with the maximum, because the minimum has the same curve.
-     */
+    /** For a day: the members' hourly means in °F. Stored with the maximum only; the minimum has the same curve. */
     curve: doublePrecision().array(),
     /** Version named by the source; null if it names none. */
     version: text(),
@@ -186,10 +175,7 @@ export const ensembleRuns = pgTable(
   ],
 );
 
-/**
- * Station reports, as known when the temperature of each hour became known. Written once. Hours are in local standard
- * time.
- */
+/** Station reports, as known when each hour's temperature became known. Written once. Local standard time. */
 export const observedHours = pgTable(
   'observed_hours',
   {
@@ -242,9 +228,7 @@ export const forecastFits = pgTable(
     /** Null for a fit of all stations. */
     station: text(),
     leadHours: integer('lead_hours').notNull(),
-    /**
-     * Null for fits of earlier versions, which have a normal distribution and are kept as the basis of past forecasts.
-     */
+    /** Null for fits of earlier versions with a normal distribution, kept as the basis of past forecasts. */
     coefficients: jsonb().$type<Fit['coefficients']>(),
     a: doublePrecision(),
     b: doublePrecision(),
@@ -257,10 +241,7 @@ export const forecastFits = pgTable(
     highestMean: doublePrecision('highest_mean').notNull(),
     trainingCrps: doublePrecision('training_crps').notNull(),
     rawCrps: doublePrecision('raw_crps').notNull(),
-    /**
-     * The fit's input, one entry per target. Empty for a station's seasonal fit, because the archive still has the
-     * data.
-     */
+    /** The fit's input, one entry per target. Empty for seasonal fits, because the archive still has the data. */
     training: jsonb()
       .$type<
         {
@@ -324,10 +305,7 @@ export const sameDayFits = pgTable(
     n: integer().notNull(),
     trainingCrps: doublePrecision('training_crps').notNull(),
     rawCrps: doublePrecision('raw_crps').notNull(),
-    /**
-     * One reference per day. The archive holds the data, because the fits of a single day cover tens of thousands of
-     * days.
-     */
+    /** One reference per day. The data stays in the archive, because a day's fits cover tens of thousands of days. */
     training: jsonb()
       .$type<[station: string, date: string, modelRunAt: string, observed: number][]>()
       .notNull(),

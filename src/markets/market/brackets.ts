@@ -109,10 +109,7 @@ export function bracketLabel(bracket: Bracket): string {
   return highest === null ? `${lowest}° or above` : `${lowest}° to ${highest}°`;
 }
 
-/**
- * True if the brackets cover every value exactly once, in any order. A gap or an overlap means that a market was
- * misread.
- */
+/** True if the brackets cover every value exactly once, in any order. A gap or overlap means a misread market. */
 export function isWholeLadder(brackets: readonly Bracket[]): boolean {
   const step = brackets[0]?.step ?? 1;
   if (brackets.some((bracket) => (bracket.step ?? 1) !== step)) return false;
@@ -125,10 +122,7 @@ export function isWholeLadder(brackets: readonly Bracket[]): boolean {
   });
 }
 
-/**
- * True if the brackets are distinct thresholds of one value: `90° or above`, `91° or above`, and so on. Several of them
- * can pay.
- */
+/** True if the brackets are distinct thresholds of one value, such as `90° or above`. Several of them can pay. */
 export const areThresholds = (brackets: readonly Bracket[]): boolean =>
   brackets.length > 0 &&
   brackets.every(({ kind }) => kind === 'greater') &&

@@ -16,10 +16,7 @@ export const contractsText = z
 export const contractsField = (description: string) =>
   z.number().meta({ description: `${description} At most two decimals.` });
 
-/**
- * Counts are stored as the doubles nearest to multiples of 0.01. Arithmetic uses whole hundredths, because sums of
- * doubles drift.
- */
+/** Counts are the doubles nearest to multiples of 0.01. Arithmetic uses whole hundredths, because doubles drift. */
 
 const HUNDREDTHS = 100;
 

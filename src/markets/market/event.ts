@@ -89,10 +89,7 @@ function isDaily(eventTicker: string): boolean {
   return named !== undefined && findSeries(named.seriesTicker) !== undefined;
 }
 
-/**
- * The markets on one temperature. Exactly one bracket of a day wins; every threshold of an hour below the temperature
- * pays.
- */
+/** The markets on one temperature. Exactly one bracket of a day wins; all thresholds below an hour's value pay. */
 export interface MarketEvent {
   eventTicker: string;
   kind: TemperatureKind;

@@ -2,10 +2,7 @@ import { toHundredths, valueOf } from './contracts.js';
 import type { Market } from './market.js';
 import { BALANCE_STEP, DOLLAR, floorTo, type Micros } from './money.js';
 
-/**
- * Returns the event's own fee rule, or else the rule of its series. Undefined if neither is known; orders are then
- * refused.
- */
+/** Returns the fee rule of the event, or else of its series. Undefined if unknown; orders are then refused. */
 export function feeRuleOf(
   { feeRules }: { feeRules: ReadonlyMap<string, FeeRule> },
   { eventTicker, seriesTicker }: Pick<Market, 'eventTicker' | 'seriesTicker'>,

@@ -27,10 +27,7 @@ export type DailyKind = (typeof dailyKinds)[number];
 export const marketKinds = [...temperatureKinds, 'rain', 'other'] as const;
 export type MarketKind = (typeof marketKinds)[number];
 
-/**
- * Exchange shard of the weather markets. An order is paid from its market's shard, so Gauge keeps live cash on this
- * shard only.
- */
+/** Exchange shard for weather. An order is paid from its market's shard, so live cash is on this shard only. */
 export const WEATHER_SHARD = 0;
 
 /** An inclusive price range and its tick size. */
@@ -62,10 +59,7 @@ interface AnyMarket {
   closeTime: Date;
   priceRanges: readonly PriceRange[];
   settlement: { source: SettlementSource | null; rulesText: string };
-  /**
-   * YES payout; null until the venue reports it. A fraction of a dollar is the last fair price, paid when data is
-   * missing.
-   */
+  /** YES payout; null until the venue reports it. A fraction of a dollar is the last fair price if data is missing. */
   settlementValue: Micros | null;
   /** True if the venue canceled the market and refunds contracts at cost. */
   isVoid?: true;
@@ -131,10 +125,7 @@ export const targetOf = ({
   ...(hour === undefined ? {} : { hour }),
 });
 
-/**
- * Returns the UTC time span of a target. An hour's temperature is measured at one minute, so its start and end are
- * equal.
- */
+/** Returns a target's UTC time span. An hour's temperature is that of one minute, so its start and end are equal. */
 export function spanOf(
   station: Place,
   { date, hour }: Pick<Target, 'date' | 'hour'>,

@@ -4,9 +4,7 @@ import type { FeeRule } from './fees.js';
 import type { ListedMarket, Target } from './market.js';
 import type { Micros } from './money.js';
 
-/**
- * Kinds of unexpected data in the venue's responses. `contradiction`: the market contradicts itself and was excluded.
- */
+/** Kinds of unexpected data from the venue. `contradiction`: the market contradicts itself and was excluded. */
 export const noteKinds = [
   'contradiction',
   'missing_field',
@@ -121,9 +119,7 @@ export interface MarketSource {
   readonly name: string;
   /** Reads everything. Rejects if the response cannot be trusted; the caller keeps its previous data. */
   read(signal: AbortSignal): Promise<MarketData>;
-  /**
-   * Finds markets, including those no longer in `read`. Skips unknown and contradictory markets. Rejects like `read`.
-   */
+  /** Finds markets, even if gone from `read`. Skips unknown and contradictory markets. Rejects like `read`. */
   find(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]>;
   /**
    * Reads order book prints from `since` until now, but no longer than `PRINTS_SPAN_MS`, oldest first. Absent if the

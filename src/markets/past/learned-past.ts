@@ -160,10 +160,7 @@ export async function learnPast(
   };
 }
 
-/**
- * Names each field, because V8 gives every object made by spreading its own layout, which takes more memory than its
- * values.
- */
+/** Names each field: V8 gives every spread object its own layout, which takes more memory than its values. */
 function withoutMembers(run: DayEnsemble): KnownRun {
   const { mean, variance } = meanAndVariance(run.membersF);
   return {

@@ -96,10 +96,7 @@ export function createTapeWriter({
     isFailing = false;
   }
 
-  /**
-   * Closes the tape. A partially written record would hide later ones, so the next write reopens the file and truncates
-   * it.
-   */
+  /** Closes the tape. A partial record would hide later ones, so the next write reopens and truncates the file. */
   async function giveUp(problem: unknown): Promise<void> {
     isShared = problem instanceof SharedTapeError;
     if (isShared) log.error({ file }, 'another process is writing this tape; this one writes no more to it');

@@ -70,10 +70,7 @@ export function casesOf(
   );
 }
 
-/**
- * Names each field, because spreading gives every object its own layout, which takes three times the memory of its
- * values.
- */
+/** Names each field: spreading gives every object its own layout, which takes three times its values' memory. */
 const caseOf = (run: KnownRun, { temperatureF, knownAt }: Reported['report']): TrainingCase => ({
   model: run.model,
   kind: run.kind,
@@ -112,10 +109,7 @@ export const daysIn = (cases: readonly Pick<KnownRun, 'stationId' | 'date'>[]): 
 export const hasSpread = ({ members, varianceF }: KnownRun): boolean =>
   members >= MIN_MEMBERS || (members === 1 && varianceF > 0);
 
-/**
- * Prefers real ensembles, then the oldest run, because its longer lead makes the fit too cautious rather than
- * overconfident.
- */
+/** Prefers real ensembles, then the oldest run: its longer lead makes the fit overcautious, not overconfident. */
 const isBetter = (a: KnownRun, b: KnownRun): boolean =>
   hasSpread(a) === hasSpread(b) ? a.modelRunAt.getTime() < b.modelRunAt.getTime() : hasSpread(a);
 
@@ -133,18 +127,12 @@ export interface Group extends FitOf {
   cases: readonly TrainingCase[];
 }
 
-/**
- * A warmer ensemble must make the forecast about equally warmer; otherwise the fit has learned something other than
- * bias.
- */
+/** A warmer ensemble must make the forecast about equally warmer; otherwise the fit learned more than bias. */
 const POSSIBLE_SLOPE = { lowest: 0.5, highest: 1.5 };
 /** °F. Larger than any known error of a grid point (6.3). */
 const LARGEST_CORRECTION_F = 8;
 
-/**
- * Reports arrive all day, so a recent fit is kept unless the data has grown by `MUCH_MORE`. Fits to several years
- * change slowly.
- */
+/** A recent fit is kept unless the data has grown by `MUCH_MORE`. Fits to years of data change slowly. */
 const KEPT_MS = { pooled: 18 * HOUR_MS, own: 5 * DAY_MS };
 const MUCH_MORE = 1.1;
 

@@ -47,10 +47,7 @@ export interface Trainer {
   load(): Promise<void>;
   /** Records the news, and trains if there is new data. */
   learn(news: News): Promise<void>;
-  /**
-   * Deletes data older than 400 days, and the inputs of seasonal fits after two years, a limited number of rows at a
-   * time.
-   */
+  /** Deletes data after 400 days, and inputs of seasonal fits after two years, a limited number of rows at a time. */
   cleanUp(): Promise<void>;
   stop(): void;
 }

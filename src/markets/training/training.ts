@@ -32,17 +32,11 @@ import type { KnownRun } from '../learning/queries.js';
 import type { Place } from '../market/place.js';
 import { LONGEST_AGE_DAYS, aheadRow } from '../learning/calibrated.js';
 
-/**
- * Minimum over all stations. 30 errors determine the standard deviation to within an eighth; ridges shrink terms with
- * few errors.
- */
+/** Minimum over all stations. 30 errors determine the deviation to an eighth; ridges shrink terms with few errors. */
 const MIN_POOLED_DAYS = 30;
 /** Sixty days of all stations, or 31 days of all areas' hours. More cases do not improve a fit, but take longer. */
 const MAX_POOLED_CASES = 3_000;
-/**
- * Minimum for one station at one lead. In less than a year and a half, each season occurs only once, with that year's
- * weather.
- */
+/** Minimum for one station and lead. A shorter history shows each season only once, with that year's weather. */
 export const MIN_SEASONAL_DAYS = 548;
 /** A third year does not improve the fit (measured). */
 export const SEASONAL_WINDOW_DAYS = 730;
@@ -268,10 +262,7 @@ function* trainMixesInSteps(
 
 const isIn = ({ skill }: Mix, model: string): boolean => model === MAIN_MODEL || model in skill;
 
-/**
- * For a given station, hour and version, a fit over all stations is the same line on every day, so lines are computed
- * once.
- */
+/** On every day, a fit over all stations is the same line for a given station, hour and version. */
 function errorsOf({ fit, cases }: PooledFit): ModelError[] {
   const lines = new Map<string, ReturnType<typeof lineOf>>();
   return cases.map((each) => {

@@ -68,10 +68,7 @@ const byImportance = (a: KalshiSeries, b: KalshiSeries): number =>
   Number(stationSeries.has(b.ticker)) - Number(stationSeries.has(a.ticker)) || (a.ticker < b.ticker ? -1 : 1);
 
 const CHANGES_FRESH_MS = 5 * MINUTE_MS;
-/**
- * A change overrides the venue's series listing for this long, because the listing may lag behind the announced
- * changes.
- */
+/** A change overrides the series listing for this long, because the listing may lag behind announced changes. */
 const SETTLED_MS = 5 * MINUTE_MS;
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 10;

@@ -13,10 +13,7 @@ import type { NoteBook } from '../market/source.js';
 import { ContradictionError, placeMarket } from './place-market.js';
 import { kalshiMarketSchema, type KalshiMarket } from './kalshi-schema.js';
 
-/**
- * Converts a venue market. A market with missing or contradictory data is excluded on its own and recorded in the
- * notes.
- */
+/** Converts a venue market. If its data is missing or contradictory, only that market is excluded and noted. */
 export function readMarket(value: unknown, notes: Pick<NoteBook, 'add'>): ListedMarket | undefined {
   const parsed = kalshiMarketSchema.safeParse(value);
   if (!parsed.success) {
@@ -97,10 +94,7 @@ function toMarket(wire: KalshiMarket, notes: Pick<NoteBook, 'add'>): ListedMarke
   return { ...market, ...subject, settledTemperature: isWhole && !Number.isInteger(value) ? null : value };
 }
 
-/**
- * Copies the temperature to an event's other markets: the venue always gives it on the winner, but not on all of the
- * others.
- */
+/** Copies the temperature within an event: the venue always gives it on the winner, but not on all other markets. */
 export function shareTemperatures(markets: readonly ListedMarket[]): ListedMarket[] {
   const byEvent = new Map<string, Set<number>>();
   for (const { eventTicker, settledTemperature: known } of markets)

@@ -27,9 +27,7 @@ export interface Trading {
   pause?: Pause;
 }
 
-/**
- * Detects pauses from the venue's own estimate, its scheduled maintenance, or the weekly window in its documentation.
- */
+/** Detects pauses from the venue's estimate, its scheduled maintenance, or its documented weekly window. */
 export function createKalshiPauses({
   client,
   clock,
@@ -83,10 +81,7 @@ const newYork = new Intl.DateTimeFormat('en-US', {
   hourCycle: 'h23',
 });
 
-/**
- * Returns the pause on Thursdays from 3 to 5 AM in New York, where clocks never change on Thursdays; undefined at other
- * times.
- */
+/** Returns Thursday's pause, 3 to 5 AM in New York (clocks never change on Thursdays); undefined at other times. */
 export function weeklyPause(at: Date): Pause | undefined {
   const parts = Object.fromEntries(newYork.formatToParts(at).map(({ type, value }) => [type, value]));
   const sinceMidnightMs =

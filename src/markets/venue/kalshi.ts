@@ -31,10 +31,7 @@ interface Known {
   notes: readonly VenueNote[];
 }
 
-/**
- * Caches parsed markets, because parsing them again costs ten times more, and identical objects keep derived values
- * valid.
- */
+/** Caches parsed markets: parsing again costs ten times more, and identical objects keep derived values valid. */
 function createMarketReader() {
   let known = new Map<string, Known>();
 

@@ -15,26 +15,17 @@ import type { SimulatedWorld } from './simulation/weather.js';
 
 const BOOK_MS = 15_000;
 
-/**
- * Returns the time of the last change of an event's books. Each event has its own offset, and nothing about it changes
- * in between.
- */
+/** Returns when an event's books last changed, at an offset per event. Nothing about it changes in between. */
 function bookTimeOf(seed: string, eventTicker: string, at: Date): Date {
   const offsetMs = Math.floor(uniform(seed, eventTicker, 'rhythm') * BOOK_MS);
   return new Date(Math.floor((at.getTime() - offsetMs) / BOOK_MS) * BOOK_MS + offsetMs);
 }
 
-/**
- * Contracts at each level, from the best price. Costs are quoted for ten contracts, so the best ask has about that
- * many.
- */
+/** Contracts per level, best price first. Costs are quoted for ten contracts, so the best ask has about that many. */
 const askContracts = [12, 3, 1, 1, 1];
 const bidContracts = [3, 1, 1, 1, 1];
 
-/**
- * Makes a book with bids below and asks above the crowd's belief; levels farther from it are smaller and have worse
- * prices.
- */
+/** Makes a book around the crowd's belief; levels farther from it are smaller and have worse prices. */
 export function makeBook(seed: string, ticker: string, probability: number, changedAt: Date): OrderBook {
   const next = uniformsOf(seed, ticker, changedAt.getTime());
   const mid = probability * 100 + 0.5 * nextGaussian(next);

@@ -128,10 +128,7 @@ const feeRules = new Map(
 );
 const MAX_KEPT = 500;
 
-/**
- * Lists the markets of a simulated world, derived from its seed and the clock: identical in every process, at any time,
- * offline.
- */
+/** Lists markets of a simulated world. Seed and clock determine them, so they are the same in every process. */
 export function createSimulatedSource(
   world: SimulatedWorld,
   selection: Selection = everything,

@@ -70,10 +70,7 @@ const modelAnswerSchema = z.object({
 
 const MEMBERS = 31;
 
-/**
- * Returns quantiles at the midpoints of 31 equal parts, scaled to a sample standard deviation of one; their mean is
- * zero.
- */
+/** Returns quantiles at the midpoints of 31 equal parts, scaled to a sample deviation of one and a mean of zero. */
 function standardMembers(): number[] {
   const half = Array.from({ length: (MEMBERS - 1) / 2 }, (_, i) => normalQuantile((i + 0.5) / MEMBERS));
   // Mirroring makes the mean exactly zero.
@@ -261,10 +258,7 @@ export function createHttpModelSource({ url, observations, clock, log }: HttpMod
   };
 }
 
-/**
- * Returns the range across all stations from yesterday, whose markets may not be settled yet, to tomorrow, whose
- * markets are open.
- */
+/** Returns the days from yesterday, whose markets may be unsettled, to tomorrow, whose markets are open. */
 function daysInView(clock: Clock): { from: string; to: string } {
   const today = stations.map((station) => climateDayAt(station, new Date(clock.now())).date).toSorted();
   return { from: addDays(today[0]!, -1), to: addDays(today.at(-1)!, 1) };

@@ -44,10 +44,7 @@ const calibrationsAnswerSchema = z.looseObject({
   calibrations: z.array(calibrationSchema).max(10_000),
 });
 
-/**
- * A minute's value appears after two or three minutes. Four areas at 10 tokens per request use 40 of the 12,000 tokens
- * per minute.
- */
+/** A minute's value appears after two or three minutes. Four areas at 10 tokens use 40 of 12,000 tokens per minute. */
 const INDEX_EVERY_MS = MINUTE_MS;
 const CALIBRATIONS_EVERY_MS = DAY_MS;
 /** Readings count if they arrive within this time after their minute, so a newer value is not final. */
@@ -95,10 +92,7 @@ interface IndexOptions {
   log: Logger;
 }
 
-/**
- * Reads the venue's own temperature index, a weighted and corrected mean of several stations, on which its hourly
- * markets settle.
- */
+/** Reads the venue's temperature index, a weighted, corrected mean of stations on which hourly markets settle. */
 export function createIndexReader({ client, clock, log }: IndexOptions): IndexReader {
   const areas = indexAreas.map((area) => createAreaReader(area, { client, clock, log }));
   let states: readonly IndexState[] = areas.map(({ state }) => state);
@@ -206,9 +200,7 @@ function calibrationOf(
   };
 }
 
-/**
- * Returns an empty list for points that are missing, doubtful or filled in later, because they never settle a market.
- */
+/** Returns an empty list for missing, doubtful or backfilled points, which never settle a market. */
 function toValue({ t, v, status, receipt_basis: basis }: IndexPoint): NonNullable<IndexState['latest']>[] {
   if (v === undefined || basis !== undefined || !eligible.has(status)) return [];
   return [{ at: new Date(t), temperatureF: v, status: status as 'normal' | 'degraded' }];

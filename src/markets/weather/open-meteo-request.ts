@@ -10,10 +10,7 @@ interface OpenMeteoRequest<T extends z.ZodType> {
   signal: AbortSignal;
 }
 
-/**
- * Sends a request to Open-Meteo. Error messages omit the query, which contains the key, and hide the key if a response
- * repeats it.
- */
+/** Sends a request to Open-Meteo. Error messages omit the query and hide the key if a response repeats it. */
 export function readOpenMeteo<T extends z.ZodType>(request: OpenMeteoRequest<T>): Promise<z.output<T>> {
   const { url, query, apiKey, schema, signal } = request;
   const search = new URLSearchParams(query);

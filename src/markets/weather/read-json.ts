@@ -45,10 +45,7 @@ export function createPoll<T>(
   };
 }
 
-/**
- * Forecasts stay in use this long while the service is failing, because they remain the newest until about the next
- * run.
- */
+/** Forecasts stay in use this long during failures, because they remain the newest until about the next run. */
 const FORECASTS_LAST_MS = 3 * HOUR_MS;
 
 /**

@@ -69,9 +69,7 @@ function readTable(body: string, url: string): Row[] {
   }
 }
 
-/**
- * Returns the day of a bulletin's window: a maximum from 12Z to 06Z is given at 00Z, a minimum from 00Z to 18Z at 12Z.
- */
+/** Returns a bulletin window's day: a maximum from 12Z to 06Z is given at 00Z, a minimum from 00Z to 18Z at 12Z. */
 function targetAt(
   forecastMs: number,
 ): { kind: DailyKind; date: string; fromMs: number; toMs: number } | undefined {
@@ -194,9 +192,7 @@ export function createStationBulletins(options: MesonetOptions): PlaceForecasts 
 /** A day's first hour is in the LAMP cycle of the hour before the day, unless that cycle is late. */
 const LATE_MS = 3 * HOUR_MS;
 
-/**
- * Reads LAMP's hours for the day in progress, used only as a curve and not mixed with other models. 576 requests a day.
- */
+/** Reads LAMP's hours for the day in progress as a curve that is not mixed with other models. 576 requests a day. */
 export function createLampHours(options: MesonetOptions): PlaceForecasts {
   const { clock, pace } = options;
   const model = 'lamp';

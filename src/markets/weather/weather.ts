@@ -120,10 +120,7 @@ export interface ObservationPart {
   read: Observe;
 }
 
-/**
- * Polls each service at its own pace. Never rejects: a failing service keeps its last data and does not affect the
- * others.
- */
+/** Polls each service at its own pace. Never rejects: a failing service keeps its data and affects no other. */
 export function createObserver(
   parts: readonly ObservationPart[],
   { clock, log }: { clock: Clock; log: Logger },

@@ -46,10 +46,7 @@ export async function backtest(feed: Feed, options: BacktestOptions) {
     isUngated,
     ...summary,
     execution,
-    /**
-     * Result with each event's prices and outcome paired with another day's forecast; null if `notShuffled` gives a
-     * reason.
-     */
+    /** Result with other days' forecasts for each event's prices and outcome; null if `notShuffled` gives a reason. */
     shuffled: typeof shuffled === 'string' ? null : shuffled,
     notShuffled: typeof shuffled === 'string' ? shuffled : null,
   };
@@ -101,10 +98,7 @@ const fillsOf = ({ purchases }: Pick<Trail, 'purchases'>): PaperFill[] =>
     })),
   );
 
-/**
- * All rounds cover the same days and share their luck, so the interval is computed from the number of days, not of
- * rounds.
- */
+/** All rounds cover the same days and share their luck, so the interval depends on the number of days, not rounds. */
 function summariseRounds(rounds: readonly Trail[], real: Trail) {
   const daily = rounds.map(dailyProfits);
   const average = (values: readonly number[]) => values.reduce((total, x) => total + x, 0) / values.length;

@@ -27,10 +27,7 @@ export interface Feed {
   name: string;
   /** Number of points; undefined if unknown. */
   count: number | undefined;
-  /**
-   * How long contracts that the backtest bought stay missing from the books, even if a book changes. Default: until the
-   * book changes.
-   */
+  /** How long bought contracts stay missing from books, even if the books change. Default: until a book changes. */
   takenMs?: number;
   points: () => AsyncIterable<PointInTime> | Iterable<PointInTime>;
   /** Judges fills by later data. Fills and marks are in chronological order. */
@@ -45,10 +42,7 @@ export interface TapeOptions {
   everyMs: number;
 }
 
-/**
- * Replays tapes: forecasts come from today's model on the recorded inputs, gates from the tape. Rejects with TapeError
- * for a file that is not a tape.
- */
+/** Replays tapes with forecasts of today's model and with taped gates. Rejects with TapeError for other files. */
 export function tapeFeed({ files, everyMs }: TapeOptions): Feed {
   return {
     name: `tape ${files.join(', ')}`,

@@ -9,10 +9,7 @@ import { inDollars } from '../../sizing/offers.js';
 import { bookOfTrades, toPrint, type RecordedTrade } from './records.js';
 
 export interface FillMark extends PriceMark {
-  /**
-   * True if all prints of the fill's market within its minute are known. Without them, the fill is not judged as
-   * missed.
-   */
+  /** True if all prints of the fill's market within its minute are known. Otherwise it is not judged as missed. */
   hasPrints: boolean;
 }
 

@@ -13,10 +13,7 @@ const EVERY_MS = 15 * MINUTE_MS;
 
 export type QueueResult = ReturnType<typeof restAmongTrades>;
 
-/**
- * Simulates YES bids placed where sellers have just hit the book, filled by the service's rules for resting paper
- * orders.
- */
+/** Simulates YES bids placed where sellers have just hit the book, filled by the rules for resting paper orders. */
 export function restAmongTrades(
   trades: ReadonlyMap<string, readonly RecordedTrade[]>,
   queues: readonly number[],

@@ -211,10 +211,7 @@ function dataAt(
 /** Same window as the service's archive. */
 const WINDOW_MS = 90 * DAY_MS;
 
-/**
- * Fits once a day, from data known at the day's first requested time, and shares the fits among all rounds. Requested
- * times must ascend.
- */
+/** Fits once a day, from data known at the day's first requested time, for all rounds. Requested times must ascend. */
 function createLearner(runs: readonly DayEnsemble[], reports: readonly SettledDay[]) {
   const known = runs
     .map(({ membersF, ...run }): KnownRun => {
@@ -243,10 +240,7 @@ const dateOf = (at: Date): string => at.toISOString().slice(0, 10);
 
 const MEMBERS = 31;
 const MIN_MEMBERS = 10;
-/**
- * Hours before the day's end: every six hours from the opening of the markets, because older forecasts are not traded
- * on.
- */
+/** Hours before the day's end, from the markets' opening on. Forecasts older than six hours are not traded on. */
 const LEADS = [48, 42, 36, 30, 24, 18, 12, 6];
 
 /**

@@ -107,10 +107,7 @@ function readEvent(
   };
 }
 
-/**
- * Returns undefined for an event without its own fees. An unknown fee type prevents buying, because its fees cannot be
- * computed.
- */
+/** Undefined for an event without its own fees. An unknown fee type cannot be charged, so it prevents buying. */
 function feeRuleOf({
   fee_type_override: type = null,
   fee_multiplier_override: multiplier = null,

@@ -121,10 +121,7 @@ export interface Purchase {
   /** Includes the fee. */
   cost: Micros;
   fee: Micros;
-  /**
-   * `probability`: the forecast probability that the side pays. `breakEven`: cost per contract in dollars, fee
-   * included.
-   */
+  /** `probability`: forecast probability that the side pays. `breakEven`: cost per contract in dollars, with fee. */
   probability: number;
   breakEven: number;
   /** Null until the market settles. */

@@ -159,10 +159,7 @@ const daysBefore = (date: string, days: number): string =>
 interface Step {
   atMs: number;
   due: StationDay[];
-  /**
-   * The days in `due`, and days that may have open positions: their value and share of the daily cap must always be
-   * known.
-   */
+  /** `due`, and days that may have open positions, whose value and share of the daily cap must always be known. */
   shown: StationDay[];
 }
 

@@ -79,10 +79,7 @@ export function decompose(cases: readonly Case[], cdf: Cdf, crps: number): Decom
   return { reliability: crps - calibrated, resolution: uncertainty - calibrated, uncertainty };
 }
 
-/**
- * Returns the mean of p (1 − p) over the blocks of the isotonic fit, which is the Brier score of the recalibrated
- * probabilities.
- */
+/** Returns the mean of p (1 − p) over blocks of the isotonic fit: the Brier score of the recalibrated probabilities. */
 function isotonicScore(order: Uint32Array, said: Float64Array, outcomeOf: (row: number) => number): number {
   const blocks: { sum: number; count: number }[] = [];
   for (let i = 0; i < order.length;) {

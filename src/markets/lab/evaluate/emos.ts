@@ -12,10 +12,7 @@ interface Scale {
   /** Mean and standard deviation of the ensemble means over the cases. */
   centre: number;
   width: number;
-  /**
-   * For the observations: the line's value at `centre`, its slope per `width`, and the standard deviation around the
-   * line.
-   */
+  /** For the observations: the line's value at `centre`, its slope per `width`, and the deviation around the line. */
   level: number;
   slope: number;
   residual: number;
@@ -49,10 +46,7 @@ function meanOf(cases: readonly EmosCase[], read: (each: EmosCase) => number): n
   return sum / cases.length;
 }
 
-/**
- * Returns starting points: near the known coefficients, then on the least-squares line with several splits of the
- * spread.
- */
+/** Returns starting points: near the known coefficients, then on the least-squares line with several splits. */
 function startsFor(scale: Scale, near: EmosCoefficients | undefined): number[][] {
   const { centre, width, level, slope, residual, variance } = scale;
   const hasSpread = variance > 0;

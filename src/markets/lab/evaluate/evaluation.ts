@@ -29,9 +29,7 @@ export interface EvaluationSummary {
   n: number;
   raw: RawScores;
   emos: ForecastScores;
-  /**
-   * Coefficients of the fit (the last one for a rolling window), keyed by the value of the `by` column if there is one.
-   */
+  /** Coefficients of the fit (the last one for a rolling window), keyed by the value of the `by` column if any. */
   coefficients: EmosCoefficients | Record<string, EmosCoefficients>;
 }
 

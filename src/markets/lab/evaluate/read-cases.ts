@@ -256,10 +256,7 @@ function findColumns(
   };
 }
 
-/**
- * Returns for each name whether it matches the pattern; undefined after a timeout, so that no pattern can hang the
- * command.
- */
+/** Returns whether each name matches the pattern; undefined after a timeout, so that no pattern hangs the command. */
 function matchAll(pattern: string, names: readonly string[]): readonly boolean[] | undefined {
   const script = 'names.map((name) => new RegExp(pattern).test(name))';
   try {

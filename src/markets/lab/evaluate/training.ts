@@ -25,10 +25,7 @@ const separated = /^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:[T ]\d.*)?$/;
 /** Matches 20100301, alone or before hours, minutes and seconds. */
 const compact = /^(\d{4})(\d{2})(\d{2})(?:\d{2}){0,3}(?:Z|T\d.*)?$/;
 
-/**
- * Returns the day number without the time, 0 for 1970-01-01; undefined for other text and for ambiguous orders of day
- * and month.
- */
+/** Returns the day number, 0 for 1970-01-01; undefined for other text and for ambiguous orders of day and month. */
 export function parseDay(text: string): number | undefined {
   const found = separated.exec(text);
   if (found) return dayOf(Number(found[1]), Number(found[3]), Number(found[4]));
@@ -133,9 +130,7 @@ function firstFrom(days: ArrayLike<number>, day: number): number {
 /** Nominal coverage of the central interval. */
 export const INTERVAL = 0.9;
 
-/**
- * A family of symmetric distributions with a mean and a standard deviation; z counts standard deviations from the mean.
- */
+/** A family of symmetric distributions with mean and standard deviation; z counts deviations from the mean. */
 export interface Distribution {
   kernel: ScoreKernel;
   cdf: (z: number) => number;

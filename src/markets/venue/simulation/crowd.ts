@@ -29,10 +29,7 @@ export interface Belief {
   probabilityOf(bracket: Bracket): number;
 }
 
-/**
- * Combines both models, the traders' own view, which becomes more precise as the peak nears, and the observations so
- * far.
- */
+/** Combines both models, observations so far, and the traders' own view, which sharpens as the peak nears. */
 export function believe(
   { seed, weather, noticedAt }: Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt'>,
   subject: SimulatedSubject,

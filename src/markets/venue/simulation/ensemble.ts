@@ -38,10 +38,7 @@ const maximumBiasF: Readonly<Record<string, number>> = {
   KEWR: 1,
   KSDF: -0.9,
 };
-/**
- * The minimum's bias relative to the maximum's: a grid point whose days are too warm has nights that are too cold, by
- * less.
- */
+/** The minimum's bias relative to the maximum's: if days are too warm, nights are too cold, by less. */
 const MINIMUM_BIAS = -0.6;
 
 /** Returns the warm bias of the members in °F. An hour's bias lies between the night's and the afternoon's. */
@@ -79,10 +76,7 @@ const best = { ensemble: 0.35, single: 0.65, errorShare: 0.87 };
 /** Correlation time of the error: runs of the same day share most of it. */
 const ERROR_LASTS_MS = 2 * DAY_MS;
 
-/**
- * Returns the standard deviation in °F of the error that all members share, by hours from the run's start to the
- * target.
- */
+/** Returns the deviation in °F of the error that all members share, by hours from the run's start to the target. */
 export const sharedErrorF = (leadHours: number): number => 1.2 + 0.04 * Math.max(0, leadHours);
 
 export interface Estimate {

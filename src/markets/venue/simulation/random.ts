@@ -18,10 +18,7 @@ export function createPace(share = 1): () => Promise<void> {
   };
 }
 
-/**
- * Returns a uniform number in (0, 1) that depends only on the name, so that a simulation needs only a seed and the
- * clock.
- */
+/** Returns a uniform number in (0, 1) that depends only on the name, so a simulation needs only seed and clock. */
 export function uniform(...name: (string | number)[]): number {
   const bits = Number.parseInt(hash('sha256', name.join('|'), 'hex').slice(0, 12), 16);
   return (bits + 0.5) / 2 ** 48;
@@ -49,9 +46,7 @@ export function uniformsOf(...name: (string | number)[]): () => number {
   return next;
 }
 
-/**
- * Returns a standard normal number from two uniform numbers: G. E. P. Box, M. E. Muller, Ann. Math. Statist. 29 (1958).
- */
+/** Box-Muller transform to a standard normal number: G. E. P. Box, M. E. Muller, Ann. Math. Statist. 29 (1958). */
 export const nextGaussian = (next: () => number): number =>
   Math.sqrt(-2 * Math.log(next())) * Math.cos(2 * Math.PI * next());
 
