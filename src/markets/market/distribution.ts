@@ -149,7 +149,7 @@ export function quantileOf(distribution: TemperatureDistribution, probability: n
   if (atMost !== null) return -quantileOf(mirrored(distribution), 1 - probability);
   if (stays !== null) {
     if (probability <= stays) return atLeast!;
-    // Beyond the bound, the temperature exceeds it by at least half a degree; nothing else is ruled out.
+    // Here the temperature exceeds the bound by at least half a degree; nothing else is ruled out.
     const more = { ...rest, mean, deviation, atLeast: atLeast! + 1 };
     return quantileOf(more, (probability - stays) / (1 - stays));
   }

@@ -28,13 +28,13 @@ export function formatDollars(micros: Micros): string {
 export const dollarsOrNull = (micros: Micros | null): string | null =>
   micros === null ? null : formatDollars(micros);
 
-/** Rounds down to a multiple of `unit`; negative amounts too. */
+/** Rounds down to a multiple of `unit`, even for negative amounts. */
 export function floorTo(micros: Micros, unit: Micros): Micros {
   const rest = micros % unit;
   return micros - (rest < 0n ? rest + unit : rest);
 }
 
-/** Rounds up to a multiple of `unit`; negative amounts too. */
+/** Rounds up to a multiple of `unit`, even for negative amounts. */
 export const ceilTo = (micros: Micros, unit: Micros): Micros => -floorTo(-micros, unit);
 
 /** Returns the share of an amount, rounded down to the millionth. */
