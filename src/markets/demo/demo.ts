@@ -6,7 +6,7 @@ import { findFirstStep } from './trading.js';
 
 const schema = z.object({
   keys: z.object({
-    /** May read the portfolio and place orders; a test key, so it trades only on paper. */
+    /** Reads the portfolio and places orders. A test key, so it trades only on paper. */
     trading: z.string(),
   }),
 });
@@ -24,7 +24,8 @@ export const demo: DemoPart = {
     const scopes = ['trading:read', 'trading:write'];
     const key = { name: 'paper trader', livemode: false, scopes, now: source.at };
     const owner = { orgId: first.id, userId: first.ownerId };
-    // Reading the portfolio would open it with a deposit dated today, which would count as a loss of the days before.
+    // Reading the portfolio would open the account with a deposit dated today, which would count as a loss of the
+    // earlier days.
     if (marketSource === 'simulated')
       await openPaperAccount(tx, { orgId: first.id, cash, at: new Date(findFirstStep(nowMs)) });
     return { keys: { trading: (await addMembersKey(tx, owner, key)).secret } };

@@ -9,7 +9,7 @@ import { tradingOrders, type TradeMode } from './orders-table.js';
 import { tradingAccounts, tradingPositions } from './portfolio-table.js';
 import type { Holding, Position } from './positions.js';
 
-/** More than the venue lists at any time over all cities and days. */
+/** More markets than the venue lists at any time over all cities and days. */
 const MAX_HOLDINGS = 500;
 
 export const findPaperCash = async (orm: Orm, orgId: string): Promise<Micros | undefined> =>
@@ -66,7 +66,7 @@ export async function lockAccount(tx: Orm, { orgId, mode }: Account): Promise<Mi
   return row && BigInt(row.cash);
 }
 
-/** Opens the paper account with play money, once even under concurrent calls. */
+/** Opens the paper account with play money; only once, even under concurrent calls. */
 export async function openPaperAccount(
   orm: Orm,
   { orgId, cash, at }: { orgId: string; cash: Micros; at: Date },
@@ -128,7 +128,7 @@ export function listHoldings(
     .limit(limit);
 }
 
-/** Tickers held by any account, in order. Reads the index once per market, however many accounts hold it. */
+/** Tickers held by any account, sorted. Reads the index once per market, however many accounts hold it. */
 export async function listHeldTickers(orm: Orm, after: string, limit: number): Promise<{ ticker: string }[]> {
   const found: { ticker: string }[] = [];
   for (let last = after; found.length < limit; last = found.at(-1)!.ticker) {
