@@ -260,7 +260,10 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
   let unsharedProblem: string | undefined;
   let owner: string | undefined;
 
-  /** Closes live trading on every instance after such a venue answer, until a person accepts it on one. */
+  /**
+   * Passes such a problem on to the other instances, or adopts theirs. Live trading stays closed until a person accepts
+   * it on one instance.
+   */
   async function shareProblem(orgId: string): Promise<void> {
     if (unsharedProblem !== undefined) {
       await updateLiveAccount(db.orm, orgId, { problem: unsharedProblem, updatedAt: new Date(now()) });

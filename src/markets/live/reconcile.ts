@@ -269,7 +269,7 @@ async function compareUntilSure(
     if (isLeader && comparison.late.length > 0)
       await recoverOrders(deps, await listOrdersNamed(deps.db.orm, orgId, comparison.late), signal);
   }
-  // Fills that keep arriving are not a difference while they are being booked.
+  // Fills that keep arriving are not a difference as long as they are being booked.
   const isMoving =
     last && last.late.length > 0 && (await readFingerprint(deps.db.orm, orgId)) !== last.fingerprint;
   return isMoving ? undefined : last;
