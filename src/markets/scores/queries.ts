@@ -17,7 +17,7 @@ export type JudgedRecord = Pick<
 export const ofSources = ({ marketSource, forecastSource }: SourceNames) =>
   and(eq(forecastRecords.marketSource, marketSource), eq(forecastRecords.forecastSource, forecastSource));
 
-/** @returns indices of the gates that changed, without new gates and those with a later judgement */
+/** @returns indices of the changed gates, except new gates and gates with a later judgement */
 export async function storeGates(
   tx: Tx,
   { marketSource, forecastSource }: SourceNames,
