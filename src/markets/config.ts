@@ -80,7 +80,6 @@ type Environment = z.output<z.ZodObject<typeof tradingEnvironment>>;
 
 interface MarketsConfig {
   trading: TradingConfig;
-  /** Origins whose pages may read the trading API from a browser. */
   corsOrigins: string[];
 }
 
@@ -167,7 +166,7 @@ function toOpenMeteoUrl(e: Environment, given: string | undefined, free: string)
   return chosen.replace(/\/+$/, '');
 }
 
-/** On the venue's newer hosts, streams have a host name of their own; on the shared hosts they do not. */
+/** The venue's newer hosts use a separate host name for streams; the shared hosts do not. */
 function streamUrlOf(baseUrl: string): string {
   const { protocol, host } = new URL(baseUrl);
   const name = host.replace(/^external-api\./, 'external-api-ws.');
@@ -179,7 +178,7 @@ function findConflicts(env: Record<string, string | undefined>): string[] {
   const isKalshi = env.MARKET_SOURCE === 'kalshi';
   if ((env.KALSHI_KEY_ID === undefined) !== (env.KALSHI_PRIVATE_KEY_FILE === undefined))
     problems.push('KALSHI_KEY_ID, KALSHI_PRIVATE_KEY_FILE: must be set together');
-  // `http` suits either venue: the operator's own model knows which world it covers.
+  // `http` is allowed with either venue, because the operator's own model knows which world it covers.
   if (env.FORECAST_SOURCE === 'http' && env.MODEL_URL === undefined)
     problems.push('MODEL_URL: is required if FORECAST_SOURCE is http. It is the address of the model');
   if (env.FORECAST_SOURCE === (isKalshi ? 'simulated' : 'openmeteo'))

@@ -133,7 +133,7 @@ interface Filling {
   forecasts: boolean;
 }
 
-/** Marks pages of the demo, whose numbers are invented, and passes on which parts of its past are missing. */
+/** Marks the demo's pages, whose numbers are invented, and tells them which parts of its past are still missing. */
 function markInvented(
   { config: { production, trading } }: Pick<Context, 'config'>,
   filling: Readonly<Filling>,

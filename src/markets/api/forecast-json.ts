@@ -164,6 +164,6 @@ const toTrainingJson = (fit: Fit | HourFit) => ({
 
 const labelOrNull = (market: ListedMarket | undefined): string | null => (market ? labelOf(market) : null);
 
-/** Time of the oldest run in the forecast; the forecast's age counts from it. */
+/** Time of the oldest run in the forecast, from which the forecast's age is measured. */
 export const oldestRun = ({ days, hours }: ForecastToWrite): number =>
   Math.min(...[...(days?.days ?? []), ...(hours?.days ?? [])].map(({ fetchedAt }) => fetchedAt.getTime()));

@@ -9,7 +9,7 @@ interface Entry {
   stationId: string | null;
   json: string;
   changedAt: number;
-  /** Inputs of `json`, which is reused while they stay the same. */
+  /** Inputs of `json`, which is reused while they are unchanged. */
   from: { market: ListedMarket; book: OrderBook; probability: number | null; state: string };
 }
 

@@ -121,7 +121,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
       const report = await sizing;
       const write = (snapshot: Snapshot) =>
         toSignalsJson(withholdDoubtful(report, snapshot.data.doubts), describeMarketOf(snapshot));
-      // Answers from the snapshot of the request, because a refresh may have changed the markets since.
+      // Answers from the snapshot that the request started with, because a refresh may have changed the markets since.
       return send(once(`signals ${bankroll}`, write, at), undefined, at);
     },
 

@@ -55,7 +55,6 @@ export const toStationJson = (
   crossCheck: { maximum: checks.daily_maximum ?? null, minimum: checks.daily_minimum ?? null },
 });
 
-/** Includes the venue's own data where available. */
 export const toAreaJson = (area: IndexArea, state: IndexState | undefined) => ({
   id: area.id,
   indexId: area.indexId,

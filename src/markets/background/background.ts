@@ -19,7 +19,6 @@ export interface BackgroundDeps {
   db: Database;
   clock: Clock;
   log: Logger;
-  /** Receives the results. */
   calibration: CalibrationStore;
 }
 

@@ -9,7 +9,7 @@ import type { Background, BackgroundDeps, BackgroundOptions } from './background
 
 export interface ThreadData extends BackgroundOptions {
   config: ServiceConfig;
-  /** Connects to the embedded database. Undefined if the thread opens its own connections to Postgres. */
+  /** Port to the embedded database. Undefined if the thread opens its own connections to Postgres. */
   databasePort: MessagePort | undefined;
   /** Calibration at the time the thread starts. */
   learned: Calibration;
@@ -23,7 +23,7 @@ export interface ThreadEvents {
 
 /** Calls from the server to the thread. */
 export interface ThreadCalls extends Background {
-  /** Paper-trades the demo's past with the key up to a time in ms since the epoch. */
+  /** Paper-trades the demo's past with the given key, up to `nowMs` (Unix time in milliseconds). */
   fillDemo(nowMs: number, tradingKey: string): Promise<void>;
 }
 

@@ -53,7 +53,7 @@ export function toMovesChart(name: string, steps: readonly MoveStep[], meanCents
   };
 }
 
-/** Returns `−3¢`, or `−8¢ or worse` for the outermost step. */
+/** Returns text such as `−3¢`, or `−8¢ or worse` for the outermost step if `isLong`. */
 function formatMove(cents: number, isLong = false): string {
   const text = `${cents > 0 ? '+' : cents < 0 ? '−' : ''}${Math.abs(cents)}¢`;
   if (Math.abs(cents) < MAX_MOVE) return text;

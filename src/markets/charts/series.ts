@@ -141,7 +141,7 @@ export function toSeriesChart({
     axis: rows.map(({ start }) => formatPeriodShort(start, period)),
     lines: series
       .map(({ name }, i) => ({ name, values: rows.map(({ values }) => values[i]!) }))
-      // Draws the first series on top, because the chart is about it.
+      // The first series is the chart's subject, so it is drawn on top.
       .toReversed(),
     formatTick,
   });

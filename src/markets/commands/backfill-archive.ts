@@ -169,8 +169,8 @@ export interface Pauses {
 }
 
 /**
- * Makes up to five attempts while a service is busy or failing. Each pause is the one that the service requests, or
- * longer than the last. Other errors are not retried. An abort ends a pause, not a request.
+ * Makes up to five attempts while a service is busy or failing. Each pause is as long as the service requests, or
+ * otherwise longer than the last. Other errors are not retried. An abort ends a pause, not a request.
  */
 export async function askAgain<T>(
   ask: () => Promise<T>,
@@ -216,7 +216,7 @@ export function planChunks({ from, to }: DateRange, isThere: (date: string) => b
   return chunks;
 }
 
-/** Fits use no earlier days. */
+/** Fits use nothing older. */
 export const DEFAULT_DAYS = 90;
 /** The service deletes older data. */
 export const MAX_DAYS = 400;
@@ -227,7 +227,7 @@ export interface RangeFlags {
   to?: string;
 }
 
-/** Reads the date range from the flags; it must be over at every station. @throws CommandError */
+/** Reads the date range from the flags. Its last day must be over at every station. @throws CommandError */
 export function readRange(flags: RangeFlags, stations: readonly Station[], nowMs: number): DateRange {
   const last = lastDayOver(stations, nowMs);
   const to = readDate('--to', flags.to) ?? last;

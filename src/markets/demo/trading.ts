@@ -37,7 +37,7 @@ const MAX_RESTING = 5;
 const RESTING_MS = 15 * MINUTE_MS;
 const MAX_REFRESH_MS = 5 * MINUTE_MS;
 
-/** Time of the first orders, in Unix milliseconds. */
+/** Unix time of the first orders, in milliseconds. */
 export function findFirstStep(nowMs: number): number {
   const orderMs = ORDER_HOUR * HOUR_MS;
   return Math.ceil((nowMs - TRADED_DAYS * DAY_MS - orderMs) / STEP_MS.earlier) * STEP_MS.earlier + orderMs;
@@ -131,7 +131,7 @@ function toJudged({ record, report }: Recalled): JudgedRecord {
   return { kind, station, date, leadHours, method, advantage, worstAdvantage, settledAt };
 }
 
-/** Runs the background work that follows orders: fills for a minute at the service's own pace, then marks. */
+/** Runs the background work that follows orders: fills and marks them at the times at which the service would. */
 async function lookAfterOrders(
   { refresher, resting, marker }: TradingServices,
   past: { ms: number },
@@ -160,7 +160,7 @@ async function followSignals(
 ): Promise<void> {
   const best = signals.events
     .flatMap((event) => event.signals)
-    // Bids on long shots hardly ever fill, so their value would not show.
+    // Bids on long shots hardly ever fill, so resting would show no value.
     .filter(({ price }) => price >= 10n * CENT && price <= 90n * CENT)
     .toSorted((a, b) => b.edge - a.edge)
     .slice(0, ORDERS_AT_ONCE);

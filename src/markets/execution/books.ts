@@ -15,7 +15,7 @@ interface KnownBook {
   isTold: boolean;
 }
 
-/** The books of the last minutes, as they became known. */
+/** Recent books, with the times at which they became known. */
 export interface BookLog {
   /** @param isTold true if the venue streamed the changes; false if every book was read again */
   add(

@@ -89,9 +89,9 @@ export type MarkableFill = Pick<
 >;
 
 /**
- * Marks a fill with its price 15, 30 and 60 seconds later: the middle of the book as known from after the fill, or else
- * the last print since the fill. The fill would have missed if no taker of its kind got its price or better and the
- * first book known from after the fill has nothing left at that price.
+ * Marks a fill with its price 15, 30 and 60 seconds later: the mid price of the book at that time if data from after
+ * the fill confirm the book, otherwise the last print since the fill. The fill would have missed if no other taker on
+ * its side got its price or better and the first book known from after the fill has nothing left at that price.
  * @param prints of the fill's market, oldest first; undefined if the source has none
  */
 export function markFill(

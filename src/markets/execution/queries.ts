@@ -17,7 +17,6 @@ export interface DueMark extends Omit<
 > {
   /** Price per contract. */
   price: Micros;
-  /** True for a taker's fill. */
   hasTaken: boolean;
 }
 
@@ -310,7 +309,7 @@ export async function sumShadowed(orm: Orm, period: ExecutionPeriod) {
 
 export type QueueErrors = Awaited<ReturnType<typeof readQueueErrors>>;
 
-/** Compares the paper queue beside live orders with the venue's number, over the recorded places. */
+/** Compares the paper queue beside live orders with the venue's queue numbers, over all recorded places. */
 export async function readQueueErrors(orm: Orm, { orgId, from, until }: ExecutionPeriod) {
   const [row] = await selectRows<{
     orders: number;

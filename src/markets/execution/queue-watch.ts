@@ -138,7 +138,7 @@ function placeOrders(
   return orders.flatMap((order, i) => {
     const seen = advanceShadow(order, orders.slice(i), known, shown);
     const paperAhead = aheadInAll(book, bidOf(order), seen.atPrice);
-    // The venue stops listing an order when it ends, before its end is booked here.
+    // The venue stops listing an ended order before its end is booked here, so the last known number is kept.
     const venue = venueAhead.get(order.venueOrderId ?? '') ?? order.venueAhead;
     const isSame = venue === order.venueAhead && paperAhead === order.paperAhead;
     const isFresh = Date.parse(seen.at) - Date.parse(order.seen.at) < WRITTEN_EVERY_MS;

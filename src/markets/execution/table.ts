@@ -4,7 +4,7 @@ import { time } from '../../core/db/sql.js';
 import { contractsColumn, micros, tradeModes } from '../ledger/orders-table.js';
 
 /**
- * Prices after a fill, or if `n` is 0, after the shadow paper fill of a live order. Prices are for the order's own
+ * Prices after a fill or, if `n` is 0, after the shadow paper fill of a live order. Prices are for the order's own
  * side.
  */
 export const executionMarks = pgTable(

@@ -117,8 +117,8 @@ export const tradingOrders = pgTable(
     cancelRequestedAt: time('cancel_requested_at'),
     cancelReason: text('cancel_reason'),
     /**
-     * Time since which the outcome of the last request to the venue is unknown. Set before a resting live order is
-     * changed.
+     * Time since which the outcome of the last request to the venue has been unknown. Set before a resting live order
+     * is changed.
      */
     unknownSince: time('unknown_since'),
     /** Contracts ahead of a resting paper order at its price. Null while unknown and for other orders. */

@@ -150,8 +150,8 @@ export const settlementStates = [
 export type SettlementState = (typeof settlementStates)[number];
 
 /**
- * Settlement reports of the venue for markets that the Organization held at the close: one row per change. Money moves
- * with `finalized` and `void`, and with later corrections of them.
+ * Settlement reports from the venue for markets that the Organization held when they closed, with one row per change.
+ * Money moves with `finalized` and `void`, and with later corrections of either.
  */
 export const tradingSettlements = pgTable(
   'trading_settlements',
@@ -179,7 +179,7 @@ export const tradingSettlements = pgTable(
   (t) => [
     primaryKey({ columns: [t.orgId, t.mode, t.ticker, t.n] }),
     index('trading_settlements_at').on(t.orgId, t.mode, t.at),
-    // Serve reads of recent settlements, which the venue may still amend.
+    // Both serve reads of recent settlements, which the venue may still amend.
     index('trading_settlements_recent').on(t.at),
     index('trading_settlements_ticker').on(t.ticker, t.orgId, t.mode, t.n),
     check('trading_settlements_contracts', sql`${t.contracts} > 0`),

@@ -163,7 +163,6 @@ export function applySettlement(held: Holding, valueOfYes: Micros): Booking {
   return close(held, valueOf(each, held.contracts));
 }
 
-/** A void market refunds the cost. */
 export const applyVoid = (held: Holding): Booking => close(held, held.cost);
 
 const close = (held: Holding, payout: Micros): Booking => ({

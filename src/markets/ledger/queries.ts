@@ -55,8 +55,9 @@ export const ofAccount = (table: Record<'orgId' | 'mode', AnyPgColumn>, { orgId,
 export const beforeAll: Account = { orgId: '00000000-0000-0000-0000-000000000000', mode: 'live' };
 
 /**
- * Locks the account until the transaction ends, and returns its cash; undefined if it was never opened. Read whatever
- * the lock protects after this call: a statement that waits for a lock sees other tables as of before the wait.
+ * Locks the account until the transaction ends, and returns its cash; undefined if it was never opened. Read everything
+ * that the lock protects only after this call: a statement that waits for a lock still sees other tables as of before
+ * the wait.
  */
 export async function lockAccount(tx: Orm, { orgId, mode }: Account): Promise<Micros | undefined> {
   const [row] = await selectRows<{ cash: string }>(

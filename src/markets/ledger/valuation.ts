@@ -150,6 +150,5 @@ const mark = (valuation: Valuation, rest: Pick<Mark, 'value' | 'status'> & Parti
   ...rest,
 });
 
-/** Null if any amount is null. */
 export const sumKnown = (amounts: readonly (Micros | null)[]): Micros | null =>
   amounts.reduce<Micros | null>((sum, next) => (sum === null || next === null ? null : sum + next), 0n);

@@ -86,7 +86,6 @@ interface AccountStreamOptions extends Pick<ConnectionOptions, 'url' | 'headers'
   lookUp: (hints: readonly OrderHint[]) => Promise<readonly OrderHint[]>;
   /** Called when a connection opens. Earlier messages may have been missed. */
   onOpen: () => void;
-  /** Called for each trade in a followed market. */
   onTrade: TradeListener;
 }
 

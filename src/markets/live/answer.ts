@@ -12,7 +12,7 @@ import {
 
 type Reading =
   | { kind: 'body'; json: unknown }
-  /** The venue refuses the request; only for the moment if `isBusy`. */
+  /** The venue refuses the request. `isBusy` means that it does so only for now. */
   | { kind: 'refused'; reason: string; isBusy?: boolean }
   | { kind: 'conflict'; reason: string }
   /** The request may have been carried out. */

@@ -33,7 +33,6 @@ interface DemoDeps {
   venue: Venue;
   client: KalshiClient;
   clock: Clock;
-  /** Called at the end of each step. */
   onStep: (step: DemoStep) => void;
   /** Pauses before another lookup of something that the venue does not list yet. */
   pausesMs?: readonly number[];
@@ -306,7 +305,6 @@ function compare(before: Account, after: Account, fills: readonly VenueFill[], t
     : '';
 }
 
-/** A table of the steps, then the result. */
 export function demoReportText(steps: readonly DemoStep[]): string {
   const width = Math.max(...steps.map(({ name }) => name.length));
   const lines = steps.map(

@@ -76,8 +76,8 @@ interface ReportedState {
 }
 
 /**
- * Collects an order's fills. The venue lists fills shortly after its answer, so for an order that has ended the list is
- * read again until it matches the filled count. For a resting order the listed fills are used unchanged.
+ * Collects an order's fills. The venue lists fills with a short delay, so for an order that has ended the list is read
+ * again until it matches the filled count. For a resting order the listed fills are used unchanged.
  * @param known fills that were just read, including those of other orders; nothing is read if they suffice
  */
 export async function collectFills(

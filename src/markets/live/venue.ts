@@ -54,7 +54,6 @@ export interface VenueOptions {
   /** Shared with market data reads, which yield to account requests. */
   budget: VenueBudget;
   backoffMs: number;
-  /** Defaults to the platform's `fetch`. */
   fetch?: typeof fetch | undefined;
 }
 
@@ -69,9 +68,9 @@ export interface Venue {
   decreaseOrder(order: VenueOrderId, remaining: number): Promise<VenueAnswer>;
   createOrderGroup(): Promise<VenueAnswer>;
   hasOrderGroup(id: string, signal: AbortSignal): Promise<boolean>;
-  /** Cancels the group's orders; the venue refuses new orders for it. */
+  /** Cancels the group's orders. The venue then refuses new orders in the group. */
   deleteOrderGroup(id: string): Promise<VenueAnswer>;
-  /** `sinceSeconds` is inclusive. Old orders are in the archive; resting orders never are. */
+  /** `sinceSeconds` is inclusive. Old orders move to the archive, but resting orders never do. */
   listOrders(
     filter: { ticker?: string; status?: 'resting'; sinceSeconds?: number; isArchived?: boolean },
     signal: AbortSignal,

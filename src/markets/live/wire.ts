@@ -100,7 +100,7 @@ export const queuePositionsSchema = z.object({
 
 const transferSchema = z.object({
   transfer_id: id,
-  /** `event_contract`, or another part of the account, which trades no events. */
+  /** `event_contract`, or a part of the account that does not trade events. */
   source: z.string(),
   destination: z.string(),
   source_exchange_shard: z.int(),

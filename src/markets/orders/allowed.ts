@@ -14,7 +14,7 @@ export interface ArrivedOrder {
   latencyMs: number;
   /** Book at the time of the check, without what the Organization's earlier paper orders took. */
   book: OrderBook;
-  /** Contracts that were available within the limit price at the check. */
+  /** Contracts available within the limit price at the time of the check. */
   within: number;
 }
 

@@ -122,13 +122,13 @@ function restOf(
   };
 }
 
-/** The watermark before any print has counted: only prints after `at` will. */
+/** Watermark of an order for which no print has counted; only prints after `at` will. */
 const noPrints = (at: Date): PrintsSeen => ({ at: new Date(at.getTime() + 1).toISOString(), counted: {} });
 
 const aheadAtPrice = ({ input, view: { book, snapshot } }: AcceptedOrder): number | null =>
   aheadOf(book, snapshot.data.shallow?.has(input.ticker) ?? false, bidOf(input));
 
-/** The queue ahead of a paper order, corrected by what the Organization's live orders have taught. */
+/** The queue ahead of a paper order, corrected by what the Organization's live orders have shown. */
 async function estimateQueue(tx: Tx, accepted: AcceptedOrder): Promise<number | null> {
   const atPrice = aheadAtPrice(accepted);
   if (!atPrice) return atPrice;

@@ -63,7 +63,6 @@ interface EventChoice {
   date?: string | undefined;
   hour?: number | undefined;
   q?: string | undefined;
-  /** Scale of the price charts. */
   scale?: PriceScale | undefined;
 }
 
@@ -96,7 +95,10 @@ interface TicketChoice {
   action?: Action;
   contracts?: number;
   limitPrice?: Micros;
-  /** Limit price of a signal. The ticket starts with the current price, capped at this. */
+  /**
+   * Limit price of a signal. The ticket starts with the price that fills the order within this limit, or else with the
+   * best price.
+   */
   signal?: Micros;
   timeInForce?: TimeInForce;
   postOnly?: 'yes';

@@ -105,7 +105,6 @@ export function addOrderPages(router: Router, context: Context, deps: OrderPages
   });
 }
 
-/** True for a filled paper purchase whose market still takes orders. */
 function isSellable({ mode, action, filledContracts, ticker }: ListedOrder, snapshot: Snapshot | undefined) {
   const market = snapshot?.markets.get(ticker);
   return mode === 'paper' && action === 'buy' && filledContracts > 0 && !!market && takesOrders(market);

@@ -36,7 +36,10 @@ import { addTicketPages, type MarketsPagesDeps } from './ticket-pages.js';
 import type { Place } from '../market/place.js';
 import type { TradingSwitch } from '../risk/queries.js';
 
-/** Maximum cached accounts per snapshot. The cache saves pages that poll every few seconds from sizing again. */
+/**
+ * Maximum cached accounts per snapshot. Without the cache, pages that poll every few seconds would size signals each
+ * time.
+ */
 const MAX_KEPT = 64;
 const kept = new WeakMap<SignalReport, RecentMap<string, Promise<SignalReport>>>();
 
@@ -103,7 +106,6 @@ function toDays({ station, kind, events, event: chosen, missing }: Choice, q: st
   }));
 }
 
-/** Empty for daily events. */
 function toHours({ kind, events, event: chosen, missing }: Choice, q: string, now: Date) {
   if (kind !== 'hourly') return [];
   const date = chosen?.date ?? missing?.date;

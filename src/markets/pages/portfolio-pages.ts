@@ -25,7 +25,7 @@ import { addOrderPages } from './order-pages.js';
 import { toOrderView, toSettlementView } from './order-view.js';
 import { toPortfolioView } from './portfolio-view.js';
 
-/** Compares the live account with the venue's. Undefined report: the Organization does not trade live. */
+/** Compares the live account with the venue's. `report` is undefined if the Organization does not trade live. */
 function toVenueView(report: LiveReport | undefined) {
   if (!report) return { isOff: true as const };
   const { organization: _, state, foreign, ...rest } = report;
@@ -120,7 +120,7 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
   });
 }
 
-/** Maximum rows of a list that has its own page. */
+/** Maximum rows of each list that also has its own page. */
 const RECENT = 5;
 
 /** `/dashboard/portfolio`: positions and their history, for every role. */

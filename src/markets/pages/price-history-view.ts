@@ -107,7 +107,6 @@ const priceOf = ({ prices }: PricePoint, { ticker }: Market, name: 'ask' | 'bid'
 
 const toMicros = (price: number | null): Micros | null => (price === null ? null : BigInt(price));
 
-/** Null if nothing was ever offered. */
 function toRange(asks: readonly number[]) {
   if (asks.length === 0) return null;
   const [first, last] = [asks[0]!, asks.at(-1)!];

@@ -137,7 +137,7 @@ function partsOf({ probabilities }: DayForecast, { markets }: MarketEvent): Part
 
 const sumOf = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
 
-/** Mean temperature in °F; null if unknown. */
+/** Expected temperature in °F; null if unknown. */
 export function expectedOf(day: DayForecast, event: MarketEvent): number | null {
   if (event.kind === 'hourly') return day.observed?.extremeF ?? day.meanF;
   const degrees = degreesOf(day, event);

@@ -19,7 +19,7 @@ import { subtractCounts, valueOf } from '../market/contracts.js';
 
 export interface ReviewInput {
   market: ListedMarket;
-  /** Contracts still available, without what the Organization's paper orders have already taken. */
+  /** Without the contracts that the Organization's paper orders have already taken. */
   book: OrderBook;
   feeRule: FeeRule;
   order: MarketableOrder & { rest?: RestTerms };
@@ -85,7 +85,6 @@ function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quot
   return { tone: 'warn', text: `${now} rest in the book, ${queue}, and may never fill.` };
 }
 
-/** A resting purchase reserves its cost. */
 const reserveOf = ({ order, feeRule }: ReviewInput): Review['facts'] =>
   order.rest && order.action === 'buy'
     ? [{ label: 'Reserved', money: worstCost(feeRule, order), note: 'while it rests' }]

@@ -79,7 +79,7 @@ const readWord = (given: FormFields, name: string, words: string[], fallback: st
 export const bestPrice = (book: OrderBook, side: Side, action: Action): Micros | undefined =>
   (action === 'buy' ? asksOf(book, side) : bidsOf(book, side))[0]?.price;
 
-/** Price of the last level needed to fill this many contracts, or of the last level that there is. */
+/** Price of the last level needed to fill this many contracts, or of the deepest level if the book is too thin. */
 function priceToFill(levels: readonly Level[], contracts: number): Micros | undefined {
   let filled = 0;
   let price = levels[0]?.price;

@@ -152,7 +152,7 @@ const tryReview = (...of: Parameters<typeof review>): Promise<Reviewed | null> =
     throw error;
   });
 
-/** If the member may not open positions, the ticket starts with a sale of the current one. */
+/** If the member may not open positions, the ticket starts with a sale of the current position. */
 function fill(res: Response, given: FormFields, { book, held }: TicketFacts) {
   const isSale = held !== undefined && sessionOf(res).marketAccess !== 'trade';
   return fillTicket(isSale ? { action: 'sell', ...given } : given, book, held);

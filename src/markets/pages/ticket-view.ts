@@ -25,7 +25,7 @@ export interface TicketFacts {
   tradingSwitch: TradingSwitch;
   market: ListedMarket;
   book: OrderBook;
-  /** The venue's full book, from which paper orders take nothing. */
+  /** The venue's full book, including what paper orders have taken. */
   whole: OrderBook;
   held: Holding | undefined;
   cash: Micros;

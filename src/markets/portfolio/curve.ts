@@ -34,7 +34,7 @@ interface CurveInput {
   booked: readonly { step: Date; realised: Micros; fees: Micros }[];
   /** Value of the positions minus their cost at the end of each step, if recorded. */
   worth: readonly { step: Date; unrealised: Micros }[];
-  /** The last value before the range, likewise minus cost. */
+  /** Last recorded value minus cost before the range. */
   worthBefore: Micros | undefined;
 }
 

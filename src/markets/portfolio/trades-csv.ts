@@ -29,7 +29,7 @@ export const tradeColumns = [
   'person',
 ];
 
-/** Large enough that round trips hardly count, small enough not to hold up other requests. */
+/** Large enough that round trips hardly matter, small enough not to hold up other requests. */
 const BATCH_SIZE = 500;
 
 /**

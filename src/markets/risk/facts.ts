@@ -13,7 +13,7 @@ import { selectRisk, type StoredPermissions, type StoredRisk, type StoredSwitch 
 export const midnightOf = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS);
 
 /**
- * Reads everything that decides about an order, in one statement; undefined without an account.
+ * Reads all facts needed to decide on an order, in one statement; undefined without an account.
  * @param opensWith starting cash of an account that is not open yet, for previews
  * @throws RangeError for inconsistent records
  */

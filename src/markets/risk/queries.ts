@@ -137,7 +137,7 @@ export interface StoredRisk extends StoredPermissions {
   limits: Record<string, string | null> | null;
   positions: Record<'ticker' | 'eventTicker' | 'side' | 'contracts' | 'cost', string>[];
   pending: Record<'ticker' | 'eventTicker' | 'side' | 'action' | 'contracts' | 'limitPrice', string>[];
-  /** At the last valuation before midnight. */
+  /** As of the last valuation before midnight. */
   equity: string | null;
   deposits: string;
   /** Fees and losses since midnight; set only if there is no valuation before midnight. */
@@ -146,7 +146,7 @@ export interface StoredRisk extends StoredPermissions {
 
 /**
  * Reads everything that an order is checked against, in one statement. In the order's transaction, after locking the
- * account's row, this sees every switch and limit that was set before.
+ * account's row, the read sees every switch and limit that was set before.
  */
 export async function selectRisk(
   orm: Orm,

@@ -169,7 +169,6 @@ export function climatesOf(reports: readonly SettledDay[]): Climates {
   );
 }
 
-/** Undefined if there are too few reports. */
 export function climateOf(reportsF: readonly number[]): Climate | undefined {
   if (reportsF.length < MIN_DAYS) return undefined;
   const { mean, variance } = meanAndVariance(reportsF);

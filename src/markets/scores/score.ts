@@ -30,7 +30,7 @@ const WIDTH_OF_HUNDREDTHS = 0.1;
  */
 export function degreeCrps(atMost: AtMost, outcome: number, step: 1 | 0.01 = 1): number {
   const width = step === 1 ? 1 : WIDTH_OF_HUNDREDTHS;
-  // F is constant between reported temperatures, so each interval is represented by its middle one.
+  // F is constant between reported temperatures, so the middle temperature represents each interval.
   const middle = (width - step) / 2;
   let sum = 0;
   for (let i = 1; i * width < MAX_DISTANCE; i++) {
@@ -138,8 +138,8 @@ function scoreAgainstCosts(
 const MIN_COST = 0.01;
 
 /**
- * Costs YES of the bracket. Between thresholds, costs YES of the lower plus NO of the higher, minus the dollar that
- * they always pay.
+ * Cost of each outcome: YES of its bracket or, between thresholds, YES of the lower plus NO of the higher, minus the
+ * dollar that they always pay.
  */
 function outcomeCosts({ ranges, pays }: Outcomes, costs: readonly BracketCost[]): number[] {
   if (ranges.length === pays.length) return costs.map(({ yes }) => yes);
@@ -169,8 +169,8 @@ export function outcomeOf(
 }
 
 /**
- * CRPS over whole degrees (over tenths for hours), all by the same sum. Null for records from before members were
- * recorded.
+ * CRPS over whole degrees (over tenths for hours), all computed with the same sum. Null for records from before members
+ * were recorded.
  */
 function scoreDegrees(record: ScorableRecord, temperatureF: number) {
   const { kind, members, mean, deviation, atLeast, atMost, stays = null, shape } = record;

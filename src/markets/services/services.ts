@@ -83,7 +83,7 @@ export const tradingJobs = (
   ...(isReplay ? [] : learningJobs(learning)),
 ];
 
-/** Jobs that settle, fill and review portfolios, which no request triggers. */
+/** Jobs that settle, fill and review portfolios without being triggered by a request. */
 export const bookingJobs = ({
   settlement,
   resting,
@@ -314,7 +314,6 @@ function createLearning(
     background,
     /** `background` if it runs on this thread. */
     local,
-    /** Learns from what is new in the snapshot. */
     learn: () => collect(store.current),
     scores: createScoreKeeper({ db, store, ...names, clock, log, judge: () => background.judge() }),
     scoreReport: createScoreReport({ db, clock, sources: names, calibration }),

@@ -36,7 +36,7 @@ const isNews = (last: SQL): SQL => sql`(
   or (w.temperature is not null and ${last}.temperature is distinct from w.temperature)
 ) and (w.state <> 'provisional' or ${last}.state = 'provisional')`;
 
-/** Accounts with a position that can be paid now, or with no record of one of these events. In walk order. */
+/** Accounts with a position that can be paid now, or with no record of one of these events. Ordered by account key. */
 export const listHolders = (
   orm: Orm,
   events: ReadonlyMap<string, SettlementEvent>,
@@ -58,7 +58,7 @@ export const listHolders = (
     order by p.org_id, p.mode limit ${limit}`,
   );
 
-/** Accounts whose last recorded event of a market differs from the current one. In walk order. */
+/** Accounts whose last recorded event of a market differs from the current one. Ordered by account key. */
 export const listOutdatedAccounts = (
   orm: Orm,
   events: ReadonlyMap<string, SettlementEvent>,

@@ -55,7 +55,8 @@ function problemOfEvent(
 const NEARLY_ONE = 1e-6;
 
 /**
- * Outcome probabilities must sum to one. Thresholds fail this only if a higher threshold is likelier than a lower one.
+ * Outcome probabilities must sum to one. For thresholds, the check fails only if a higher threshold is likelier than a
+ * lower one.
  */
 function problemOfProbabilities(brackets: readonly Bracket[], probabilities: readonly number[]) {
   const total = outcomeProbabilities(outcomesOf(brackets), probabilities).reduce((sum, p) => sum + p, 0);

@@ -137,7 +137,7 @@ export const noGates: GateBook = Object.freeze({ madeAt: null, gates: [] });
 const MAX_AGE_MS = DAY_MS;
 
 /**
- * The gate of the next recording time, by when the market knows more than now. Gates are closed after the last
+ * The gate of the next recording time, at which the market will know more than now. Gates are closed after the last
  * recording time and long before the first. Judgements from after `at`, or more than a day before it, do not count.
  */
 export function gateAt(

@@ -155,7 +155,7 @@ const limitNames = {
   depth: 'the depth of the book',
 } as const;
 
-/** Sizes either for a hypothetical account with the bankroll in cash and no holdings, or for a real account. */
+/** Sizing is either for a hypothetical account with the bankroll in cash and no holdings, or for a real account. */
 export type SignalInput = Situation &
   ({ bankroll: Micros; account?: undefined } | { bankroll?: undefined; account: SignalAccount });
 

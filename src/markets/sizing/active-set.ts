@@ -162,7 +162,9 @@ function stepAlong(
   return { gain, ...met };
 }
 
-/** Releases the bound or limit whose multiplier has the most wrong sign; false if no multiplier has the wrong sign. */
+/**
+ * Releases the bound or limit whose multiplier has the wrong sign by the largest amount; false if all signs are right.
+ */
 function release({ columns, targets }: ConcaveProblem, { x, multipliers, isFree, isTight }: Guess): boolean {
   const rows = targets.length;
   let most = NO_WORTH;

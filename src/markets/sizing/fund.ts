@@ -46,7 +46,7 @@ export function toLimits(headroom: Headroom, offers: readonly Offer[], { paid }:
   };
 }
 
-/** Tells which offers exceed the headroom at exact cost; undefined if none of them do. */
+/** Returns a test for the offers that exceed the headroom at exact cost; undefined if no offer does. */
 export function exceededHeadroom(
   headroom: Headroom,
   offers: readonly Offer[],
