@@ -7,7 +7,7 @@ export interface MoveStep {
   cents: number;
   fills: number;
   contracts: number;
-  /** Fills that would have missed. */
+  /** Fills that would have missed; see `markFill`. */
   missed: number;
 }
 

@@ -17,7 +17,6 @@ declare module '../../demo/demo.js' {
   interface DemoKeys extends MarketsKeys {}
 }
 
-/** A key that trades on paper, and its account. */
 export const demo: DemoPart = {
   schema,
   async seed(tx, [first], source, { trading: { marketSource, paperCash: cash } }, nowMs) {

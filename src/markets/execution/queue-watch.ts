@@ -24,7 +24,7 @@ import { insertPlaces, listShadowedResting, type QueuedLive } from './queries.js
 /** Maximum markets per read; each costs a request for its prints. */
 const MARKETS_AT_ONCE = 40;
 const MAX_ORDERS = 500;
-/** Slightly under a minute, so that a market is due again at the next read a minute later. */
+/** Slightly under a minute, so that a market is read again a minute after its last read. */
 const DUE_MS = 55 * SECOND_MS;
 /** Trades within this time share one read. The delay also gives the venue time to update its numbers. */
 const GATHER_MS = SECOND_MS;

@@ -67,7 +67,7 @@ export async function compareAccounts(
   const cash = await venue.readBalance(signal);
   const positions = await venue.listPositions(signal);
   const recentOrders = await venue.listOrders({ sinceSeconds }, signal);
-  // Resting orders may be older.
+  // The recent list omits older orders that still rest.
   const resting = await venue.listOrders({ status: 'resting' }, signal);
   const orders = [...new Map([...recentOrders, ...resting].map((order) => [order.order_id, order])).values()];
   const fills = await venue.listFills({ sinceSeconds }, signal);

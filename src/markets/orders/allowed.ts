@@ -24,7 +24,7 @@ export interface Grounds {
   /** For a paper order, without what the Organization's earlier paper orders took. */
   book: OrderBook;
   cash: Micros;
-  /** Undefined if they could not be read. */
+  /** Undefined if the facts could not be read. */
   facts: RiskFacts | undefined;
   at: Date;
   /** Set for an arrived paper order, whose price was checked before it travelled. */

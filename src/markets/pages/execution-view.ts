@@ -67,7 +67,6 @@ const describeMean = (move: Micros) => ({
   direction: move < 0n ? 'against' : 'in favour of',
 });
 
-/** Formats like `+1.6¢`. */
 const formatMove = (move: Micros): string =>
   move < 0n ? `−${formatPrice(-move)}` : `${move > 0n ? '+' : ''}${formatPrice(move)}`;
 

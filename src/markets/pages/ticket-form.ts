@@ -39,7 +39,7 @@ const schema = z.object({
   postOnly: z.enum(['no', 'yes'], 'must be one of the options'),
 });
 
-/** In form order. */
+/** In the order of the form's fields. */
 export const ticketFields = Object.keys(schema.shape) as (keyof z.infer<typeof schema>)[];
 
 export function fillTicket(

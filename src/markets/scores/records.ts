@@ -134,7 +134,7 @@ export interface Climate {
   deviation: number;
 }
 
-/** By `climateKey`. */
+/** Climates by `climateKey`. */
 export type Climates = ReadonlyMap<string, Climate>;
 
 /** Maxima, minima and each hour have separate climates. */

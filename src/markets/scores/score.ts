@@ -211,7 +211,6 @@ function impliedOf({ kind, brackets, atLeast, atMost }: ScorableRecord) {
   return atMostOfMarket(shares, { atLeast, atMost, step: outcomes.step });
 }
 
-/** Null unless every bracket has a price. */
 function pricesOf(brackets: ForecastRecord['brackets']): number[] | null {
   const prices = brackets.map(({ market }) => market);
   return prices.every((price) => price !== null) ? prices : null;
@@ -230,7 +229,6 @@ const MIN_PROBABILITY = 1e-4;
 /** Dollars. A wider spread gives no meaningful price. */
 const MAX_SPREAD = DOLLAR / 5n;
 
-/** Number of contracts for which costs are quoted. */
 const COSTED_CONTRACTS = 10;
 
 /**

@@ -76,7 +76,7 @@ export const tradingJobs = (
         { name: 'clean-up-climate-reports', schedule: '0 53 3 * * *', run: () => climate.cleanUp() },
       ]
     : []),
-  // A few seconds after a refresh of the default schedule.
+  // Runs a few seconds after each refresh of the default schedule.
   ...(printFollower
     ? [{ name: 'tape-prints', schedule: '6,36 * * * * *', run: () => printFollower.follow() }]
     : []),
@@ -91,13 +91,13 @@ export const bookingJobs = ({
   background,
   isReplay,
 }: TradingServices): Job[] => [
-  // Twice per refresh of the default schedule, a few seconds after each.
+  // Runs twice per refresh of the default schedule, the first time a few seconds after it.
   { name: 'advance-resting-orders', schedule: '4,19,34,49 * * * * *', run: () => resting.pass() },
-  // A few seconds after a refresh of the default schedule.
+  // Runs a few seconds after each refresh of the default schedule.
   { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
   { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
   { name: 'clean-up-trading', schedule: '0 41 * * * *', run: () => settlement.cleanUp() },
-  // A few seconds after a refresh of the default schedule.
+  // Runs a few seconds after each refresh of the default schedule.
   ...(isReplay
     ? []
     : [
@@ -209,7 +209,6 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
     index,
     /** True if snapshots come from a tape, so there is nothing to learn. */
     isReplay: overrides.replay !== undefined,
-    /** Stops background work, such as refreshes and streams. */
     async stop(): Promise<void> {
       stream.stop();
       printFollower?.stop();

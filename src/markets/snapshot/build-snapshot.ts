@@ -52,7 +52,6 @@ export interface SnapshotInputs {
   sources: readonly SourceState[];
 }
 
-/** Settings that stay fixed while the service runs. */
 export interface SnapshotRules {
   marketSource: string;
   forecastSource: string;
