@@ -76,7 +76,7 @@ export async function seedDemoTrading(
     },
     {
       selection: part!,
-      // Simulated orders have no latency, because nothing changes meanwhile.
+      // Simulated orders have no latency, because nothing changes in the meantime.
       onTheWay: () => Promise.resolve(),
       // The result must not depend on how busy the machine is.
       refreshTimes: { timeOutMs: MAX_REFRESH_MS, forecastWaitMs: MAX_REFRESH_MS },

@@ -309,7 +309,9 @@ export async function sumShadowed(orm: Orm, period: ExecutionPeriod) {
 
 export type QueueErrors = Awaited<ReturnType<typeof readQueueErrors>>;
 
-/** Compares the paper queue beside live orders with the venue's queue numbers, over all recorded places. */
+/**
+ * Compares the paper queue that is simulated for live orders with the venue's queue positions, over all recorded rows.
+ */
 export async function readQueueErrors(orm: Orm, { orgId, from, until }: ExecutionPeriod) {
   const [row] = await selectRows<{
     orders: number;

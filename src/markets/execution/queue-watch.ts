@@ -151,8 +151,8 @@ function placeOrders(
 const yesPriceOf = ({ side, price }: Bid): Micros => (side === 'yes' ? price : DOLLAR - price);
 
 /**
- * Advances the paper queue beside a live order. Each order is advanced on its own, because the account's earlier orders
- * are already part of the book's queue.
+ * Advances the paper queue that runs alongside a live order. Each order is advanced on its own, because the account's
+ * earlier orders are already part of the book's queue.
  * @param behind the order, and the account's later ones in its market
  */
 function advanceShadow(

@@ -213,7 +213,7 @@ export const paperBooks = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.ticker, t.bookHash] }), index('paper_books_old').on(t.updatedAt)],
 );
 
-/** The state of the paper queue that runs beside a live order. */
+/** State of the paper queue that runs alongside a live order. */
 export interface ShadowPlace extends PrintsSeen {
   /** Contracts ahead of the order at its price; null while unknown. */
   atPrice: number | null;

@@ -194,7 +194,7 @@ async function findOutcome(
     await deps.venue.cancelOrder({ venueOrderId: found.outcome.venueOrderId, ticker: row.ticker });
     found = await findVenueStatus(deps, row, signal);
   }
-  // A resting order did reach the venue, so it is never given up; later passes look it up again.
+  // A resting order did reach the venue, so it is never given up as lost; later passes look it up again.
   if (found.kind === 'absent' && isSafe && row.status !== 'resting') {
     await sleep(deps.secondLookMs, undefined, { signal });
     found = await findVenueStatus(deps, row, signal);

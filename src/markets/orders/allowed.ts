@@ -74,8 +74,8 @@ function assertHeld({ action, side, ticker, contracts }: OrderInput, state: Acco
 }
 
 /**
- * The most that a purchase can cost. Each fill is rounded on its own, so many small fills can cost more than one large
- * fill at the limit price. The fills of a paper order are known, so their cost counts if it is higher.
+ * Maximum cost of a purchase. Each fill is rounded on its own, so many small fills can cost more than one large fill at
+ * the limit price. The fills of a paper order are known, so their cost counts if it is higher.
  */
 function maxCost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undefined): Micros {
   const worst = worstCost(feeRule, input);
@@ -83,7 +83,9 @@ function maxCost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undefine
   return filled > worst ? filled : worst;
 }
 
-/** The most that the order can take from the balance. Each closed pair pays a dollar at once, which is deducted. */
+/**
+ * Maximum amount that the order can take from the balance. Each closed pair pays a dollar at once, which is deducted.
+ */
 function outlayOf(input: OrderInput, grossCost: Micros, state: AccountState): Micros {
   if (input.action === 'sell') return 0n;
   const pairs = Math.min(input.contracts, freeContracts(state, otherSide[input.side]));

@@ -120,7 +120,10 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
     }
   }
 
-  /** Applies venue changes that arrived during the build, and numbers the snapshot after any published meanwhile. */
+  /**
+   * Applies venue changes that arrived during the build, and numbers the snapshot after any that were published in the
+   * meantime.
+   */
   function publish(made: Snapshot): void {
     const isOvertaken = made.sequence <= (store.current?.sequence ?? 0);
     const snapshot = isOvertaken ? Object.freeze({ ...made, sequence: ++sequence }) : made;
