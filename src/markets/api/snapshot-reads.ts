@@ -108,7 +108,6 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
 
     signals,
 
-    /** Sizes signals for another bankroll on request, in slices. */
     async signalsFor(bankroll: Micros): Promise<Sent> {
       const at = present();
       const { refreshed, bankrolls } = at.made;

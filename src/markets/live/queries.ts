@@ -178,7 +178,6 @@ export async function listBookedTransfers(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Fills booked since the cash was last adjusted to match the venue. */
 export async function countFillsSinceAdjustment(orm: Orm, orgId: string): Promise<number> {
   const ofLedger = isLive(ledgerEntries, orgId);
   const last = orm

@@ -125,7 +125,6 @@ const distinct = (orders: LiveOrderRow[]): OurOrder[] => [
   ...new Map(orders.map((order) => [order.id, order])).values(),
 ];
 
-/** The lowest UUIDv7 for a time. */
 const lowestId = (ms: number): string => uuid({ msecs: ms, random: new Uint8Array(16), seq: 0 });
 
 export interface ReconcileDeps extends RecoverDeps {

@@ -178,7 +178,6 @@ export function createOrders(
     return decide((tx) => checkAndWrite(tx, input, deps, sent));
   }
 
-  /** Sends a live order exactly once. If its outcome is lost, the order is looked up and never sent again. */
   async function send(trade: Trade): Promise<Trade> {
     let outcome: VenueOutcome;
     try {
