@@ -1,6 +1,7 @@
 /**
- * `npm run bench:backfill`: stages, applies and reverts a backfill while the service handles usage and checks at a steady rate.
- * Prints the time of each step and the waiting time of callers; afterwards every sum must match its events.
+ * `npm run bench:backfill`: stages, applies and reverts a backfill while the service handles usage and checks at a
+ * steady rate. Prints the duration of each step and the latency that callers see; afterwards every sum must match its
+ * events.
  */
 import { setTimeout } from 'node:timers/promises';
 import { Command } from 'commander';
@@ -151,7 +152,7 @@ try {
   await measure('alone', () => setTimeout(15_000));
   isOver = true;
   await Promise.all([...senders, ...pending]);
-  // Without the service's time-outs, because it reads every event.
+  // Runs without the service's timeouts, because the comparison reads every event.
   const maintained = await openForMaintenance({ databaseUrl, dataDir: '' });
   const report = await compare(maintained.orm, {});
   await maintained.close();

@@ -1,4 +1,4 @@
-/** The measures: each returns one ratio (or absolute figure) per round, with both sides measured back to back. */
+/** The measures: each returns one value per round, usually a ratio whose two sides are measured back to back. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { LoadPlan, LoadResult } from './load.js';
@@ -19,12 +19,12 @@ export interface World {
   productUrl: string;
   express: { port: number };
   directUrl: string;
-  /** Process id of the Postgres server. */
+  /** Process ID of the Postgres server. */
   databasePid: number;
   createDatabase: (name: string) => Promise<string>;
   /** Number of events in the prefilled table. */
   rows: number;
-  /** The product on a table of many events and on an empty one; undefined if no prefilled table was requested. */
+  /** The product on a large table of events and on an empty one; undefined unless a prefilled table was requested. */
   grown?: { full: Side; empty: Side };
 }
 
@@ -35,7 +35,7 @@ export interface Side {
 
 export interface Sample {
   value: number;
-  /** The parts of the figure, for the run's log. */
+  /** How the figure was calculated, for the log. */
   note: string;
 }
 
@@ -51,7 +51,7 @@ const runFile = promisify(execFile);
 let runs = 0;
 
 export interface LoadOptions extends Pick<LoadPlan, 'connections' | 'rate' | 'rotates' | 'follow'> {
-  /** Highest share of requests that may be refused. They do not count in the result's `requests` and `perSecond`. */
+  /** Highest tolerated share of refused requests. They are excluded from the result's `requests` and `perSecond`. */
   mostRefused?: number;
 }
 

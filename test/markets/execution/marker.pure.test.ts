@@ -37,7 +37,7 @@ const print = (
 });
 const still = makeBook([[42, 10]], [[55, 3]]);
 const dearer = makeBook([[46, 10]], [[52, 3]]);
-/** Books keyed by the second from which they are known. */
+/** Builds a book lookup from books keyed by the second at which they become known. */
 const knowing = (books: Record<number, OrderBook>) => ({
   bookAt: (_: string, __: Date, moment: Date) =>
     Object.entries(books).findLast(([second]) => later(Number(second)) <= moment)?.[1],
@@ -54,7 +54,7 @@ describe('a fill, a minute later,', () => {
     expect(missed([print(59, 45, 'yes')])).toBe(false);
     expect(missed([print(1, 44, 'yes')])).toBe(false);
     expect(missed([], knowing({ 10: still, 20: dearer }))).toBe(false);
-    // The first known book counts, not a later one.
+    // The first known book counts, not the later one.
     expect(missed([], knowing({ 20: dearer, 50: still }))).toBe(true);
   });
 
@@ -144,7 +144,7 @@ describe('the memory of books', () => {
     show(95, dearer, { isTold: true, isDoubted: true });
     expect(bookAt(80, 96)).toBeUndefined();
     show(100, still, { readAt: 85 });
-    // This book was read before the doubt came up.
+    // This book was read before the doubt arose.
     expect(bookAt(80, 100)).toBeUndefined();
   });
 

@@ -32,7 +32,7 @@ beforeEach(async () => {
   await account.service.trading.refresher.refresh();
 });
 
-/** The venue's book shows this many contracts at a price, and its stream says so. */
+/** Sets the number of contracts in the venue's book at a price and streams the change. */
 async function show(price: string, contracts: number): Promise<void> {
   const { books, stream } = account.venue;
   const [, shown = 0] = books.get(TICKER)!.yes_dollars!.find(([level]) => level === price) ?? [];
@@ -46,7 +46,7 @@ async function show(price: string, contracts: number): Promise<void> {
   await vi.waitUntil(isShown, { timeout: 150_000, interval: 5 });
 }
 
-/** The order becomes part of the venue's book. */
+/** Places an order that rests in the venue's book. */
 async function restAt(cents: number, contracts = 10): Promise<Trade> {
   const trade = await account.rest({ limitPrice: BigInt(cents) * CENT, contracts });
   const price = `0.${cents}00`;
@@ -68,7 +68,7 @@ async function readAfter(seconds: number): Promise<void> {
   account.service.clock.advance(seconds * 1000);
   await account.service.trading.queueWatch!.read();
 }
-/** Somebody sells YES to the bids at a price. */
+/** Somebody sells YES into the bids at a price. */
 async function sellTo(cents: number, contracts: number): Promise<void> {
   const trade = wireTrade(TICKER, {
     count_fp: contracts.toFixed(2),

@@ -46,7 +46,7 @@ const venueBook = (ticker: string) => {
   const { yes_dollars: yes, no_dollars: no } = venue.books.get(ticker)!;
   return toOrderBook({ yes: yes ?? [], no: no ?? [] });
 };
-/** New York's series only: few enough to read each book without a key. */
+/** Selects New York's two series, which have few enough markets to read each book without a key. */
 const ofNewYork = () => {
   venue.series = venue.series.slice(0, 2);
   venue.markets = venue.markets.filter(({ ticker }) => /^KX(HIGH|LOWT)NY/.test(String(ticker)));

@@ -23,7 +23,7 @@ const fetchedAt = new Date('2026-08-12T14:00:00Z');
 const url = 'http://mesonet/mos.py';
 const read = (body: string) => parseBulletins(body, { station, url, fetchedAt });
 
-/** The cycles of 12 August 2026: 13Z has no maximum of the day any more. */
+/** Cycles of 12 August 2026. The 13Z cycle no longer has that day's maximum. */
 const early = [row('07', '12 12', '73'), row('07', '13 00', '80/86/2'), row('07', '13 12', '74/71/2')];
 const late = [row('13', '13 00', '81'), row('13', '13 12', '73/70/0'), row('13', '14 00', '80/88/3')];
 

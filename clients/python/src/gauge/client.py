@@ -30,10 +30,11 @@ from .types import (
     UsageSums,
 )
 
-# Seconds. Six attempts outlast a restart of the service.
+# Seconds. Six attempts span a restart of the service.
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 10.0
-# A call does not wait longer than this for the service; the error has the time to wait.
+# Longest Retry-After that a call waits for, in seconds. Beyond it, the call raises an error that carries the requested
+# wait.
 LONGEST_RETRY_AFTER = 60.0
 
 
@@ -193,7 +194,7 @@ class GaugeClient:
         try:
             self._call("DELETE", path, attempts=1)
         except GaugeError:
-            # The hold expires.
+            # The hold is left to expire.
             pass
 
     def _pages(self, path: str, field: str, query: dict[str, str | None]) -> Iterator[Any]:

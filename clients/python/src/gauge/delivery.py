@@ -74,7 +74,7 @@ def read_final(response: Response, sent: int) -> UsageAnswer | Problem:
         try:
             return read_usage_answer(body, sent)
         except OtherModeError as error:
-            # Everything that can be recorded is recorded: the delivery reports the other events.
+            # The events that could be recorded are recorded; the delivery reports the others.
             return error.answer
     problem = read_problem(body)
     if problem is None or "location" in response.headers:

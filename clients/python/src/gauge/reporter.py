@@ -23,9 +23,9 @@ from .types import UsageEvent
 MAX_BATCH = 500
 MAX_EVENT_BYTES = 64 * 1024
 REQUEST_TIMEOUT = 60.0
-# Seconds that a request in progress gets when the reporter closes, and that the end of the program waits for a flush.
+# Seconds: how long close() waits for a request in progress, and how long the flush at the program's exit may take.
 FINISH_WITHIN = 5.0
-# Pauses after an error that retrying cannot fix, until a person has corrected the key or the address.
+# Pauses in seconds after an error that no retry can fix, until somebody corrects the key or the address.
 FIRST_BLOCKED = 1.0
 LONGEST_BLOCKED = 60.0
 
@@ -139,7 +139,7 @@ class Reporter:
                 return False
             self._wake.set()
             with self._sent:
-                # Another process may be the one that sends.
+                # Polls, because another process may be the sender.
                 self._sent.wait(min(left, 0.05))
 
     def close(self, timeout: float = 30.0) -> bool:
@@ -152,7 +152,7 @@ class Reporter:
                 self._wake.set()
                 self._thread.join(FINISH_WITHIN)
                 _reporters.discard(self)
-                # Without an answer by now, the thread ends with the program.
+                # A thread that is still waiting for an answer ends with the program.
                 if not self._thread.is_alive():
                     self._spool.close()
                     self._transport.close()
@@ -235,7 +235,7 @@ def _close_all() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # The parent process closes them.
+    # The parent process closes its reporters.
     os.register_at_fork(after_in_child=_reporters.clear)
 
 
