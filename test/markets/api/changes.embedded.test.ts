@@ -166,7 +166,7 @@ describe('a market with a doubtful book takes no order until the book matches th
   it.each<[name: string, fault: () => void]>([
     ['a lost frame', () => lose(1)],
     [
-      'a frame that comes twice',
+      'a repeated frame',
       () => {
         venue.stream.fault = (frame, send) => {
           send(frame);
@@ -185,7 +185,7 @@ describe('a market with a doubtful book takes no order until the book matches th
         };
       },
     ],
-    ['a sequence that starts over', () => venue.stream.restartSequences()],
+    ['a restarted sequence', () => venue.stream.restartSequences()],
     [
       'another subscription’s number',
       () => {
@@ -195,7 +195,7 @@ describe('a market with a doubtful book takes no order until the book matches th
     ],
     ['an overflow', () => venue.stream.overflow()],
     ['a lost connection', () => venue.stream.disconnect()],
-    ['a connection that dies in silence', () => venue.stream.goSilent()],
+    ['a connection that dies silently', () => venue.stream.goSilent()],
   ])('%s', async (_name, fault) => {
     const certain = [venueLevels('yes')];
     const noBids = shownLevels('no');

@@ -28,7 +28,7 @@ describe('the range of chance', () => {
     expect(binomialRange(20, 1, 0.9)).toEqual({ low: 1, high: 1 });
   });
 
-  it('can be computed for very many tries', () => {
+  it('can be computed for very large samples', () => {
     // Normal limits: 0.1 ± 1.645·√(0.09/100000) = 0.1 ± 0.00156.
     const { low, high } = binomialRange(100_000, 0.1, 0.9);
     expect(low).toBeCloseTo(0.1 - 0.00156, 4);

@@ -167,7 +167,7 @@ it('a disagreement shows both values, and disappears when the venue amends its s
   expect(watch.crossChecks.get('KMIA')!.daily_maximum).toEqual({ ...minimum });
 });
 
-it('a report that may not be the first is never taken for it', async () => {
+it('a report that may not be the first is never treated as the first', async () => {
   // The list begins with a final report, so an earlier one may be missing.
   add('MIA', product('MIA', '30T08:24', { maximum: '90' }));
   // Only a correction exists.
@@ -207,7 +207,7 @@ it('a report that lacks one value is the first report only for the other', async
   ]);
 });
 
-it('one instance asks each station a few times a night and reads each report once', async () => {
+it('one instance queries each station a few times a night and reads each report once', async () => {
   for (const location of ['MIA', 'EWR', 'MSP'])
     add(
       location,

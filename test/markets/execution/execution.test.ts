@@ -114,7 +114,7 @@ describe('a paper fill', () => {
 });
 
 describe('GET /scores/execution', () => {
-  it('sums the gains of the days’ fills and the part of the missed ones', async () => {
+  it('sums the gains of the days’ fills, and the share of those that would have missed', async () => {
     const { orgId, secret } = await createTrader(db);
     const today = new Date(service.clock.now()).toISOString().slice(0, 10);
     await postTrade(service.url, secret, { contracts: 8, limitPrice: '0.46' });

@@ -130,7 +130,7 @@ describe('the memory of books', () => {
     expect(memory.bookAt('KXHIGHNY-26NOV21-T40', at, later(60))).toBeUndefined();
   });
 
-  it('knows that a book was unchanged until it reads the same later or a change is streamed', () => {
+  it('treats a book as unchanged if a later read shows the same book, or until a change is streamed', () => {
     show(60, makeBook([[46, 10]], [[52, 3]]));
     expect(bookAt(35, 50)).toBe(dearer);
     show(75, still, { isTold: true });

@@ -90,7 +90,7 @@ async function sellTo(cents: number, contracts: number): Promise<void> {
 const countReads = () =>
   account.venue.requests.filter((one) => one.includes('/queue_positions?market_tickers=')).length;
 
-it('records the place by the venue and by the paper queue once a minute, when one has changed', async () => {
+it('records the queue place by the venue and by the paper queue once a minute if either has changed', async () => {
   const trade = await restAt(42);
   expect(await placesOf(trade)).toEqual([[null, 30]]);
   await readAfter(10);
@@ -173,7 +173,7 @@ it('shows the place on the order’s page and compares it in the report', async 
   expect(queue.p90Error).toBeGreaterThan(0);
 });
 
-it('corrects the queue of new paper orders once thirty live orders have taught it, and no other Organization’s', async () => {
+it('corrects the queue of new paper orders after thirty live orders, but only for that Organization', async () => {
   const orgId = account.organization.id;
   const { orm } = database.db;
   const now = new Date(account.service.clock.now());

@@ -127,7 +127,7 @@ describe('the mix of several models', () => {
     expect(shares(forecast(runs, worse))['other']).toBeLessThan(0.3);
   });
 
-  it('is surer than its models if their errors are nearly independent', () => {
+  it('is more certain than its models if their errors are nearly independent', () => {
     const day = forecast(runs, learned(main, pastOf('other', { ...single, errorF: 3 }, 35)));
     for (const { weight, deviationF } of day.models!) {
       expect(weight).toBeGreaterThan(0.3);

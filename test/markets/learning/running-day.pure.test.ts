@@ -187,7 +187,7 @@ describe('reports of one day from two services', () => {
     expect(known([minimum(said({})), minimum(cooler)])).toMatchObject({ extremeF: 77 });
   });
 
-  it('end with the first final one', () => {
+  it('end with the first final report', () => {
     const final = said({
       extremeF: 80,
       isFinal: true,

@@ -125,7 +125,7 @@ describe('a position in a closed market', () => {
   });
 });
 
-it('has no value without market data, and neither has the total', () => {
+it('has no value without market data, and neither does the total', () => {
   const mark = markPosition({ side: 'yes', contracts: 3 }, undefined);
   expect([mark.valuation, mark.value, mark.unsellableContracts]).toEqual(['unknown', null, 0]);
   expect(sumKnown([1n, null, 2n])).toBeNull();

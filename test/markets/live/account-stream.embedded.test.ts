@@ -74,7 +74,7 @@ it('books a cancellation by the venue at once', async () => {
   await vi.waitUntil(async () => (await account.find(trade.id)).status === 'cancelled', { timeout: 150_000 });
 });
 
-it('reads nothing for messages about what is booked, and for orders of other people', async () => {
+it('reads nothing for messages about booked orders or other people’s orders', async () => {
   const trade = await account.rest();
   account.print('ask', 43, 10);
   await filled(trade.id, 10);

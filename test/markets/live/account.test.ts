@@ -33,7 +33,7 @@ const entries = () =>
 const COST = 4_713_600n;
 
 describe('a live account', () => {
-  it("is opened with the venue's cash, and positions of others stay theirs", async () => {
+  it("is opened with the venue's cash, and leaves foreign positions alone", async () => {
     account = await openLiveAccount(database.db, { isClosed: true });
     account.venue.exchange.balanceCents = 123_456;
     account.venue.exchange.positions.set('KXOTHER-1', -25).set(TICKER, 3);

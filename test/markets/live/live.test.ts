@@ -96,7 +96,7 @@ describe('a live order', () => {
     await expectConsistent({ orders: 2, cost: 2_804_000n });
   });
 
-  it('is killed if it cannot fill completely, which is no error', async () => {
+  it('is killed if it cannot fill completely, which is not an error', async () => {
     const trade = await account.place({ limitPrice: 450_000n, timeInForce: 'fill_or_kill' });
     expect(trade).toMatchObject({ status: 'cancelled', filledContracts: 0 });
     await expectConsistent({ orders: 0, cost: 0n });

@@ -717,7 +717,7 @@ describe('an unexpected order in the book', () => {
     expect(await account.find(trade.id)).toMatchObject({ status: 'partially_filled', filledContracts: 2 });
   });
 
-  it('is left alone if others placed it, and its cash is no difference', async () => {
+  it('is left alone if others placed it, and its cash is not a difference', async () => {
     const mine = await account.rest();
     const exchange = account.venue.exchange;
     const byHand = { ...atVenue(mine), order_id: 'by-hand', client_order_id: '', price: 30 };

@@ -237,7 +237,7 @@ describe('a transfer between shards', () => {
     await expectSameCash(account);
   });
 
-  it('is no difference while it is pending, and is booked when it completes', async () => {
+  it('is not a difference while it is pending, and is booked when it completes', async () => {
     const leaving = beginTransfer(exchange(), { from: 0, to: 3, cents: 10_000 });
     const coming = beginTransfer(exchange(), { from: 3, to: 0, cents: 2_500 });
     await account.live.reconcile();

@@ -45,7 +45,7 @@ describe('a paper order with latency', () => {
     expect(trips).toEqual([400, 400]);
   });
 
-  it('misses contracts that have gone: it is recorded with that reason, not refused', async () => {
+  it('misses contracts that are gone, and is recorded with that reason, not refused', async () => {
     const { secret } = await createTrader(database.db);
     meanwhile = () => service.showBook(makeBook([[42, 10]], [[52, 30]]));
     const missed = await trade(secret, { contracts: 8, limitPrice: '0.46' });

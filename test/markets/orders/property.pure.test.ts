@@ -121,7 +121,7 @@ describe('an account', () => {
     );
   });
 
-  it('ends with the sum of what its fills would have earned one by one, whatever was netted', () => {
+  it('earns the sum of what its fills would have earned one by one, whatever was netted', () => {
     const fills = fc.array(
       fc.record({
         side: fc.constantFrom('yes', 'no'),

@@ -386,7 +386,7 @@ describe('a resting order is cancelled automatically', () => {
     });
   });
 
-  it('when its book is in doubt, unless its cancel conditions leave that out', async () => {
+  it('when its book is in doubt, unless its cancel conditions exclude that', async () => {
     const { secret } = await createTrader(database.db);
     const [usual, stubborn] = [await place(secret), await place(secret, { cancelOn: ['observation'] })];
     service.markets.said = { doubts: new Map([[TICKER, new Date(service.clock.now())]]) };
@@ -598,7 +598,7 @@ describe('the terms of a resting order', () => {
     expect(answer.errors![0]!.detail).toMatch(detail);
   });
 
-  it('count when two orders with one idempotency key are compared', async () => {
+  it('are compared when two orders share an idempotency key', async () => {
     const { secret } = await createTrader(database.db);
     const key = { 'idempotency-key': 'the-same' };
     const ask = (change: object) => postTrade(service.url, secret, { ...patient, ...change }, key);

@@ -547,7 +547,7 @@ describe('POST /trade', () => {
     expect([huge.status, huge.code]).toEqual([413, 'body_too_large']);
   });
 
-  it('accepts only keys that may trade, and tells an invalid key nothing else', async () => {
+  it('accepts only keys that may trade, and reveals nothing to an invalid key', async () => {
     const { orgId } = await createTrader(db);
     const { secret: reader } = await createKey(db, orgId, { scopes: ['trading:read'] });
     expect((await postTrade(service.url, reader, { ticker: 7 })).code).toBe('insufficient_scope');

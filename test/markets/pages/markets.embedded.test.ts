@@ -198,7 +198,7 @@ it('an hour is a ladder of thresholds, each with its own probability', async () 
   expect(ticket).toContain(`The temperature at ${clock} on `);
 });
 
-it('an hour that is not listed says so', async () => {
+it('the page of an unlisted hour says so', async () => {
   const missing = await getPage(
     owner.browser,
     `${PATH}?station=INDEX-MIAMI&kind=hourly&date=2026-07-01&hour=3`,

@@ -42,7 +42,7 @@ async function trader() {
   return organization;
 }
 
-it('an intact ledger agrees with everything', async () => {
+it('an intact ledger passes every check', async () => {
   const { id } = await trader();
   expect(await check(id)).toEqual([]);
   expect(await checkLedger(database.db.orm, {}, 10)).toEqual([]);

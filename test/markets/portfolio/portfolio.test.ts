@@ -292,7 +292,7 @@ describe('GET /portfolio', () => {
     },
   );
 
-  it('tells an invalid key nothing about the query', async () => {
+  it('reveals nothing about the query to an invalid key', async () => {
     const revoked = await createKey(database.db, orgId, { scopes: ['trading:read'], revokedAt: new Date(0) });
     expect((await read('?mode=test', revoked.secret)).body.code).toBe('key_revoked');
   });

@@ -316,7 +316,7 @@ describe('the daily loss', () => {
   const equity = (dollars: bigint, deposits = 0n) =>
     ({ kind: 'equity', equity: dollars * DOLLAR, deposits: deposits * DOLLAR }) as const;
 
-  it('is the drop in the account’s value since midnight', () => {
+  it('is the fall in the account’s value since midnight', () => {
     expect(detailOf(inputOf(), factsOf({ cash: 801n * DOLLAR }))).toBeUndefined();
     const lost = factsOf({ cash: 800n * DOLLAR });
     expect(detailOf(inputOf(), lost)).toBe(

@@ -25,7 +25,7 @@ const listener = (type: AnyType, livemodes?: boolean[]) =>
   createListeningOrganization(database.db, type, livemodes);
 
 describe('trading.halted', () => {
-  it('reports when an Organization’s switch stops more or less, and the service’s switch wherever markets are traded', async () => {
+  it('reports when an Organization’s switch becomes stricter or looser, and the service’s switch to every Organization that trades', async () => {
     const { id, slug } = await listener('trading.halted', [true, false]);
     const other = await listener('trading.halted');
     const barred = await listener('trading.halted');

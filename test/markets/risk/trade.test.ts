@@ -68,7 +68,7 @@ async function setUp() {
   };
 }
 
-it('a limit set on one instance binds the next order on the other', async () => {
+it('a limit set on one instance applies to the next order on the other', async () => {
   const { trading, buy, sell, ticker } = await setUp();
   expect(await buy(3)).toBe('filled');
   await operator('PUT', `${trading}/limits`, { maxPositionContracts: 4 });

@@ -149,7 +149,7 @@ describe('with 28 gates over a year of dependent days and cities,', () => {
   it.each([
     ['with errors a tenth larger', rivals({ market: 2.5, model: 2.75 }), 0.05],
     ['that are overconfident', rivals({ market: 2.5, model: 2.5, claimed: 1.6 }), 0.1],
-    ['that are surer than a calibrated market and pay for it one day in 20', tooSure(0.95), 0.1],
+    ['that are more certain than a calibrated market and pay for it one day in 20', tooSure(0.95), 0.1],
     ['that pay for it one day in 50', tooSure(0.98), 0.05],
   ])('no gate ever opens for models %s', (_what, season, atLeast) => {
     const { ever, difference } = simulate(season);

@@ -202,10 +202,10 @@ describe('GET /scores', () => {
     ['a station of a thousand letters', `?station=${'K'.repeat(1_000)}`, 400, 'invalid_request'],
     ['two stations', '?station=KNYC&station=KAUS', 400, 'invalid_request'],
     ['a parameter that does not exist', '?method=emos', 400, 'invalid_request'],
-    ['a lead that nothing is recorded at', '?lead=18', 400, 'invalid_request'],
-    ['a lead that is only nearly one', '?lead=24.0', 400, 'invalid_request'],
+    ['a lead at which nothing is recorded', '?lead=18', 400, 'invalid_request'],
+    ['a lead in another notation', '?lead=24.0', 400, 'invalid_request'],
     ['two leads', '?lead=24&lead=12', 400, 'invalid_request'],
-    ['a statement for a lead', '?lead=24;drop%20table%20forecast_records', 400, 'invalid_request'],
+    ['an SQL statement as the lead', '?lead=24;drop%20table%20forecast_records', 400, 'invalid_request'],
   ])('refuses %s', async (_what, query, status, code) => {
     const response = await fetch(`${service.url}/scores${query}`);
     expect(response.status).toBe(status);

@@ -555,7 +555,7 @@ describe('the time of a tape', () => {
 });
 
 describe('values on a tape', () => {
-  it('read back unchanged: bigints, times, maps and stations, in every nesting', () => {
+  it('read back unchanged: bigints, times, maps and stations, at any nesting', () => {
     const value = fc.letrec((tie) => ({
       any: fc.oneof(
         { maxDepth: 4 },

@@ -206,7 +206,7 @@ describe('no look-ahead', () => {
     });
   });
 
-  it('offers no way to make a history except by a time', () => {
+  it('can make a history only as of a given time', () => {
     const made = { knownAt: at, runs: world.runs, reports: world.reports, reportOf: () => undefined };
     // @ts-expect-error: a look-alike is not a history
     const history: KnownHistory = made;
@@ -323,7 +323,7 @@ describe('no look-ahead for seasonal fits', () => {
 });
 
 describe('kinds', () => {
-  it('do not learn from each other', () => {
+  it('learn nothing from each other', () => {
     const together: World = {
       runs: [...world.runs, ...minima.runs, ...hours.runs],
       reports: [...world.reports, ...minima.reports, ...hours.reports],

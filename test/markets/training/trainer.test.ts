@@ -62,7 +62,7 @@ describe('the trainer', () => {
     expect(days().every(({ method }) => method === 'raw_ensemble')).toBe(true);
   });
 
-  it('records news but waits with training while the archive is being filled', async () => {
+  it('records news but postpones training while the archive is being filled', async () => {
     const { db } = database;
     const archive = createArchive({ db, forecastSource: 'waiting', marketSource: 'waiting' });
     const sources = { forecastSource: 'waiting', marketSource: 'waiting' };
@@ -159,7 +159,7 @@ describe('the trainer', () => {
     await later.stop();
   });
 
-  it('loads nothing made later, but the fits that existed then', async () => {
+  it('loads the fits that existed then, and nothing made later', async () => {
     const [stored] = await listFits();
     const id = '019b8d9a-6400-7000-8000-000000000999';
     const later = { ...stored!, id, trainedAt: new Date('2026-11-21T16:00:00Z') };

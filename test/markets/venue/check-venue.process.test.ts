@@ -38,7 +38,7 @@ it('counts placed markets by kind', async () => {
   expect(venueReportText(report)).toContain('Everything was read and assigned to a station.');
 });
 
-it('fails on markets that cannot be read and names them; an unknown place is no failure', async () => {
+it('fails on markets that cannot be read and names them; an unknown place is not a failure', async () => {
   const [market] = venue.markets;
   const rules = String(market!.rules_primary);
   market!.rules_primary = rules.replace('CLIMDW', 'CLIORD');

@@ -182,7 +182,7 @@ describe('without a key', () => {
     expect(rotation.booksOf(listed, () => moved, since).books.get(ticker)).toBe(whole);
   });
 
-  it('a market that vanishes between two listings spoils nothing', async () => {
+  it('a market that vanishes between two listings affects no other', async () => {
     ofNewYork();
     const all = source();
     await all.read(never);

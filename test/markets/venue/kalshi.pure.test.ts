@@ -219,7 +219,7 @@ describe('a failing venue', () => {
     };
   };
 
-  it.each([429, 500, 502, 503])('is asked again after a %i', async (status) => {
+  it.each([429, 500, 502, 503])('is queried again after a %i', async (status) => {
     failing(2, status);
     expect((await read()).markets).toHaveLength(6);
     expect(asked('/markets?')).toHaveLength(3);

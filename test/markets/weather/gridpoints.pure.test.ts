@@ -124,7 +124,7 @@ describe('the gridpoint forecast', () => {
     expect(paths).toContain('/gridpoints/PHI/1,2');
   });
 
-  it('is asked less while the service fails', async () => {
+  it('is queried less often while the service fails', async () => {
     status = 503;
     const gridpoints = create();
     for (let i = 0; i < 60; i++, nowMs += 60_000) await gridpoints.read(signal);

@@ -330,7 +330,7 @@ describe("the operator's own model", () => {
   });
 
   it.each([401, 404, 500, 200])(
-    'may echo its request with status %s, and nobody is shown the secrets',
+    'may echo its request with status %s, and the secrets are never shown',
     async (status) => {
       const address = url.replace('//', '//me:p%40ss@') + '?token=se%20cret';
       answer = (req, res) => {

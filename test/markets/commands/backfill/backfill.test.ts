@@ -111,7 +111,7 @@ describe('filling the past', () => {
     expect([...weather.requests, ...venue.requests]).toEqual([]);
   });
 
-  it('requests only days again that lack a run from before they began', async () => {
+  it('requests a day again only if it lacks a run from before it began', async () => {
     await fill();
     // As if the service had first run at noon on 20 May.
     await orm.execute(sql`
@@ -187,7 +187,7 @@ describe('filling the past', () => {
     ]);
   });
 
-  describe('of models that other services give station by station', () => {
+  describe('of models that other services serve one station at a time', () => {
     const days = { from: '2026-05-01', to: '2026-06-05' };
     const two = ['KNYC', 'KMIA'].map((id) => findStation(id)!);
     let asked: string[] = [];
@@ -222,7 +222,7 @@ describe('filling the past', () => {
       return fill({ range: days, stations: two, ...sources, ...over });
     };
 
-    it('asks station by station, at least 4 s apart, and never again for what is stored', async () => {
+    it('requests one station at a time, at least 4 s apart, and never requests stored data again', async () => {
       const first = await fillPlaces();
       expect(first.newRuns).toBe(72);
       expect(asked).toEqual([
@@ -238,7 +238,7 @@ describe('filling the past', () => {
       expect(asked).toEqual([]);
     });
 
-    it('asks a service that throttles less and less, then stops, and resumes there', async () => {
+    it('queries a throttling service at growing intervals, then stops, and resumes from there', async () => {
       fault = (id) => (id === 'KMIA' ? new WeatherUnavailableError('mos.py', 'slow down') : undefined);
       const first = await fillPlaces();
       expect(first.newRuns).toBe(36);

@@ -26,7 +26,7 @@ const bookOf = (...all: Parameters<typeof trades>) => bookOfTrades(trades(...all
 const levels = (...all: [cents: number, contracts: number][]) =>
   all.map(([cents, contracts]) => ({ price: BigInt(cents) * CENT, contracts }));
 
-describe('the book that trades prove', () => {
+describe('the book implied by trades', () => {
   it('has asks where YES was bought, and bids where NO was bought', () => {
     expect(bookOf(['yes', 32, 50], ['no', 29, 20], ['yes', 32, 5], ['yes', 31, 7])).toEqual({
       yes: levels([29, 20]),

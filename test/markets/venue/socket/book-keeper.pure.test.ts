@@ -90,7 +90,7 @@ describe('sequence numbers of acknowledgements', () => {
     ['ok', { id: 7, type: 'ok', sid: 1, seq: 3, msg: { market_tickers: [A, B] } }],
     ['error', { id: 7, type: 'error', sid: 1, seq: 3, msg: { code: 13, msg: 'Unsupported action' } }],
     ['unknown types', { type: 'something_new', sid: 1, seq: 3, msg: {} }],
-  ])('for %s are no gap', (_name, answer) => {
+  ])('for %s are not a gap', (_name, answer) => {
     const { keeper } = begin();
     expect(keeper.take(frame(answer))).toBeUndefined();
     expect(keeper.take(delta(4, A, 'yes', '0.4200', '3.00'))).toBeUndefined();

@@ -259,7 +259,7 @@ describe('the books recover, and are never wrong in between, after', () => {
     expect(values[0]!.value).toBeGreaterThan(0);
   });
 
-  it('a venue without answers', async () => {
+  it('a venue that stops answering', async () => {
     await begin();
     venue.stream.fault = (frame, send) => (frame.id === undefined ? send(frame) : undefined);
     kept.follow([...tickers, 'NEW']);
@@ -293,7 +293,7 @@ describe('a book contradicted by a read', () => {
     expect(await problems('mismatch')).toBe(1);
   });
 
-  it('is no mismatch if one side was merely ahead', async () => {
+  it('is not a mismatch if one side was merely ahead', async () => {
     await begin();
     const old = await readNow(tickers);
     venue.stream.change(first, 'yes', '0.4100', '1.00');
