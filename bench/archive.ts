@@ -22,9 +22,9 @@ import { createTenants, load, PLACEHOLDER, startProduct, usageRequest } from './
 
 const options = new Command('archive')
   .option('--rows <n>', 'events to archive', '500000')
-  .option('--seconds <n>', 'of each turn', '4')
-  .option('--batch <n>', 'events of a request', '100')
-  .option('--rest <factor>', 'as of npm run archive')
+  .option('--seconds <n>', 'seconds of each turn', '4')
+  .option('--batch <n>', 'events per request', '100')
+  .option('--rest <factor>', 'as for npm run archive')
   .parse()
   .opts<{ rows: string; seconds: string; batch: string; rest?: string }>();
 const rows = Number(options.rows);
@@ -185,19 +185,19 @@ async function report(): Promise<void> {
   console.log(`| ${n(rows)} events archived, batch ${batch} | |\n|---|---|`);
   for (const [name, value] of [
     [
-      'ingestion beside the archive ÷ without it, median of turns',
+      'ingestion during the archive ÷ without it, median of turns',
       `${at(0.5)} (${at(0.25)} – ${at(0.75)}, ${ratios.length} turns)`,
     ],
     ['killed', `${kills} times`],
-    ['archived a second, written, read back and deleted', n(rows / activeSeconds)],
-    ['memory of the archive, at the most', `${peakMb} MB`],
-    ['bytes of an event in its file', (bytes / rows).toFixed(0)],
-    ['events in files, of which not exactly once', `${n(lines)}, ${twice}`],
-    ['events of those months left in the table', n(left)],
-    ['sent meanwhile, in the table', `${n(sent)}, ${n(recorded)}`],
-    ['counted in totals, of all events', `${n(counted)} of ${n(rows + sent)}`],
+    ['events archived per second: written, read back and deleted', n(rows / activeSeconds)],
+    ['maximum memory of the archive', `${peakMb} MB`],
+    ['bytes per event in its file', (bytes / rows).toFixed(0)],
+    ['events in files, events not in exactly one', `${n(lines)}, ${twice}`],
+    ['archived events left in the table', n(left)],
+    ['events sent meanwhile, events in the table', `${n(sent)}, ${n(recorded)}`],
+    ['events counted in totals', `${n(counted)} of ${n(rows + sent)}`],
     ['drift', drift ? 'yes' : 'none'],
-    ['--verify', verified === 0 ? 'as they were written and counted' : `exit ${String(verified)}`],
+    ['--verify', verified === 0 ? 'files match what was written and counted' : `exit ${String(verified)}`],
   ])
     console.log(`| ${name} | ${value} |`);
   const isGood = lines === rows && twice === 0 && left === 0 && recorded === sent && counted === rows + sent;

@@ -14,7 +14,7 @@ import { createTenants, startProduct } from './world.js';
 
 const options = new Command('backfill')
   .option('--rows <n>', 'events to backfill', '1000000')
-  .option('--pace <n>', 'requests a second of each kind beside it', '40')
+  .option('--pace <n>', 'requests per second of each kind meanwhile', '40')
   .parse()
   .opts<{ rows: string; pace: string }>();
 const rows = Number(options.rows);

@@ -12,9 +12,9 @@ import { nextGaussian, uniformsOf } from '../src/markets/venue/simulation/random
 import { machine } from './embedded.js';
 
 const options = new Command('evaluate')
-  .option('--stations <n>', 'with a forecast each day', '167')
-  .option('--days <n>', 'of which the first 60 are only trained on', '167')
-  .option('--rounds <n>', 'of both models, in turn', '3')
+  .option('--stations <n>', 'stations, each with a forecast for every day', '167')
+  .option('--days <n>', 'days, the first 60 of which are only for training', '167')
+  .option('--rounds <n>', 'rounds, each with both models', '3')
   .parse()
   .opts<Record<'stations' | 'days' | 'rounds', string>>();
 const [stations, days, rounds] = [options.stations, options.days, options.rounds].map(Number) as [

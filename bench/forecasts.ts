@@ -29,7 +29,6 @@ const NOON = new Date('2026-11-20T17:00:00Z');
 const silent = pino({ level: 'silent' });
 const names = { marketSource: 'simulated', forecastSource: 'simulated' };
 
-/** CPU time of this process in ms. */
 function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
@@ -66,7 +65,7 @@ async function measureSnapshotPause(): Promise<Sample> {
   // Warms up compiled code and caches.
   for (let i = 0; i < 5; i++) await build();
   const { cpu, wall } = await pauseOf(build);
-  return { value: cpu, note: `by the clock ${wall.toFixed(0)} ms` };
+  return { value: cpu, note: `wall clock ${wall.toFixed(0)} ms` };
 }
 
 async function measureFits(seconds: number): Promise<Sample> {
@@ -94,7 +93,7 @@ async function measureHourFits(): Promise<Sample> {
     made = (await inSlices(trainHoursInSteps(history, options))).added.length;
   });
   const all = cpuMs() - before;
-  const note = `${made} fits in ${(all / 1000).toFixed(1)} s of processor time, once a day; by the clock ${wall.toFixed(0)} ms`;
+  const note = `${made} fits in ${(all / 1000).toFixed(1)} s of processor time, once a day; wall clock ${wall.toFixed(0)} ms`;
   return { value: cpu, note };
 }
 
@@ -176,7 +175,7 @@ async function measureLearning(database: { databaseUrl?: string; dataDir: string
     const wall = Math.max(...Object.values(pauses).map((pause) => pause.wall));
     return {
       value: Math.max(...Object.values(pauses).map(({ cpu }) => cpu)),
-      note: `${each.join(', ')}; by the clock ${wall.toFixed(0)} ms, ${idle.toFixed(0)} ms while the process did nothing`,
+      note: `${each.join(', ')}; wall clock ${wall.toFixed(0)} ms, ${idle.toFixed(0)} ms while the process did nothing`,
     };
   } finally {
     await db.close();
@@ -284,14 +283,14 @@ export const forecastMeasures: Measure[] = [
   },
   {
     key: 'fits-cpu',
-    name: 'processor time of making all fits anew',
+    name: 'processor time of recomputing all fits',
     target: '≤ 100 ms',
     isGood: (value) => value <= 100,
     run: ({ seconds }) => measureFits(seconds),
   },
   {
     key: 'hour-fits-pause',
-    name: 'longest turn of the event loop, in processor time, while the fits of running days are made',
+    name: 'longest turn of the event loop, in processor time, while the fits for days in progress are computed',
     target: '≤ 50 ms',
     isGood: (value) => value <= 50,
     run: measureHourFits,
@@ -300,7 +299,7 @@ export const forecastMeasures: Measure[] = [
   learningMeasure('learning-pause-embedded', 'embedded database', () => ({})),
   {
     key: 'reads-learning',
-    name: '`/markets` while all fits and gates are made anew every 3 s ÷ while they are not',
+    name: '`/markets` while all fits and gates are recomputed every 3 s ÷ while they are not',
     target: '≥ 0.90',
     isGood: (value) => value >= 0.9,
     run: ({ product: { databaseUrl }, seconds }) => measureReads(databaseUrl, seconds),

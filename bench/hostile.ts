@@ -16,8 +16,8 @@ import { hostileBodies, type HostileBody } from './hostile-bodies.js';
 import { createTenants, startProduct, type Product } from './world.js';
 
 const options = new Command('bench:hostile')
-  .option('--rounds <n>', 'times that each body is sent', '5')
-  .option('--seconds <n>', 'of the attack', '60')
+  .option('--rounds <n>', 'number of times that each body is sent', '5')
+  .option('--seconds <n>', 'seconds of the attack', '60')
   .option('--only <part>', 'bodies or unread')
   .parse()
   .opts<{ rounds: string; seconds: string; only?: string }>();
@@ -118,9 +118,7 @@ async function measureAttack(): Promise<void> {
     const calls = JSON.parse((await honest).stdout) as Call[];
     const during = calls.filter(({ at }) => at <= endedAt);
     const after = calls.filter(({ at }) => at > endedAt + 2_000);
-    console.log(
-      `\nmemory: ${before} MB before, ${peak} MB at the most, ${product.memoryMb().now} MB 10 s after`,
-    );
+    console.log(`\nmemory: ${before} MB before, ${peak} MB maximum, ${product.memoryMb().now} MB 10 s after`);
     console.log(`honest callers during the attack: ${describe(during)}`);
     console.log(`from 2 s after it: ${describe(after)}`);
   } finally {

@@ -170,7 +170,7 @@ export const measures: Measure[] = [
     name: 'the full table ÷ an empty one, time-ordered keys, batch 500',
     ...atLeast(0.8),
     async run({ grown, seconds }) {
-      if (!grown) return { value: Number.NaN, note: 'not asked for' };
+      if (!grown) return { value: Number.NaN, note: 'not requested' };
       const empty = await events(grown.empty, seconds, 500);
       return ratio(await events(grown.full, seconds, 500), empty, 'events/s');
     },
@@ -199,7 +199,7 @@ export const measures: Measure[] = [
     async run(world) {
       await events(world, world.seconds, 500);
       const { now, peak } = world.product.memoryMb();
-      return { value: peak, note: `${now} MB resident now, ${peak} MB at the most` };
+      return { value: peak, note: `${now} MB resident now, ${peak} MB maximum` };
     },
   },
 ];

@@ -25,9 +25,9 @@ const DAYS = 60;
 const SLUG = 'a-product';
 
 const options = new Command('bench:pages')
-  .option('--rows <n>', 'events of the Organization', '200000')
-  .option('--keys <n>', 'API keys that sent them', '20')
-  .option('--requests <n>', 'requests of each page', '200')
+  .option('--rows <n>', 'the Organization’s events', '200000')
+  .option('--keys <n>', 'API keys that sent the events', '20')
+  .option('--requests <n>', 'requests per page', '200')
   .parse()
   .opts<{ rows: string; keys: string; requests: string }>();
 const rows = Number(options.rows);

@@ -197,8 +197,7 @@ async function startRolling({ createDatabase, rows }: World) {
 }
 
 /**
- * Limits a week plus enough minutes that the window starts mid-hour, so that its first hour's events must be read one
- * by one.
+ * Sets a limit of a week plus enough minutes to start the window mid-hour, so that events must also be read one by one.
  */
 async function limitToAWeek(client: pg.Client): Promise<number> {
   const minutes = 7 * 24 * 60 + ((new Date().getUTCMinutes() + 30) % 60);

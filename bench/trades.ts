@@ -8,7 +8,7 @@ import { measureLoad, type LoadOptions, type Measure } from './measures.js';
 import { tradeRequest } from './world.js';
 
 const HUGE = 1_000_000_000_000n;
-/** Orders are refused while they have emptied a market's book. */
+/** Half may be refused, because orders empty the books. */
 export const orderOptions: LoadOptions = { connections: 32, rotates: true, mostRefused: 0.5 };
 let runs = 0;
 

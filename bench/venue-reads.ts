@@ -143,7 +143,7 @@ async function measureStreams({ seconds, productUrl }: World) {
     const perReader = (events / READERS / measuredMs) * 1000;
     return {
       value: peak,
-      note: `${now} MB resident, each reader told ${perReader.toFixed(1)} times a second`,
+      note: `${now} MB resident, each reader got ${perReader.toFixed(1)} events per second`,
     };
   } finally {
     for (const socket of sockets) socket.destroy();

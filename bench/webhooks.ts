@@ -19,11 +19,11 @@ import { listen } from '../test/support/webhooks.js';
 import { cpuMsOf, startProduct } from './world.js';
 
 const options = new Command('webhooks')
-  .option('--rate <n>', 'messages a second', '1000')
-  .option('--seconds <n>', 'of load', '30')
-  .option('--endpoints <n>', 'that answer', '20')
-  .option('--hanging <n>', 'that never do, and get as many messages each', '20')
-  .option('--backlog <n>', 'messages that wait for one of those before', '100000')
+  .option('--rate <n>', 'messages per second', '1000')
+  .option('--seconds <n>', 'seconds of load', '30')
+  .option('--endpoints <n>', 'endpoints that answer', '20')
+  .option('--hanging <n>', 'endpoints that never answer, but get as many messages each', '20')
+  .option('--backlog <n>', 'messages that wait for a hanging endpoint at the start', '100000')
   .parse()
   .opts<Record<'rate' | 'seconds' | 'endpoints' | 'hanging' | 'backlog', string>>();
 const [rate, seconds, endpoints, hanging] = [

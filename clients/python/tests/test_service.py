@@ -39,7 +39,7 @@ class ServiceTest(unittest.TestCase):
 
     def test_events_are_recorded_once_read_and_corrected(self) -> None:
         today = datetime.now(timezone.utc).date()
-        # Covers two days, because midnight may pass during the test.
+        # Sums two days, because midnight may pass during the test.
         start, end = str(today), str(today + timedelta(days=2))
         before = self.total(start, end)
         self.assertEqual(self.gauge.send([event(self.key, quantity=2.5)])["accepted"], 1)

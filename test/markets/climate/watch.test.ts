@@ -145,7 +145,7 @@ it('a disagreement shows both values, and disappears when the venue amends its s
   settle([
     { id: 'KMIA', temperature: 89 },
     { id: 'KMIA', kind: 'daily_minimum', temperature: 78 },
-    // A day cannot be compared if it has no report, no value or is unknown.
+    // A day cannot be compared if it is unknown or has no report or value.
     { id: 'KNYC', temperature: 80 },
     { id: 'KMIA', date: '2026-08-28', temperature: 91 },
     { id: 'KBOS', temperature: null },

@@ -11,7 +11,6 @@ const TICKER = 'KXHIGHNY-26NOV21-B40.5';
 const at = new Date('2026-11-21T12:00:00Z');
 const later = (seconds: number) => new Date(at.getTime() + seconds * 1000);
 
-/** A purchase of YES at 45 cents. */
 const fill = {
   ticker: TICKER,
   side: 'yes',

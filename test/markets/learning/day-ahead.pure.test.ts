@@ -47,7 +47,7 @@ describe('the CRPS', () => {
     expect(crps(1, 1)).toBeCloseTo(0.626523375, 10);
     expect(crps(2.7, 1.5)).toBeCloseTo(1.5 * (0.8 + 2 * Math.log1p(Math.exp(-1.8))), 12);
     expect(crps(-2.7, 1.5)).toBeCloseTo(crps(2.7, 1.5), 12);
-    // ∫ (F − 1)² above the bound and F² below it, by definition.
+    // By definition: ∫ (F − 1)² above the outcome plus ∫ F² below it.
     const step = 1e-3;
     let sum = 0;
     for (let x = -40 + step / 2; x < 40; x += step)
@@ -66,7 +66,7 @@ describe('the day-ahead fit of several groups', () => {
     expect(trainingCrps).toBeLessThan(1.5);
     for (const group of groups) {
       const { mean, deviation } = predictAhead(coefficients, { ...row, group });
-      // Three standard deviations of the mean of 60 daily errors, with twice the expected width.
+      // Three standard errors of the mean of 60 daily errors, whose deviation is slightly more than 2 · `wide`.
       expect(Math.abs(mean - (72 - biasF[group]!))).toBeLessThan((3 * 2.3 * wide[group]!) / Math.sqrt(60));
       // The group's deviation is pulled toward the common value.
       const common = predictAhead(coefficients, { ...row, group: 'unknown' }).deviation;

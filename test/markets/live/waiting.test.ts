@@ -29,7 +29,7 @@ import { useDatabase } from '../../support/use.js';
 
 const budget = plentyOfTokens();
 const plenty = { refillPerSecond: 1_000_000, capacity: 1_000_000 };
-/** Capacity for exactly one order, of which the service uses nine tenths. */
+/** Capacity for one order, because the service uses nine tenths of it. */
 const oneOrder = 10 / 0.9;
 
 const setWrites = (write: { refillPerSecond: number; capacity: number }) =>

@@ -69,7 +69,7 @@ describe('dollars', () => {
   });
 });
 
-/** Prices in tenths of a cent and contracts in hundredths, as the venue trades them. */
+/** Prices to a tenth of a cent and contracts to a hundredth, as the venue trades them. */
 const anyFill = fc.record({
   action: fc.constantFrom<Fill['action']>('buy', 'sell'),
   price: fc.integer({ min: 1, max: 999 }).map((ticks) => BigInt(ticks) * 1000n),

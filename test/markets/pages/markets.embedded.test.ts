@@ -393,7 +393,7 @@ it('tradable days come first, and the page opens on the first of them', async ()
 
 it('the climate day runs from midnight to midnight in standard time, also in summer', async () => {
   const page = await getPage(owner.browser, `${PATH}?station=KDEN&date=2026-07-15`);
-  // Phoenix is at UTC−7 all year.
+  // Denver's climate day is at UTC−7 all year.
   expect(page.text).toContain('datetime="2026-07-15T07:00:00.000Z"');
   expect(page.text).toContain('datetime="2026-07-16T07:00:00.000Z"');
   expect(textOf(page)).toContain('local standard time (UTC−7)');

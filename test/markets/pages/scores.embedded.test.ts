@@ -42,7 +42,7 @@ describe('the scores page', () => {
     const hours = await see('?kind=hourly');
     expect(hours.words).toContain('Signals are off: none of 16 gates is open.');
     expect(hours.words).toContain('recorded 12, 6, 3 and 1 hours before each hour');
-    // The filter takes a station to mean the hours of its city.
+    // For hours, the station filter selects the station's city.
     expect((await see('?kind=hourly&station=KMIA&lead=3')).words).toContain(
       'Signals are off: none of 1 gate is open.',
     );

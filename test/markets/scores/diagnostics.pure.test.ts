@@ -74,7 +74,8 @@ describe('the PIT histogram', () => {
       { date: dateOf(1), below: 0.92, atMost: 0.94 },
     ]);
     expect(n).toBe(2);
-    // The first spreads 0.05, 0.1 and 0.05 of its 0.2 over three bins; the second lies in one bin. Then divided by two.
+    // The first value spreads 0.05, 0.1 and 0.05 of its 0.2 over three bins, and the second lies in one bin; the shares
+    // are halved.
     const expected = [0, 0.125, 0.25, 0.125, 0, 0, 0, 0, 0, 0.5];
     for (const [i, share] of shares.entries()) expect(share).toBeCloseTo(expected[i]!, 12);
     expect(pFlat).toBeNull();

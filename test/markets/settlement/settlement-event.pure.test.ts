@@ -21,7 +21,6 @@ const word = (
   value,
   temperature,
 });
-/** 10 YES for $4.20. */
 const held: Holding = { side: 'yes', contracts: 10, cost: 420n * CENT };
 
 /** Books events one after another, as the tables would store them. */

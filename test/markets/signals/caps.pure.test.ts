@@ -160,7 +160,7 @@ describe('the cap of a day', () => {
     const alone = forBankroll([{ stationId: 'KNYC', probabilities: better }]).events[0]!;
     expect(events.get(`KNYC ${date}`)).toEqual(alone);
     expect(alone.growth).toBeGreaterThan(0.0274);
-    // New York now comes first, so MIA, the last of the tied cities, gets a smaller rest.
+    // New York now comes first, so MIA, the last of the tied cities, gets less.
     expect(events.get(`KMIA ${date}`)!.stake).toBeLessThan(50n * DOLLAR);
   });
 

@@ -218,7 +218,7 @@ describe('the signals of an event', () => {
       [48, 100],
     ];
     const [signal] = only({ books: [empty, empty, makeBook([[40, 10]], levels)] }).signals;
-    // At $0.52 Kelly's share is (0.60 − 0.537472) / (1 − 0.537472); the ten cheaper contracts count toward the stake.
+    // At $0.52, Kelly's share is (0.60 − 0.537472) / (1 − 0.537472); the ten cheaper contracts count toward the stake.
     expect(signal).toMatchObject({ limitPrice: 52n * CENT, side: 'yes' });
     expect(signal!.contracts).toBeGreaterThan(10);
     expect(signal!.contracts).toBeLessThan(82);

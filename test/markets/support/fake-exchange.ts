@@ -58,9 +58,9 @@ export interface FakeTransfer {
 }
 
 /**
- * The venue's member side: one account with its orders, fills, positions and settlements. Contracts are in hundredths,
- * prices in whole cents, and money in hundredths of a cent, as for a direct member. Written from the documentation
- * (OpenAPI 3.32, fee rounding of October 2026), not from the service.
+ * The venue's member side: one account with its orders, fills, positions and settlements. Contracts have two decimals,
+ * prices are whole cents, and money is in cents with two decimals, as for a direct member. Written from the
+ * documentation (OpenAPI 3.32, fee rounding of October 2026), not from the service.
  */
 export interface FakeExchange {
   /** The only accepted signer; if undefined, unsigned requests are accepted. */

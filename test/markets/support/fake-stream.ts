@@ -34,7 +34,7 @@ export interface FakeStream {
   fault: ((frame: StreamFrame, send: (frame: StreamFrame) => void) => void) | undefined;
   /** Received commands, in order. */
   commands: { cmd: string; params: Json }[];
-  /** Returns an error to refuse the command with. */
+  /** Returns the error with which a command is refused; undefined to accept it. */
   refuse: ((command: { cmd: string; params: Json }) => { code: number; msg: string } | undefined) | undefined;
   handshakes: IncomingMessage[];
   /** Sending time for frames; undefined for none, as before October 2026. */

@@ -40,7 +40,7 @@ const calendarOf = (days: number) =>
 
 export type Random = () => number;
 
-/** Xorshift, so not the generator that the code under test uses. */
+/** Xorshift: a different generator from the one in the code under test. */
 export function randomOf(seed: number): Random {
   let x = (seed * 2654435761) >>> 0 || 1;
   const next = () => {

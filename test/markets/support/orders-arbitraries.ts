@@ -7,7 +7,7 @@ import {
 } from '../../../src/markets/market/book.js';
 import { CENT } from '../../../src/markets/market/money.js';
 
-/** Contracts in hundredths, including whole contracts. */
+/** Numbers of contracts with up to two decimals, including whole numbers. */
 const counts = (max: number) =>
   fc
     .oneof(

@@ -9,7 +9,7 @@ import type { Clock } from '../../../src/core/time.js';
 /** °F, with a mean of 40. */
 export const members = [37, 38, 38, 39, 39, 41, 41, 42, 42, 43];
 
-/** A scripted source answers, hangs, fails, or answers after a promise. */
+/** A scripted source answers, hangs, fails, or answers once a promise resolves. */
 type Behaviour = 'answer' | 'hang' | Error | Promise<void>;
 
 /** Two brackets of a New York day and one of a Denver day. */

@@ -577,7 +577,7 @@ describe('values on a tape', () => {
       fc.property(value, (one) => {
         expect(readValue(writeValue(one))).toEqual(one);
       }),
-      // Keys that every object inherits need no special treatment.
+      // Keys that every object inherits are ordinary keys here.
       { numRuns: 200, examples: [[{ toString: 'a' }], [{ constructor: null }]] },
     );
   });

@@ -80,8 +80,8 @@ describe('the archive', () => {
       report({ ...hour, hour: 0, temperatureF: 60.07 }),
       report({ ...hour, hour: 9, temperatureF: 61.5 }),
     ];
-    // The hour at local midnight came an hour before the previous day ended; a run from a later time is not a forecast
-    // of it.
+    // Local midnight is an hour before the previous climate day ends. A run that starts then is not a forecast of that
+    // hour.
     expect(
       await archive.addRuns([
         ...runs,

@@ -192,8 +192,7 @@ describe('the trainer', () => {
     };
     expect((await dates(false))[0]! < '2026-11-21').toBe(true);
     const [first] = await dates(true);
-    // Each clean-up deletes a bounded number of rows, so it takes several, also for rows that became too old within a
-    // month.
+    // Each clean-up deletes a bounded number of rows, so clearing a month of old rows takes several.
     for (const now of ['2027-12-05', '2027-12-26'])
       for (let turn = 0; turn < 3; turn++) {
         service.clock.set(`${now}T12:00:00Z`);

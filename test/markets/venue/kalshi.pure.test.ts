@@ -187,7 +187,7 @@ describe('the venue’s markets', () => {
     expect((await read()).markets.map(({ settledTemperature }) => settledTemperature)).toEqual(
       Array(6).fill(93),
     );
-    // Markets whose values contradict each other keep them.
+    // Markets with contradictory values keep their own values.
     Object.assign(venue.markets[1]!, { expiration_value: '92.00' });
     expect((await read()).markets.map(({ settledTemperature }) => settledTemperature)).toEqual([
       92,

@@ -30,7 +30,7 @@ function resolve(schema: Schema): Schema {
   return target === undefined ? schema : resolve(document.components.schemas[target.split('/').at(-1)!]!);
 }
 
-/** Lists the fields that we read but that the document lacks, gives another type, or does not guarantee. */
+/** Lists the fields we read that the document lacks, types differently or does not guarantee. */
 function differences(ours: Schema, theirs: Schema, place: string): string[] {
   const documented = resolve(theirs);
   const read = ours.anyOf ? ours.anyOf.find(({ type }) => type !== 'null')! : ours;

@@ -418,8 +418,8 @@ describe('observations', () => {
   it('include the maximum between two reports if its six hours lie within the day', async () => {
     fake.reports.set('KNYC', [metar('04T17:51', '27/15', 'T02720150 10283 20200', { valueC: 27.2 })]);
     expect((await observed())!.extremeF).toBeCloseTo(28.3 * 1.8 + 32, 9);
-    // At another hour, 10283 is not a maximum; and if its six hours began before the day, the peak may have been before
-    // it too.
+    // At another hour, 10283 is not a maximum. If its six hours began before the day, the peak may have come before the
+    // day too.
     fake.reports.set('KNYC', [metar('04T18:51', '27/15', 'T02720150 10283', { valueC: 27.2 })]);
     expect((await observed())!.extremeF).toBeCloseTo(27.2 * 1.8 + 32, 9);
     now = Date.parse('2026-07-04T06:00:00Z');

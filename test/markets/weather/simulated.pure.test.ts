@@ -51,7 +51,7 @@ describe('the simulated forecasts', () => {
         else if (kind === 'daily_minimum')
           expect(extremeF).toBeGreaterThanOrEqual(weather.minimum(station, date));
         else {
-          // The index publishes an hour five minutes after that hour.
+          // The index publishes each hour's value five minutes after the hour.
           expect(at.getTime() - observedAt.getTime()).toBeGreaterThanOrEqual(300_000);
           expect(observedAt).toEqual(hourOf(station, date, hour!));
           expect(extremeF).toBe(weather.value(hourSubject(station, date, hour!)));

@@ -38,7 +38,7 @@ class _ReportedEventRequired(TypedDict):
 
 
 class ReportedEvent(_ReportedEventRequired, total=False):
-    """An event without what the reporter fills in: a missing key or time."""
+    """An event whose key and time are optional, because the reporter fills them in."""
 
     quantity: float
     occurredAt: str
@@ -50,13 +50,13 @@ class ReportedEvent(_ReportedEventRequired, total=False):
 @dataclass(frozen=True)
 class RefusedEvent:
     event: UsageEvent | None
-    """None if the disk has damaged it."""
+    """None if it was damaged on disk."""
     code: str
     detail: str
 
 
 class Reporter:
-    """Reports usage to a service that may be away, from a process that may crash.
+    """Reports usage to a service that may be down, from a process that may crash.
 
     Threads can share a reporter. Processes can share its directory, each with a reporter created after the fork; one of
     them sends at a time.
@@ -75,10 +75,10 @@ class Reporter:
         on_retry: Callable[[str, float], object] | None = None,
     ) -> None:
         """
-        directory: Folder for events that wait to be sent, kept over restarts, on a local disk.
+        directory: Folder on a local disk for events that wait to be sent; it survives restarts.
         max_bytes: Maximum size of the waiting events.
         interval: Seconds for which an event waits for others to be sent with.
-        on_full: Called with the waiting bytes when the spool becomes full. `report()` raises until some events could be sent.
+        on_full: Called with the waiting bytes when the spool becomes full. `report()` raises until some events have been sent.
         on_refused: Called with events that the service rejected, which `refused.ndjson` keeps. A crash may repeat a call.
         on_retry: Called with the reason and the pause in seconds when nothing could be sent. The reporter retries forever.
         """
@@ -184,7 +184,7 @@ class Reporter:
                 self._notify(self._on_retry, str(error), blocked)
 
     def _send_all(self) -> None:
-        """Raises the reason why refused events could not be set aside: they stay in the spool, and the others are sent."""
+        """Raises if refused events cannot be set aside; they stay in the spool, and the others are sent."""
         last, failure = 0, None
         while batch := self._spool.read(last, MAX_BATCH):
             last = batch[-1][0]
@@ -216,7 +216,7 @@ class Reporter:
         self._notify(self._on_retry, reason, seconds)
 
     def _notify(self, callback: Callable[..., object] | None, *values: Any) -> None:
-        """An error in a callback belongs to the callback's owner and must not stop the reporter."""
+        """An error in a callback is its owner's problem and must not stop the reporter."""
         if callback is None:
             return
         try:
@@ -240,7 +240,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def complete_event(event: ReportedEvent) -> UsageEvent:
-    """All other errors in an event are found by the service, and the event is set aside."""
+    """The service finds all other errors in an event; the event is then set aside."""
     if not 0 <= event.get("quantity", 1) < math.inf:
         raise ValueError("A quantity must be a finite number of at least 0.")
     # Without a time, the service would use the time of receipt, which may be days later.

@@ -87,7 +87,7 @@ class Spool:
                     db.execute("pragma incremental_vacuum(1)")
 
     def put_aside(self, lines: Sequence[str]) -> None:
-        """Keeps the newest lines: `refused.ndjson`, and before it `refused.1.ndjson`."""
+        """Keeps only the newest lines, in `refused.ndjson` and, if they are older, in `refused.1.ndjson`."""
         append_refused(self.directory / "refused.ndjson", lines)
 
     @property
@@ -106,7 +106,7 @@ class Spool:
 
     @contextmanager
     def sending(self) -> Iterator[bool]:
-        """True in one process at a time. A killed process holds nothing."""
+        """True in only one process at a time. A process that is killed gives it up."""
         try:
             self._sending.execute("begin exclusive")
         except sqlite3.OperationalError:

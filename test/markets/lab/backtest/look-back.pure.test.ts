@@ -16,7 +16,6 @@ const TICKER = 'KXHIGHNY-26NOV21-B40.5';
 const start = new Date('2026-11-21T12:00:00Z');
 const later = (seconds: number) => new Date(start.getTime() + seconds * 1000);
 
-/** A purchase of YES at 45 cents. */
 const fill = (seconds = 0, more: Partial<PaperFill> = {}): PaperFill => ({
   ticker: TICKER,
   side: 'yes',
