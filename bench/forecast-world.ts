@@ -63,7 +63,6 @@ export const openGates = (madeAt: Date): GateBook => ({
   })),
 });
 
-/** Builds the inputs of a snapshot at that time. */
 export function inputsAt(at: Date, fits: FitBook): SnapshotInputs {
   const days = stationDaysAround(at);
   return {

@@ -19,7 +19,6 @@ export interface World {
   productUrl: string;
   express: { port: number };
   directUrl: string;
-  /** Process ID of the Postgres server. */
   databasePid: number;
   createDatabase: (name: string) => Promise<string>;
   /** Number of events in the prefilled table. */

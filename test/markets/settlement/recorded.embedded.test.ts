@@ -96,7 +96,6 @@ it('positions in recorded markets are paid as recorded, with one winner per even
   const held = settled.filter((_, i) => i % step === 0);
   for (const { markets } of held) {
     const at = new Date(Date.parse(markets[0]!.close_time) - 3_600_000);
-    // Alternately YES and NO, 1 contract each at 20 cents.
     for (const [i, { ticker }] of markets.entries())
       await buy(database.db, {
         orgId,

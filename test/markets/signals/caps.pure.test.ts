@@ -43,7 +43,6 @@ const openGates = {
   gates: gates.gates.flatMap((gate) => [gate, { ...gate, kind: 'daily_minimum' as const }]),
 };
 
-/** Returns the same ladder for the day's minimum. */
 function toMinimum({ station, date, markets }: MarketEvent): MarketEvent {
   const seriesTicker = findStation(station.id)!.series.minimum;
   const eventTicker = `${seriesTicker}-${date}`;

@@ -118,7 +118,6 @@ export function createOrder(exchange: FakeExchange, books: Map<string, WireBook>
   });
 }
 
-/** Books one fill: cash, position and fee. */
 function fill(
   exchange: FakeExchange,
   order: FakeOrder,

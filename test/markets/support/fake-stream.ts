@@ -32,7 +32,6 @@ interface Client {
 export interface FakeStream {
   /** Intercepts frames: call `send` with the frame or another one, once, twice, later or never. */
   fault: ((frame: StreamFrame, send: (frame: StreamFrame) => void) => void) | undefined;
-  /** Received commands, in order. */
   commands: { cmd: string; params: Json }[];
   /** Returns the error with which a command is refused; undefined to accept it. */
   refuse: ((command: { cmd: string; params: Json }) => { code: number; msg: string } | undefined) | undefined;
@@ -53,7 +52,6 @@ export interface FakeStream {
   tell(channel: 'fill' | 'user_orders' | 'trade', msg: Json): void;
   /** Drops a subscription as if the client had read its frames too slowly. */
   overflow(): void;
-  /** Restarts the sequence numbers of all subscriptions. */
   restartSequences(): void;
   /** Keeps connections open, but neither sends nor reads. */
   goSilent(): void;

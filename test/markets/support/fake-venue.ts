@@ -38,7 +38,6 @@ export interface FakeVenue {
   fault: Fault | undefined;
   /** Intervenes after a request has been carried out and before it is answered. */
   answerFault: Fault | undefined;
-  /** The member's account. */
   exchange: FakeExchange;
   stream: FakeStream;
   stop(): Promise<void>;

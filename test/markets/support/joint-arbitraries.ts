@@ -26,7 +26,6 @@ interface Kind {
   discount?: number;
 }
 
-/** A random event with YES and NO asks for each outcome. */
 export function randomProblem(random: () => number, kind: Kind): JointProblem {
   const { outcomes, levels, noise, isYesOnly, isNested = false, hasHeld, hasCaps, discount = 0 } = kind;
   const raw = Array.from({ length: outcomes }, () =>
