@@ -17,7 +17,7 @@ beforeAll(async () => {
   operator = await signedInOperator(world.service);
 });
 
-/** A customer whose tokens cost credits by model. */
+/** Creates a customer whose tokens cost credits by model. */
 async function scene() {
   const { browser, organization } = await signedIn(world.db, world.service.url, 'billing');
   const slug = `tokens-${organization.slug}`;
@@ -135,7 +135,7 @@ it.each(scripts)(
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Add a value' }).focus();
     await page.keyboard.press('Enter');
-    // The new row has the focus.
+    // The new row has focus.
     await page.locator('#field-value3:focus').waitFor();
     await page.keyboard.type('medium');
     await page.keyboard.press('Tab');

@@ -7,7 +7,7 @@ import { codeOfApp, follow, readMain, signIn, signOut } from './steps.js';
 
 const world = browserWorld();
 
-/** The app's next code: the previous one may have been used. */
+/** Returns the app's next code, because the current one may have been used. */
 function nextCode(secret: string): string {
   world.service.clock.advance(30_000);
   return codeOfApp(secret, world.service.clock.now());
@@ -30,7 +30,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await page.getByText('Enter the secret by hand').click();
     const secret = await page.locator('#secret').innerText();
 
-    // A mistake keeps the set-up.
+    // A wrong code does not end the set-up.
     await page.getByLabel('6-digit code from the app').fill('000000');
     await page.getByRole('button', { name: 'Turn on' }).click();
     await page.getByText('Enter the secret by hand').click();
@@ -49,7 +49,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await enterCode(page, code);
     await page.waitForURL('**/dashboard');
 
-    // The used code no longer works; a recovery code opens the account, once.
+    // The used code no longer works; a recovery code works once.
     await signOut(page);
     await signIn(page, user.email);
     await enterCode(page, code);

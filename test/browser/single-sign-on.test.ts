@@ -30,7 +30,7 @@ afterAll(() => {
   server.close();
 });
 
-/** The certified provider of the `oidc-provider` package, whose accounts are named by their address. */
+/** Creates the certified provider from the `oidc-provider` package. Account names are email addresses. */
 function createProvider(redirectUri: string): Provider {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   return new Provider(issuer, {
@@ -99,7 +99,7 @@ it('signs in, requires it of all members, and lets a session by password in afte
   expect(await findAllBarriers(page)).toEqual([]);
   await page.setViewportSize(PHONE);
   expect(await findAllBarriers(page)).toEqual([]);
-  // The issuer remembers the person.
+  // The issuer still has the person's session.
   await page.getByRole('link', { name: 'Sign in with Test Login' }).click();
   await page.waitForURL(`${world.service.url}/dashboard`);
 });

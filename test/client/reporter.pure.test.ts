@@ -27,7 +27,7 @@ interface SentEvent {
   occurredAt: string;
 }
 
-/** A stand-in for the service that misbehaves as a test asks. */
+/** Misbehaves as a test needs; true if the fault has handled the request. */
 type Fault = (res: ServerResponse, events: SentEvent[], count: number) => boolean;
 
 let server: Server;

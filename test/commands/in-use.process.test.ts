@@ -8,7 +8,7 @@ import { openPglite } from '../../src/core/db/embedded.js';
 import { servePglite } from '../../src/core/db/pglite-port.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
-// Each test starts processes, which is slow on a busy machine.
+// Each test starts processes, which takes long on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 const { environment, run, withDatabase } = maintenanceCommand('src/commands/setup-link');
@@ -45,7 +45,7 @@ it.each([
     const ran = await run([], {}, `src/commands/${name}`);
     expect(ran).toMatchObject({ code: 0, stderr: '' });
     expect(ran.stdout).toMatch(said);
-    // The command ended its connection only.
+    // The command ended only its own connection.
     expect((await pglite.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   } finally {
     socket.close();

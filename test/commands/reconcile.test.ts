@@ -9,7 +9,7 @@ import { createKey, createOrganization } from '../support/fixtures.js';
 import { createProduct } from '../metering/support/products.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
-// Each test starts processes, which is slow on a busy machine.
+// Each test starts processes, which takes long on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 const { folder, run, withDatabase } = maintenanceCommand('src/commands/reconcile');
@@ -25,7 +25,7 @@ it.runIf(isEmbedded)(
   },
 );
 
-/** Resolves to the slug of an Organization whose total and hourly sum differ from the sum of its events. */
+/** Creates an Organization whose total and hourly sum differ from its events, and resolves to its slug. */
 async function createDrift(db: Database, productSlug: string): Promise<string> {
   const organization = await createOrganization(db);
   const product = await createProduct(db, { slug: productSlug });

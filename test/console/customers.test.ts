@@ -142,7 +142,7 @@ describe('the list of customers', () => {
     await addGrant(db, spent.id, { amount: '5' }, now);
     await burn(spent, 5);
     await burn(overdrawn, 1);
-    // What expired long ago is no news.
+    // A grant that expired long ago is not reported.
     const startsAt = new Date(clock.now() - 60 * DAY_MS);
     const expiresAt = new Date(clock.now() - 30 * DAY_MS);
     await addGrant(db, unused.id, { amount: '5', startsAt, expiresAt }, now);

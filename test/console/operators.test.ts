@@ -56,7 +56,7 @@ describe('products', () => {
     const today = new Date(service.clock.now()).toISOString().slice(0, 10);
     const todayPage = await open(`/console/audit-log?action=product.archived&from=${today}&to=${today}`);
     expect(todayPage.text).toContain(`${today} `);
-    // The rows use the filter's time zone, whatever the reader's is.
+    // The rows use the filter's time zone, not the reader's.
     expect(todayPage.text).not.toContain('data-zoned');
     expect((await open(`/console/audit-log?action=product.archived&to=2020-01-31`)).text).toContain(
       'No entries match',

@@ -25,7 +25,7 @@ from usage_hours where org_id = $1`,
 export interface Verdict {
   recorded: number;
   acknowledged: number;
-  /** Every broken promise; should be empty. */
+  /** Broken guarantees; should be empty. */
   violations: string[];
 }
 

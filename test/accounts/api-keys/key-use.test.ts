@@ -16,7 +16,6 @@ const { database, service } = useService();
 const MINUTE = 60_000;
 const log = pino({ level: 'silent' });
 
-/** The recorded use of a key. */
 async function usedOf({ orgId, id }: { orgId: string; id: string }) {
   const { orm } = database.db;
   const [key] = await orm.select().from(apiKeys).where(eq(apiKeys.id, id));
@@ -237,7 +236,7 @@ describe('a failed write', () => {
     const { shards } = database.db;
     const nowhere = await shards.locate(hashSecret('unknown'));
     const keys: TestKey[] = [];
-    // The keys must also be in the shard group that handles unknown keys, because each group has its own writes.
+    // The keys must be in the shard group that handles unknown keys, because each group writes separately.
     while (keys.length === 0) {
       const organization = await createOrganization(database.db);
       const key = await createKey(database.db, organization.id);

@@ -210,7 +210,7 @@ describe.runIf(isEmbedded)('an invitation to an archived Organization', () => {
     expect(await userOf(newcomer)).toBeUndefined();
     expect(await roleOf(database.db, orgId, person.id)).toBeUndefined();
     await setArchived(null);
-    // The link opened earlier is still remembered.
+    // The browser still remembers the link that it opened earlier.
     expect((await person.browser.get(JOIN, html)).text).toContain(team.organization.name);
     expect((await accept(person.browser, token)).status).toBe(303);
     expect((await makeAccount(new Browser(service.url), newToken)).status).toBe(303);

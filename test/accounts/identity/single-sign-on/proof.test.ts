@@ -18,7 +18,7 @@ beforeEach(() => service.clock.advance(61_000));
 
 const secondsAgo = (seconds: number) => Math.floor(service.clock.now() / 1000) - seconds;
 
-/** Signed in by an issuer that remembered them. */
+/** Creates a person who has signed in through an issuer that remembered them. */
 async function person() {
   const user = await createUser(database.db);
   issuer.claims = { sub: uuid(), email: user.email, email_verified: true };
@@ -27,7 +27,7 @@ async function person() {
   return { user, browser };
 }
 
-/** @param authTime seconds since 1970; undefined: the issuer does not say */
+/** @param authTime seconds since 1970; undefined if the issuer does not report it */
 async function confirm(browser: Browser, next: string, authTime?: number) {
   issuer.claims.auth_time = authTime;
   const path = await issuer.visit(browser, next, { confirm: 'yes' });
@@ -71,7 +71,7 @@ it('replaces the password for ten minutes', async () => {
   expect((await post(browser, PASSWORD, passwords)).headers.get('location')).toContain('done=changed');
   const other = new Browser(service.url);
   expect((await other.signIn(user.email, passwords.newPassword)).status).toBe(303);
-  // A session by password does not have the issuer's proof.
+  // A session started with a password does not have the issuer's proof.
   expect((await post(other, FACTOR)).status).toBe(400);
 });
 

@@ -27,7 +27,7 @@ beforeEach(() => {
   service.clock.advance(61_000);
 });
 
-/** A person with a password session in an Organization that requires single sign-on. */
+/** Creates a person with a password session in an Organization that requires single sign-on. */
 async function member(role: Role = 'owner') {
   const made = await signedIn(database.db, service.url, role);
   await database.db.orm
@@ -59,7 +59,7 @@ it('hides everything from sessions by password, and continues the session after 
   const signedIn = await issuer.signIn(browser, '/dashboard/members');
   expect(signedIn.headers.get('location')).toBe('/dashboard/members');
   expect([await openPage(browser), await createKey(browser)]).toEqual([200, 201]);
-  // A later sign-in with the password needs it again.
+  // After the next password sign-in, single sign-on is required again.
   const again = new Browser(service.url);
   await again.signIn(issuer.claims.email as string);
   expect(await openPage(again)).toBe(303);

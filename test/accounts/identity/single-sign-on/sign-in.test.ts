@@ -31,13 +31,13 @@ beforeEach(() => {
     signsWithAnotherKey: false,
     isChallenging: false,
   });
-  // The limit of an address.
+  // Resets the rate limit per address.
   service.clock.advance(61_000);
 });
 
 const arrive = () => new Browser(service.url);
 
-/** A person with an account here and another at the issuer, with the same address. */
+/** Creates a person whose account here and account at the issuer have the same address. */
 async function newPerson() {
   const user = await createUser(database.db);
   issuer.claims = { sub: uuid(), email: user.email, email_verified: true };
@@ -59,7 +59,7 @@ describe('signing in', () => {
     const signedIn = await issuer.signIn(first, '/dashboard/account');
     expect([signedIn.status, signedIn.headers.get('location')]).toEqual([303, '/dashboard/account']);
     expect(await nameOf(first)).toBe(user.name);
-    // The address at the issuer now belongs to another person here.
+    // At the issuer, the address now belongs to another person who has an account here.
     const other = await createUser(database.db);
     issuer.claims = { ...issuer.claims, email: other.email };
     const second = arrive();
@@ -245,7 +245,7 @@ describe.runIf(isEmbedded)('a wrong answer', () => {
     const used = await issuer.visit(browser);
     expect((await browser.get(used)).status).toBe(303);
     expect((await browser.get(used)).status).toBe(401);
-    // A code of another sign-in, used or not, lacks the right verifier.
+    // The code of another sign-in, used or not, does not match this sign-in's verifier.
     for (const other of [used, await issuer.visit(arrive())]) {
       const back = new URL(await issuer.visit(browser), service.url);
       back.searchParams.set('code', new URL(other, service.url).searchParams.get('code')!);
@@ -263,7 +263,7 @@ describe.runIf(isEmbedded)('a wrong answer', () => {
     const other = arrive();
     await issuer.visit(other);
     for (const stranger of [arrive(), other]) expect((await stranger.get(path)).status).toBe(401);
-    // None of these has used it up.
+    // None of these attempts has used up the path.
     service.clock.advance(11 * 60_000);
     const late = await browser.get(path, html);
     expect([late.status, late.text]).toEqual([401, expect.stringContaining('has expired')]);
@@ -321,7 +321,7 @@ describe.runIf(isEmbedded)('an issuer that is down', () => {
     ['before its keys', '/jwks'],
   ])('is named on the form, where passwords still work: %s', async (_what, path) => {
     const user = await newPerson();
-    // The description of the issuer is kept for a minute.
+    // The issuer's metadata is cached for a minute.
     service.clock.advance(61_000);
     const browser = arrive();
     const back = path === '/openid-configuration' ? '/login/single-sign-on' : await issuer.visit(browser);
