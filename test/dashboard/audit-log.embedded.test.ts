@@ -36,7 +36,7 @@ const page = async (query = '', browser = owner.browser) => {
   return { ...answer, ...readPage(answer.text) };
 };
 
-/** The page as a person reads it: text without markup, rows, links, and the selected options. */
+/** The page's text without markup, rows, links and selected options. */
 function readPage(html: string) {
   const main = /<main[^]*<\/main>/.exec(html)?.[0] ?? '';
   const body = /<tbody[^]*<\/tbody>/.exec(main)?.[0] ?? '';
@@ -104,7 +104,7 @@ describe('the audit log', () => {
       const { status, text } = await page(query);
       expect(status).toBe(200);
       expect(text).not.toContain('theirs');
-      // The page repeats an entered id or action, but reveals nothing about it.
+      // The page echoes an entered id or action but reveals nothing about it.
       if (!query.startsWith('?a')) expect(text).not.toContain('other.secret');
       expect(text).not.toContain(other.user.email);
       expect((await readCsv(query)).text).not.toContain('theirs');
@@ -236,7 +236,7 @@ describe('an entry', () => {
     expect(rows[1]).toContain('The operator runs this service');
     expect(rows[2]).toContain(`A former member account removed, id ${gone.id}`);
     expect(rows[3]).toContain(`${left.name} former member · ${left.email}`);
-    // Only the names of operators.
+    // Operators are shown by name only.
     expect(rows[4]).toContain(`The operator (${left.email}) runs this service`);
     expect(rows[5]).toContain(`Olivia Berg operator · ${operator.email}`);
     const inFile = (await readCsv()).records.map(({ actorName }) => actorName);
@@ -319,7 +319,7 @@ describe('filters', () => {
     await write({ target: 'edge of another' }, other.organization.id);
     for (const object of [key, '4b5c6d7e', 'edge 100%', 'PROXY', 'usage:write'])
       expect(await targets(`?object=${encodeURIComponent(object)}`), object).toEqual([key]);
-    // Neither a field's name nor a wildcard matches.
+    // Field names and wildcards do not match.
     for (const object of ['scopes', '%', '_', 'edge of', "' or 1=1", '<script>']) {
       const found = await targets(`?object=${encodeURIComponent(object)}`);
       expect(found, object).toEqual(object === '%' ? [key] : []);

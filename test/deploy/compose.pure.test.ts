@@ -32,7 +32,7 @@ describe.each(services)('the container %s', (name, service) => {
       security_opt: ['no-new-privileges:true'],
     });
     expect(service.privileged).toBeUndefined();
-    // The image of Postgres starts as root to own its volume; the others add nothing.
+    // The Postgres image starts as root to take ownership of its volume; the other services add no capabilities.
     if (name !== 'postgres') expect(service.cap_add).toBeUndefined();
   });
 

@@ -21,7 +21,7 @@ const queries = [
   ...alerts.map(({ alert, expr }) => ({ title: alert, expr })),
 ];
 
-/** Labels of each exported metric, which Prometheus's own ones join. */
+/** Returns each exported metric's labels, including those that Prometheus adds. */
 function readExported(): Map<string, Set<string>> {
   const metrics = createMetrics(products.map((product) => product.createMetrics));
   watchShards(oneShardGroup({} as never), metrics);

@@ -12,7 +12,7 @@ import { startTestService, type TestService } from '../support/service.js';
 import { until } from '../support/until.js';
 import { useDatabase } from '../support/use.js';
 
-// Each test starts processes, which is slow on a busy machine.
+// Each test starts processes, which takes long on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const database = useDatabase();
@@ -38,7 +38,7 @@ afterAll(async () => {
 
 const read = (path: string) => readFileSync(new URL(`../../deploy/${path}`, import.meta.url), 'utf8');
 
-/** Replaces each text, which the example must have. */
+/** Replaces each text and expects that the example contains it. */
 function replaceAll(example: string, replacements: [before: string, after: string][]): string {
   return replacements.reduce((text, [before, after]) => {
     expect(text).toContain(before);

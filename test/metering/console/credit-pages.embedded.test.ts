@@ -27,11 +27,11 @@ const unescape = (text: string) =>
     .replaceAll('&#34;', '"')
     .replaceAll('&#39;', "'")
     .replaceAll('&amp;', '&');
-/** The text of a page without markup, one space between words. */
+/** Returns a page's text without markup, with single spaces. */
 const readText = (page: string) =>
   unescape(page.split('<main')[1]!.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ');
 
-/** A customer with a product that costs a credit a call. */
+/** Creates a customer with a product that costs one credit a call. */
 async function scene() {
   const { db } = database;
   const organization = await createOrganization(db);
@@ -50,7 +50,7 @@ async function scene() {
     base,
     product,
     post,
-    /** Sends the form of the page that says what will happen, as its button does. */
+    /** Submits the preview's form, as its button does. */
     give: async (form: Form) => {
       const { text } = await post('/grant', form);
       const fields = [...text.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)];
@@ -236,7 +236,7 @@ describe('voiding a grant', () => {
       expect(
         (await operator.browser.get(`${base}/void?grant=${encodeURIComponent(grant)}`, html)).status,
       ).toBeOneOf([400, 404]);
-    // Another customer's grant.
+    // The grant belongs to another customer.
     const other = await scene();
     expect((await other.post('/void', { grant: 'order-1', mode: 'live', reason: 'Mine' })).status).toBe(404);
   });

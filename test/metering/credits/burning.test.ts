@@ -26,7 +26,7 @@ interface Grant {
 
 const array = (values: readonly unknown[]) => `{${values.map((value) => `"${String(value)}"`).join(',')}}`;
 
-/** Arguments of `gauge_burn` up to the account's last. */
+/** The first arguments of `gauge_burn`, which describe the account. */
 const account = (grants: Grant[], debts: Record<string, string> = {}) =>
   sql.join(
     [
@@ -181,7 +181,7 @@ describe('room', () => {
     for (const held of [holds, holds.toReversed()]) {
       expect(await room(A, held)).toBe('0');
       expect(await room(B, held)).toBe('1');
-      // A grant for another product is not touched.
+      // The grant for another product is not touched.
       expect(await room(C, held)).toBe('2');
     }
   });

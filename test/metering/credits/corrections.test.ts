@@ -57,7 +57,7 @@ async function arrive() {
       });
       expect((await sendUsage(service.url, (isLive ? live : test).secret, sent)).status).toBe(202);
     },
-    /** Corrects events in this order, in one request. */
+    /** Corrects events in the given order, in one request. */
     correct: async (...steps: [key: string, quantity: number][]) => {
       const { status, body } = await operate('POST', `/organizations/${slug}/usage/corrections`, {
         corrections: steps.map(([idempotencyKey, quantity]) => ({
@@ -69,7 +69,7 @@ async function arrive() {
       });
       expect([status, body.applied]).toEqual([200, steps.length]);
     },
-    /** The balance, what each grant has burned and still has, and the overdrafts. */
+    /** The balance, what each grant has burned and has left, and the overdrafts. */
     read: async (query = '') => {
       const { body } = await operate('GET', path + query);
       const grants = body.grants.map((one: Record<string, unknown>) => [
@@ -169,7 +169,7 @@ describe('a correction to less', () => {
     service.clock.set('2031-03-22T12:00:00Z');
     await correct(['e', 4]);
     expect(await read()).toEqual([3, { a: [4, 3, 'open'] }, []]);
-    // Once it has rolled over, all that comes back lives on.
+    // After the rollover, everything given back stays available.
     await correct(['e', 2]);
     expect(await read()).toEqual([5, { a: [2, 5, 'open'] }, []]);
     expect([await entries('roll'), await entries('expire')]).toEqual([[['a', 3]], [['a', 3]]]);

@@ -21,7 +21,7 @@ const service = useServiceOn(() => {
 });
 const other = useServiceOn(() => database.db);
 
-/** Half past an hour. */
+/** A time at half past the hour. */
 const START_MS = Math.floor(Date.now() / HOUR_MS) * HOUR_MS + 30 * MINUTE_MS;
 beforeEach(() => {
   for (const { clock } of [service, other]) clock.set(new Date(START_MS).toISOString());
@@ -51,7 +51,7 @@ async function createScene(price: Parameters<typeof createProduct>[1] = {}) {
     createPriced,
     event,
     post,
-    /** Sends events that must be accepted, and returns the warnings. */
+    /** Sends events that must be accepted and returns their warnings. */
     send: async (...events: unknown[]): Promise<unknown[]> => {
       const { status, body } = await post(events);
       expect({ status, accepted: body.accepted }).toEqual({ status: 202, accepted: events.length });
@@ -113,7 +113,7 @@ describe('what burns', () => {
     expect(await send(event(), event({}, second))).toEqual([overdrawn(product.slug, 1)]);
     expect((await account()).rests).toEqual({ [own]: '9', [later]: '10', [ended]: '10' });
     service.clock.advance(MINUTE_MS);
-    // The grant that has begun pays the overdraft, and then the event.
+    // The grant that has just started pays the overdraft and then the event.
     expect(await send(event())).toEqual([]);
     expect(await account()).toEqual({ rests: { [own]: '9', [later]: '8', [ended]: '10' }, debts: {} });
     await expectNoDrift();
@@ -337,7 +337,7 @@ describe('an event burns once', () => {
       event({ quantity: 3 }, second),
       event({ quantity: 2 }),
     ]);
-    // Every batch twice, so that half of the events are repeats.
+    // Sends every batch twice, so that half of the events are repeats.
     const replies = await Promise.all(
       [...batches, ...batches].map((events, i) => post(events, { instance: i % 3 === 0 ? other : service })),
     );
@@ -364,7 +364,7 @@ it('the text that burns is remembered for a minute, and a price that comes or go
     return [warnings.length, ...texts.filter((name) => name.startsWith('usage_ingest'))];
   };
   await change(null);
-  // After the repeats of other tests.
+  // A minute later, repeats sent by earlier tests no longer affect the choice of the statement.
   service.clock.advance(MINUTE_MS);
   expect(await sendOne()).toEqual([0, 'usage_ingest_new']);
   await change('1');

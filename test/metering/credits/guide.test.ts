@@ -11,7 +11,7 @@ import { sendUsage, usageEvent } from '../support/usage.js';
 const { database, service } = useService();
 const operator = operatorClient(() => service);
 
-/** The numbers of each row of the guide's table. */
+/** The numbers in each row of the guide's table. */
 const rows = readFileSync('docs/credits.md', 'utf8')
   .split('\n')
   .filter((line) => /^\|.*-?\d+ +\|$/.test(line))

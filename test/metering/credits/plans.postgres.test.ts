@@ -11,7 +11,7 @@ import { createOrganization } from '../../support/fixtures.js';
 import { useDatabase } from '../../support/use.js';
 import { createProduct } from '../support/products.js';
 
-/** Reading credits must not grow with the ledger, or with other Organizations. */
+/** The cost of reading credits must not grow with the ledger or with other Organizations. */
 const bigTables = new Set([
   'credit_accounts',
   'credit_entries',

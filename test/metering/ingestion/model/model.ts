@@ -1,4 +1,4 @@
-/** The service's promises as a plain in-memory model. Quantities are in thousandths, times in ms. */
+/** The service's guarantees as a plain in-memory model. Quantities are in thousandths, times in ms. */
 export interface ModelKey {
   org: number;
   livemode: boolean;
@@ -12,7 +12,7 @@ export interface ModelEntitlement {
   kind: 'live' | 'read_only';
   startsAt: number;
   endsAt: number | null;
-  /** Replaces the product's cap; null is unlimited. If undefined, the product's cap applies. */
+  /** Replaces the product's cap; null means unlimited. If undefined, the product's cap applies. */
   ownCap?: number | null | undefined;
 }
 
