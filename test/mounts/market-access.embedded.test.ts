@@ -40,7 +40,7 @@ const allow = async (slug: string, marketAccess: MarketAccess) => {
   expect([status, body.marketAccess]).toEqual([200, marketAccess]);
 };
 
-/** An Organization that holds 5 YES, and a member of it in a browser. */
+/** Creates an Organization that holds 5 YES and a signed-in member's browser. */
 async function setUp(access: MarketAccess, role: Role = 'owner') {
   const trader = await createTrader(database.db);
   expect((await postTrade(service.url, trader.secret)).status).toBe(201);

@@ -7,7 +7,7 @@ import { asShown } from '../../src/core/reference/example-prose.js';
 import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
 
-/** The validator's own words, which are for programmers. */
+/** Words from the validator's own messages, which are meant for programmers. */
 const validatorWords =
   /invalid|expected|received|unrecognized|too (small|big|short|long)|discriminator|\bint\b|NaN|undefined|ZodError|pattern/i;
 
@@ -26,7 +26,7 @@ const junk = fc.oneof(
   fc.jsonValue(),
 );
 
-/** The value with one of its places replaced, at random, and perhaps a field more. */
+/** Generates the value with one random part replaced and perhaps an extra field. */
 const broken = (good: unknown): fc.Arbitrary<unknown> =>
   fc.tuple(fc.nat(), junk, fc.boolean()).map(([seed, value, isWider]) => {
     const copy = structuredClone(good);

@@ -31,7 +31,7 @@ const other = useServiceOn(() => faulty.db);
 
 const limits = [{ quantity: '1', window: 'calendar_month', enforcement: 'warn' as const }];
 
-/** An Organization that is entitled to a plain product and to one with a limit of 1. */
+/** Creates an Organization that is entitled to a plain product and to a product with a limit of 1. */
 async function createTenant() {
   const organization = await createOrganization(database.db);
   const [plain, limited] = [await createProduct(database.db), await createProduct(database.db)];
@@ -50,7 +50,7 @@ async function createTenant() {
         .update(entitlements)
         .set({ limits: changed })
         .where(and(eq(entitlements.orgId, organization.id), eq(entitlements.productId, productId))),
-    /** Sends to an instance, and returns the answer with the texts that it used. */
+    /** Sends events to an instance and returns the response with the names of the statements that it ran. */
     send: async (events: unknown[], options: SendOptions = {}, instance = service) => {
       texts = [];
       const { status, body } = await sendUsage(instance.url, secret, events, options);
@@ -173,7 +173,7 @@ it('only the batches that need it are sent again through the extended text, with
     memory,
   );
   expect(texts).toEqual([ALL_NEW, EXTENDED, EXTENDED]);
-  // The last repeats the batch that the ceiling concerned, without its event.
+  // The last run repeats only the lenient batch with an event above the ceiling, without that event.
   expect(rows.slice(0, 2)).toEqual([12, 8]);
   expect(outcomes.map(({ aboveCeiling }) => [...aboveCeiling])).toEqual([
     [],

@@ -22,11 +22,11 @@ const unescape = (text: string) =>
     .replaceAll('&#34;', '"')
     .replaceAll('&#39;', "'")
     .replaceAll('&amp;', '&');
-/** The text of a page without markup, one space between words. */
+/** Returns a page's text without markup, with single spaces. */
 const readText = (page: string) =>
   unescape(page.split('<main')[1]!.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ');
 
-/** A customer with a priced product and keys of both modes. */
+/** Creates a customer with a priced product and keys of both modes. */
 async function scene() {
   const { db } = database;
   const { browser, organization } = await signedIn(db, service.url, 'member');
@@ -130,7 +130,7 @@ describe('the page of credits', () => {
     expect(page).toMatch(/Tokens 65 100\.0% –/);
     expect(page).toMatch(/Tokens by subject Value Credits Share ada 60 92\.3% ben 5 7\.7%/);
     expect(page).toMatch(/Tokens by model Value Credits Share large 60 92\.3% small 5 7\.7%/);
-    // Spent, so it is closed.
+    // The grant is spent, so it is listed as closed.
     expect(page).toMatch(/Closed grants .*Spent Invoice welcome/);
     expect(page).not.toContain('At the pace');
   });
@@ -171,7 +171,7 @@ describe('the page of credits', () => {
         month: 'short',
         year: 'numeric',
       }).format(service.clock.now() + days * DAY_MS);
-    // 10 in 2 days are 5 a day, and 90 are left.
+    // 10 credits in 2 days are 5 a day, and 90 are left.
     expect(await open()).toContain(
       `At the pace of the last 2 days the balance lasts until about ${day(18)}.`,
     );
@@ -238,7 +238,7 @@ describe('the ledger', () => {
     const csv = await browser.get(`/dashboard/credits/ledger.csv?kind=burn`, html);
     const [head, row, end] = csv.text.split('\r\n');
     expect(head).toBe('at,hour,kind,product,grant_key,amount,mode');
-    // A spreadsheet would run the key as a formula.
+    // A spreadsheet would evaluate the key as a formula.
     expect(row).toMatch(new RegExp(`^\\S+Z,\\S+Z,burn,${product.slug},'=1\\+1,1,live$`));
     expect(end).toBe('');
   });

@@ -49,7 +49,7 @@ const plan = (livemode = true) =>
 const failNext = (...faults: Fault[]) => {
   fake.state.fault = () => faults.shift();
 };
-/** Each pass is later than every pause. */
+/** Sends again after any pause has passed. */
 const sendAgain = async () => {
   clock.advance(1.1 * HOUR_MS);
   await send();
@@ -65,7 +65,7 @@ beforeEach(async () => {
   fake.state.fault = () => undefined;
 });
 
-/** Stripe's sums of this test's customer equal Gauge's. */
+/** Expects that Stripe's sums for this test's customer equal Gauge's. */
 const expectEqualSums = async ({ orgId, customer } = payer) =>
   expect(fake.sums(customer)).toEqual(await sumHours(database.db, orgId));
 
@@ -191,7 +191,7 @@ describe('faults', () => {
       expect(await readEvents(database.db, payer.orgId)).toMatchObject([{ state: 'waiting', attempts: 1 }]);
       const { requests } = fake.state;
       await send();
-      // Not before its pause has passed.
+      // The event is not sent again before its pause has passed.
       expect(fake.state.requests).toBe(requests);
       await sendAgain();
       expect(await readEvents(database.db, payer.orgId)).toMatchObject([

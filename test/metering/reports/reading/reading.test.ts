@@ -33,7 +33,7 @@ async function call(secret: string | undefined, path: string, body?: unknown) {
   return { status: response.status, text, body: answer };
 }
 
-/** A tenant with a key that may send and read, and a key of the other mode. */
+/** Creates a tenant with a key that may send and read, and a key of the other mode. */
 async function readingTenant() {
   const tenant = await createTenant(database.db);
   const scopes = ['usage:write', 'usage:read'];
