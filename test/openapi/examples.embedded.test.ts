@@ -24,7 +24,7 @@ import { presentCredential, sendExample } from './support/send-example.js';
 import { useDatabase } from '../support/use.js';
 
 const ofMarkets = new Set(['Market data', 'Trading', 'Operator']);
-/** Only some stations, because each service creates its own simulated market. */
+/** Only some stations, because each service creates its own simulated world. */
 const selection = { ...everything, stations: leadingStations };
 
 const database = useDatabase();
@@ -132,7 +132,7 @@ async function startIn(circumstance: Circumstance | 'healthy'): Promise<TestServ
   return started;
 }
 
-/** Gives every service the same simulated market, which is created and sized once. */
+/** Gives every service the same simulated world, which is created and sized once. */
 async function giveMarkets({ clock, trading: { refresher, snapshots } }: TestService): Promise<void> {
   if (snapshots.current) return;
   if (world) return snapshots.replace(world);
