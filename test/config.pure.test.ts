@@ -319,7 +319,7 @@ describe('the configuration', () => {
     expect(problems.map((line) => line.slice(4).split(': ')[0])).toEqual([name]);
   });
 
-  it('never combines a forecast of the invented world with real markets, whatever is omitted', () => {
+  it('never combines a forecast of the simulated world with real markets, whatever is omitted', () => {
     expect(readConfig({ MARKET_SOURCE: 'kalshi' }).trading.forecastSource).toBe('openmeteo');
     expect(readConfig({}).trading.forecastSource).toBe('simulated');
   });
@@ -415,7 +415,7 @@ describe('the configuration', () => {
     ]);
   });
 
-  it('production accepts `0` as an answer about proxies', () => {
+  it('production accepts `0` as the number of proxies', () => {
     expect(readConfig({ ...production, TRUST_PROXY: '0' }).trustProxy).toBe(0);
   });
 

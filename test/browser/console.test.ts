@@ -69,7 +69,7 @@ it('the live account and its differences from the venue are accessible', async (
   }
 });
 
-it('shard groups are accessible, also if one is unreachable', async () => {
+it('shard groups are accessible, even if one is unreachable', async () => {
   const { shards } = world.db;
   const group = (id: string, worker: string, ping: () => Promise<void>) => ({
     ...shards.groups[0]!,
@@ -98,7 +98,7 @@ it('shard groups are accessible, also if one is unreachable', async () => {
 /** Routes that return a file instead of a page. */
 const isPage = (route: string) => route.startsWith('get ') && !route.endsWith('.csv');
 
-it.each(consoleRoutes.filter(isPage))('%s: text stays text, and nothing is in the way', async (route) => {
+it.each(consoleRoutes.filter(isPage))('%s shows hostile names as text and is accessible', async (route) => {
   const page = await world.look(operator.browser);
   const response = await page.goto(toConsolePath(route));
   // No customer of this service trades live, so the reconciliation page is a 404.
@@ -109,7 +109,7 @@ it.each(consoleRoutes.filter(isPage))('%s: text stays text, and nothing is in th
 });
 
 it.each([{ javaScript: true }, { javaScript: false }])(
-  'a customer that an operator archives is locked out with the next call and click, and back when restored (scripts: $javaScript)',
+  'a customer that an operator archives is locked out on the next call and click, and gets back in when restored (scripts: $javaScript)',
   async ({ javaScript }) => {
     const { db, service } = world;
     const { browser, organization } = await signedIn(db, service.url);

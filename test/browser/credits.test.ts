@@ -112,7 +112,7 @@ it.each(scripts)(
   },
 );
 
-it('the customer’s page of credits is accessible, with costs by subject and model', async () => {
+it('the customer’s credits page is accessible, with costs by subject and model', async () => {
   const { browser, slug, send, give } = await scene();
   await give('order-1');
   await send(2_000, 'large', 'ada');
@@ -126,7 +126,7 @@ it('the customer’s page of credits is accessible, with costs by subject and mo
 });
 
 it.each(scripts)(
-  'an operator sets prices of values with the keyboard, after a look at the preview (scripts: $javaScript)',
+  'an operator sets prices by value with the keyboard, after a preview (scripts: $javaScript)',
   async ({ javaScript }) => {
     const { slug } = await scene();
     const page = await world.visit({ as: operator.browser, javaScript });

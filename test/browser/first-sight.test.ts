@@ -45,7 +45,7 @@ it.each([
   '/set-up',
   '/dashboard/join',
   '/no-such-page',
-])('%s, which all may open, has nothing in the way', async (path) => {
+])('%s, which anyone may open, is accessible', async (path) => {
   const page = await world.look();
   await page.goto(path);
   expect(await findAllBarriers(page)).toEqual([]);
@@ -61,7 +61,7 @@ it('a failed sign-in is accessible', async () => {
   expect(await findAllBarriers(page)).toEqual([]);
 });
 
-describe('pages that only a form leads to', () => {
+describe('pages that are reached only through a form', () => {
   const name = hostileNames.keys[1]!;
 
   it('the secret of a new key', async () => {

@@ -66,7 +66,7 @@ const singleSpaced = (text: string) => text.replace(/\s+/g, ' ');
 it.each([
   ...pages.map((address) => [address, (of: Populated) => toPath(address, of), 200] as const),
   ...more.map(([name, toAddress]) => [name, toAddress, undefined] as const),
-])('%s: text stays text, and nothing is in the way', async (name, toAddress, status) => {
+])('%s shows hostile names as text and is accessible', async (name, toAddress, status) => {
   const page = await world.look(hostile.people.owner.browser);
   const response = await page.goto(await toAddress(hostile));
   if (status) expect(response!.status()).toBe(status);
@@ -79,7 +79,7 @@ it.each([
 });
 
 it.each([...pages, 'get /dashboard/markets?kind=daily_maximum'])(
-  '%s breaks no number over lines',
+  '%s breaks no number across lines',
   async (address) => {
     const page = await world.look(ordinary.people.owner.browser);
     await page.goto(await toPath(address, ordinary));
@@ -102,7 +102,7 @@ it('an Organization that may only read markets sees a notice, and its pages are 
 });
 
 it.each(['get /dashboard/markets?kind=daily_maximum', 'get /dashboard/markets/{ticker}'])(
-  '%s has room for letters twice as large',
+  '%s has room for text twice as large',
   async (address) => {
     const page = await world.look(ordinary.people.owner.browser);
     await page.goto(await toPath(address, ordinary));
@@ -177,7 +177,7 @@ it('the actions of a row are at its end', async () => {
   expect(new Set(alignments)).toEqual(new Set(['end']));
 });
 
-it('times in the reader’s zone have the format of the page, whatever the language', async () => {
+it('times in the reader’s zone have the page’s format, whatever the language', async () => {
   const page = await world.visit({ as: ordinary.people.owner.browser });
   await page.addInitScript(
     `const format = Intl.DateTimeFormat;

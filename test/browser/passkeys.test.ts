@@ -37,7 +37,7 @@ async function plugIn(page: Page) {
   };
 }
 
-it('is added, signs in with and without the password, and is removed', async () => {
+it('a passkey is added, signs in with and without the password, and is removed', async () => {
   const user = await newMember();
   const page = await world.visit();
   const device = await plugIn(page);

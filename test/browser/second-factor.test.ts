@@ -19,7 +19,7 @@ async function enterCode(page: Page, code: string): Promise<void> {
 }
 
 it.each([{ javaScript: true }, { javaScript: false }])(
-  'goes on, is asked for when signing in, gives way to a recovery code, and goes off (scripts: $javaScript)',
+  'a second factor is turned on, asked for at sign-in, replaced by a recovery code, and turned off (scripts: $javaScript)',
   async ({ javaScript }) => {
     const { user, browser } = await signedIn(world.db, world.service.url);
     const page = await world.visit({ javaScript, as: browser });
@@ -80,7 +80,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
 );
 
 it.each([{ javaScript: true }, { javaScript: false }])(
-  'that an Organization requires keeps a member out until they have set it up (scripts: $javaScript)',
+  'a second factor that an Organization requires keeps members out until they have set it up (scripts: $javaScript)',
   async ({ javaScript }) => {
     const { db, service } = world;
     const { user: owner, browser, organization } = await signedIn(db, service.url);

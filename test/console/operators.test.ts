@@ -167,7 +167,7 @@ describe('an operator', () => {
     expect((await post(path, { kind: 'password_reset' })).status).toBe(201);
   });
 
-  it('reaches the console by the account menu, which does not offer it to others', async () => {
+  it('reaches the console through the account menu, which does not offer it to others', async () => {
     const person = await createUser(database.db);
     const browser = new Browser(service.url);
     await browser.signIn(person.email);

@@ -94,7 +94,7 @@ describe('the audit log', () => {
     ]);
   });
 
-  it('another Organization’s rows are never in it, nor its people and actions in the filters', async () => {
+  it('never contains another Organization’s rows, nor its people and actions in the filters', async () => {
     const other = await signedIn(database.db, service.url);
     await write({ action: 'other.secret', actor: other.user.id, target: 'theirs' }, other.organization.id);
     await write({ target: 'ours' });
@@ -312,7 +312,7 @@ describe('filters', () => {
     expect(links).toContain(`${PAGE}?action=a.one&actor=${owner.user.id}&from=2031-01-02`);
   });
 
-  it('find an object by any part of its id or of a value of the details, and nothing else', async () => {
+  it('find an object by any part of its id or of a value in the details, and nothing else', async () => {
     const key = '01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90';
     await write({ target: key, details: { after: { name: 'Edge 100% Proxy', scopes: ['usage:write'] } } });
     const other = await signedIn(database.db, service.url);

@@ -140,7 +140,7 @@ describe('every answer', () => {
     expect(hostile.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  it('of a JSON face cannot be framed, sniffed or run', async () => {
+  it('from a JSON route cannot be framed, sniffed or run', async () => {
     const { headers } = await request(service.server).get('/api/nothing').expect(404);
     expect(headers['content-security-policy']).toContain("default-src 'none'");
     expect(headers['x-content-type-options']).toBe('nosniff');

@@ -68,7 +68,7 @@ async function rest(body: string): Promise<void> {
   expect([response.status, await response.text()]).toEqual([201, expect.stringContaining('"resting"')]);
 }
 
-describe('to a member of an Organization the documentation shows', () => {
+describe('the documentation shows a member of an Organization', () => {
   it('their own product, key prefix and time, and never a secret', async () => {
     const response = await read('/docs/start');
     const html = unescape(await response.text());

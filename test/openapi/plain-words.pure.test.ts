@@ -46,7 +46,7 @@ const broken = (good: unknown): fc.Arbitrary<unknown> =>
     return copy;
   });
 
-describe('messages about bad input', () => {
+describe('the message about bad input', () => {
   it.each(schemas)('is in plain words: $name', ({ schema, good }) => {
     const inputs = fc.oneof(junk, ...good.map(broken));
     fc.assert(

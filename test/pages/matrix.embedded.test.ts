@@ -81,7 +81,7 @@ describe.each(Object.entries(matrix))('%s', (address, row) => {
 
   if (!row.foreign) return;
   it.each(actors.map((actor, index) => ({ actor, status: row.foreign?.[index] })))(
-    'answers $actor with $status for what is another Organization’s, and changes nothing there',
+    'answers $actor with $status for another Organization’s objects, and changes nothing there',
     async ({ actor, status }) => {
       const send = await prepare(address, row, actor, foreign);
       const before = await countedChanges();

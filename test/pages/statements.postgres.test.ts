@@ -34,7 +34,7 @@ it.each(Object.entries<Row>(matrix))('%s answers the owner', async (address, row
   }
 });
 
-it('each page of the console answers an operator', async () => {
+it('each console page answers an operator', async () => {
   const { browser } = await signedInOperator(service);
   const routes = listPageRoutes(createApp(service.context, service.running));
   const paths = routes.flatMap((route) => route.match(/(?<=^get )\/console.*/) ?? []);

@@ -131,7 +131,7 @@ it('an authenticator app needs no second password seconds after the first, but n
   expect(await secretOf()).toBeDefined();
 });
 
-it('an empty slug is made from the name, and 1,000 is a number', async () => {
+it('an empty slug is derived from the name, and 1,000 is a number', async () => {
   const { browser } = await signedInOperator(service);
   const typed = { ...first(''), productSlug: '', productName: ' Prévision & Straße API! ', orgName: 'Zed 9' };
   expect((await post(browser, '/set-up/product', { ...typed, unitCap: '1,000' })).status).toBe(303);
@@ -212,7 +212,7 @@ it('a person who is no longer an operator cannot continue, at any step', async (
   expect((await browser.get('/dashboard/account', html)).status).toBe(200);
 });
 
-it('an operator without an Organization arrives in the console once nothing is left to set up', async () => {
+it('an operator without an Organization arrives at the console once nothing is left to set up', async () => {
   const { browser } = await signedInOperator(service);
   const arrive = async () => (await browser.get('/set-up', html)).headers.get('location');
   expect((await post(browser, '/set-up/product', first('last'))).status).toBe(303);

@@ -232,7 +232,7 @@ describe('a failed write', () => {
     expect((await usedOf(other)).minutes).toEqual([]);
   });
 
-  it('of more keys than one statement takes resumes where it stopped', async () => {
+  it('of more keys than fit into one statement resumes where it stopped', async () => {
     const { shards } = database.db;
     const nowhere = await shards.locate(hashSecret('unknown'));
     const keys: TestKey[] = [];

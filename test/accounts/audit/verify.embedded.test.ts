@@ -223,7 +223,7 @@ describe('a manipulated record of the end', () => {
   });
 });
 
-describe('a noted head', () => {
+describe('a recorded head', () => {
   it('still matches after more changes', async () => {
     const noted = [await verify(database.db, orgId)];
     await writeRows(database.db, orgId, 3);
@@ -286,7 +286,7 @@ it('thousands of broken rows are counted, but only the first are returned', asyn
   expect(report.problems[0]).toMatchObject({ seq: 13 });
 });
 
-it('a search by object finds a value of the details and examines a bounded number of rows', async () => {
+it('a search by object finds a value in the details and examines a bounded number of rows', async () => {
   const { id } = await createOrganization(database.db);
   await writeRows(database.db, id, 1, { target: 'a', details: { after: { name: 'Edge Proxy' } } });
   await writeRows(database.db, id, 3);

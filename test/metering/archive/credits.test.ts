@@ -83,7 +83,7 @@ const linesOf = async (orgId: string) => {
     .map((line) => JSON.parse(line) as { creditPrice?: string });
 };
 
-it('keeps prices in the file and what was burned, wherever it is interrupted, and sums up the ledger per day', async () => {
+it('keeps the prices in the file and the sum of burned credits, wherever it is interrupted, and sums up the ledger per day', async () => {
   const { orgId, own } = await burned(60);
   const total = `select sum(amount)::text as sum from credit_entries where ${own}`;
   const before = await rows(total);

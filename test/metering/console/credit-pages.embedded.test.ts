@@ -74,7 +74,7 @@ async function scene() {
 const form = { mode: 'live', amount: '1,000.5', priority: '50', grantKey: 'order-1', reason: 'Invoice 1' };
 
 describe('a grant', () => {
-  it('is granted after a page that says what it will do', async () => {
+  it('is granted after a preview of what it will do', async () => {
     const { post, give, grants, open, burn, product, audit } = await scene();
     await burn(25);
     const day = new Date(service.clock.now() + 30 * DAY_MS).toISOString().slice(0, 10);
@@ -129,7 +129,7 @@ describe('a grant', () => {
     expect((await readGranted()) - before).toBe(2 * 1000.5);
   });
 
-  it('is placed among the others: priority, then end', async () => {
+  it('is listed among the others by priority, then end', async () => {
     const { give, post } = await scene();
     await give({ ...form, grantKey: 'first', priority: '10' });
     await give({ ...form, grantKey: 'never ends' });

@@ -130,7 +130,7 @@ describe('a new price', () => {
     expect(await stored()).toMatchObject({ creditPrice: null });
   });
 
-  it('is compared with the price of today', async () => {
+  it('is compared with today’s price', async () => {
     const { save, post } = await scene([{ name: 'Acme', dimensions: 'eu\u001flarge', quantity: '10' }]);
     await save(byModel);
     const page = readText((await post({ price: '3', enforcement: 'warn' })).text);
@@ -188,7 +188,7 @@ describe('a new price', () => {
   });
 
   it.each(['__proto__', '<script>alert(1)</script>', '"quoted"', 'constructor'])(
-    'can be that of the value %s',
+    'can be set for the value %s',
     async (value) => {
       const { post, save, stored } = await scene([
         { name: 'Acme', dimensions: `\u001f${value}`, quantity: '10' },
@@ -216,7 +216,7 @@ describe('the rows of prices', () => {
     expect(await stored()).toMatchObject({ creditPrice: null });
   });
 
-  it('that are empty say nothing, and end at the bound', async () => {
+  it('are ignored if they are empty, and limited to 200', async () => {
     const { save, post, stored } = await scene();
     await save({ ...byModel, value2: '', price2: '' });
     expect(await stored()).toMatchObject({ creditPrices: { large: '2' } });

@@ -180,7 +180,7 @@ describe('credits.threshold_reached', () => {
     expect(await reported(other)).toEqual([]);
   });
 
-  it('says nothing before the first grant begins', async () => {
+  it('is not sent before the first grant begins', async () => {
     const orgId = await createListening();
     await give(orgId, { amount: '100', startsAt: new Date('2026-05-20T00:00:00.000Z') });
     await look();

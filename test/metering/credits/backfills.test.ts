@@ -98,7 +98,7 @@ it('an applied backfill burns the grants that are open now, at the price of each
   expect(await drift()).toEqual([]);
 });
 
-it('a reverted backfill gives back what its events burned, also after a correction and a repayment', async () => {
+it('a reverted backfill gives back what its events burned, even after a correction and a repayment', async () => {
   const { product, event, open, stage, step, add, account, ledger, correct, drift } = await createScene();
   const [first, second] = [await add('3', { priority: 1 }), await add('2')];
   const { path } = await open();

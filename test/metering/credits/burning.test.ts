@@ -113,7 +113,7 @@ describe('burning', () => {
     expect(left.grants).toBe(`{${grant(3)}}`);
   });
 
-  it('rolls over once, in its new place of the order', async () => {
+  it('rolls over once, to its new place in the order', async () => {
     const grants: Grant[] = [
       { n: 1, rest: '10', ends: HOUR, roll: [25, 30] },
       { n: 2, rest: '7', ends: '2026-11-20T00:00:00Z' },

@@ -145,7 +145,7 @@ describe('a correction to less', () => {
     expect(await read()).toEqual([8, { spent: [3, 0, 'spent'], other: [2, 8, 'open'] }, []]);
   });
 
-  it('lets what comes back to an expired grant pay late events only, and expire', async () => {
+  it('lets credits returned to an expired grant pay only late events, and then expire', async () => {
     const { give, send, correct, read, entries } = await arrive();
     await give('a', 10, { expiresAt: '2031-03-20T13:00:00Z' });
     await send({ e: 10 });
@@ -162,7 +162,7 @@ describe('a correction to less', () => {
     expect(await read()).toEqual([-1, { a: [0, 0, 'expired'] }, [1]]);
   });
 
-  it('rolls over the percentage of what comes back to a grant with rollover', async () => {
+  it('rolls over the same percentage of credits returned to a grant with rollover', async () => {
     const { give, send, correct, read, entries } = await arrive();
     await give('a', 10, { expiresAt: '2031-03-20T13:00:00Z', rollover: { percent: 50, for: 'P30D' } });
     await send({ e: 10 });
@@ -177,7 +177,7 @@ describe('a correction to less', () => {
     expect(await read()).toEqual([0, { a: [2, 0, 'expired'] }, []]);
   });
 
-  it('forfeits at once what comes back to a void grant', async () => {
+  it('forfeits credits returned to a void grant at once', async () => {
     const { give, send, correct, void: voidGrant, read, entries } = await arrive();
     await give('a', 10);
     await send({ e: 6 });
@@ -220,7 +220,7 @@ describe('a correction to less', () => {
     expect(await read()).toEqual([1, { a: [9, 1, 'open'] }, []]);
   });
 
-  it('undoes forgiveness, and nothing comes back', async () => {
+  it('undoes forgiveness, and returns nothing', async () => {
     const { send, correct, forgive, read, entries } = await arrive();
     await send({ e: 10 });
     await forgive();

@@ -119,7 +119,7 @@ describe('what burns', () => {
     await expectNoDrift();
   });
 
-  it('is what the hour of the event decides: an event that comes late burns a grant that has expired since', async () => {
+  it('depends on the hour of the event: a late event burns a grant that has expired since', async () => {
     const { event, send, add, ledger, account, expectNoDrift } = await createScene();
     const grantId = await add('5', { startsAt: at(-9 * DAY_MS), expiresAt: at(30 * MINUTE_MS) });
     service.clock.advance(6 * DAY_MS);
@@ -133,7 +133,7 @@ describe('what burns', () => {
     await expectNoDrift();
   });
 
-  it('is what rolled over, once its grant has ended', async () => {
+  it('is the rolled-over part of a grant once the grant has ended', async () => {
     const { event, send, add, ledger, account, expectNoDrift } = await createScene();
     const rollover = { percent: 50, days: 30 };
     const grantId = await add('10', { expiresAt: at(30 * MINUTE_MS), rollover });
@@ -175,7 +175,7 @@ describe('the price', () => {
   const values = { dimensions: ['model'], creditDimension: 'model' };
   const prices = (own: Record<string, string>) => ({ ...values, creditPrices: own });
 
-  it('is that of the dimension of each event', async () => {
+  it('is that of each event’s dimension value', async () => {
     const scene = await createScene({
       creditPrice: '0.5',
       ...prices({ large: '2', ['__proto__']: '7', free: '0' }),
@@ -201,7 +201,7 @@ describe('the price', () => {
     await expectNoDrift();
   });
 
-  it('stays on what was recorded when the product gets another one, or none', async () => {
+  it('of recorded events stays when the product gets another one, or none', async () => {
     const { product, prices, event, send, add, account, expectNoDrift } = await createScene();
     const grantId = await add('10');
     const change = (creditPrice: string | null) =>
@@ -351,7 +351,7 @@ describe('an event burns once', () => {
   });
 });
 
-it('the text that burns is remembered for a minute, and a price that comes or goes applies at once', async () => {
+it('the statement that burns is remembered for a minute, and a price that is added or removed applies at once', async () => {
   const { product, event, send } = await createScene();
   const change = (creditPrice: string | null) =>
     database.db.orm

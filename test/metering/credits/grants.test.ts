@@ -143,7 +143,7 @@ describe('a grant', () => {
     expect(await audit()).toHaveLength(1);
   });
 
-  it('is separate for live and test usage, also with the same key', async () => {
+  it('is separate for live and test usage, even with the same key', async () => {
     const { orgId, give, read, burn } = await arrive();
     await give('k', 5);
     await give('k', 7, { livemode: false });
@@ -163,7 +163,7 @@ describe('a grant', () => {
     }
   });
 
-  it('is one of 64 that are open or scheduled', async () => {
+  it('is one of at most 64 that are open or scheduled', async () => {
     const { put, give, void: voidGrant } = await arrive();
     for (let n = 0; n < 63; n++) await give(`g${n}`, 1);
     await give('scheduled', 1, { startsAt: '2031-04-01T00:00:00Z' });

@@ -17,7 +17,7 @@ const rows = readFileSync('docs/credits.md', 'utf8')
   .filter((line) => /^\|.*-?\d+ +\|$/.test(line))
   .map((line) => line.split('|').slice(2, 6).map(Number));
 
-it('the example of the guide has the numbers of the service', async () => {
+it('the numbers in the guide’s example are those of the service', async () => {
   const { db } = database;
   const { clock } = service;
   clock.set('2026-03-10T10:30:00.000Z');

@@ -233,7 +233,7 @@ it('a product that warns holds beyond the grants, and those holds count for prod
   expect((await t.reserve(1)).body.available).toBe(0);
 });
 
-it('a product without a price reserves beside one that has one', async () => {
+it('a product without a price can be reserved beside one that has a price', async () => {
   const t = await tenant(['1']);
   const free = await createProduct(database.db);
   await grant(database.db, t.orgId, free.id);
@@ -301,7 +301,7 @@ describe('a settlement', () => {
     expect(await t.drift()).toEqual([]);
   });
 
-  it('after its grant expired burns the next one for usage of now, and the expired one for usage before', async () => {
+  it('after its grant expired burns the next one for current usage, and the expired one for earlier usage', async () => {
     service.clock.set('2026-03-01T10:30:00Z');
     const t = await tenant();
     const expiresAt = new Date('2026-03-01T11:00:00Z');
@@ -444,7 +444,7 @@ describe('a check', () => {
   });
 });
 
-it('an entitlement shows the price and what is available, and one without a price neither', async () => {
+it('an entitlement shows the price and the available credits, or neither if there is no price', async () => {
   const t = await tenant(['10'], { creditPrice: '0.000000000001' });
   const free = await createProduct(database.db);
   await grant(database.db, t.orgId, free.id);

@@ -65,7 +65,7 @@ async function arrive(time: string) {
   };
 }
 
-it('usage of the last millisecond of a month burns the grant of that month, also after midnight', async () => {
+it('usage in the last millisecond of a month burns the grant of that month, even after midnight', async () => {
   const { give, send, expectCredits } = await arrive('2032-02-01T00:00:00.000Z');
   await give('february', 10, { expiresAt: '2032-03-01T00:00:00Z' });
   await give('march', 10, { startsAt: '2032-03-01T00:00:00Z', expiresAt: '2032-04-01T00:00:00Z' });
@@ -110,7 +110,7 @@ it('a rollover reads the same before the first write and after it, and a late ev
   await expectCredits({ balance: 0, overdraft: 0, a: ['expired', 3.5, 0] });
 });
 
-it('instances whose clocks differ by 30 s each burn by their own, and nothing is burned twice', async () => {
+it('instances whose clocks differ by 30 s each burn by their own clock, and nothing is burned twice', async () => {
   const { give, send, expectCredits } = await arrive('2032-02-29T22:59:45.000Z');
   await give('a', 10, { expiresAt: '2032-02-29T23:00:00Z', rollover: { percent: 50, for: 'P1D' } });
   await give('b', 10, { priority: 0, startsAt: '2032-02-29T23:00:00Z', expiresAt: '2032-03-01T00:00:00Z' });

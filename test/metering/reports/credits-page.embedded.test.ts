@@ -94,7 +94,7 @@ describe('the section', () => {
     expect(await sections(other.browser)).toBe(true);
   });
 
-  it('explains what there will be to see', async () => {
+  it('explains what it will show', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const page = readText((await browser.get('/dashboard/credits', html)).text);
     expect(page).toContain('Your products cost no live credits');
@@ -103,7 +103,7 @@ describe('the section', () => {
   });
 });
 
-describe('the page of credits', () => {
+describe('the credits page', () => {
   it('shows the balance, the grants in burning order, and what burned them', async () => {
     const { open, give, send } = await scene();
     await give('plan', {
@@ -187,7 +187,7 @@ describe('the page of credits', () => {
     expect(await open()).toContain('the balance lasts for more than a year.');
   });
 
-  it('reads the costs of subjects only in a period that it can read', async () => {
+  it('shows costs by subject only for periods of at most 92 days', async () => {
     const { open, give, send } = await scene();
     await give('all', { amount: 100 });
     await send(2, { subject: 'ada' });

@@ -201,7 +201,7 @@ describe('faults', () => {
     },
   );
 
-  it('counts a request once that the network delivers twice', async () => {
+  it('counts a request that the network delivers twice only once', async () => {
     await addToHour(database.db, payer, { hour: hourBefore(3), quantity: '5' });
     await plan();
     failNext('double');
@@ -220,7 +220,7 @@ describe('faults', () => {
     ]);
   });
 
-  it('never sends again what may be at Stripe once Stripe forgets identifiers, and a person decides', async () => {
+  it('once Stripe forgets identifiers, resends nothing that Stripe may have, and a person decides', async () => {
     await addToHour(database.db, payer, { hour: hourBefore(3), quantity: '5' });
     await addToHour(database.db, payer, { hour: hourBefore(2), quantity: '6' });
     await plan();

@@ -136,7 +136,7 @@ describe('setting up a second factor', () => {
     expect((await factorOf(user.id))!.confirmedAt).toBeNull();
   });
 
-  it('again issues a new secret and voids the old one', async () => {
+  it('a second time issues a new secret and voids the old one', async () => {
     const { browser, code, secret } = await settingUp();
     const page = await follow(browser, await post(browser, FACTOR, { currentPassword: PASSWORD }));
     expect(secretOn(page.text)).not.toBe(secret);
@@ -167,7 +167,7 @@ describe('setting up a second factor', () => {
     }
   });
 
-  it('is refused while it is on', async () => {
+  it('is refused while the factor is on', async () => {
     const { browser, user, app } = await secured();
     const answer = await post(browser, FACTOR, { currentPassword: PASSWORD });
     expect(answer.status).toBe(404);
@@ -276,7 +276,7 @@ describe.runIf(isEmbedded)('turning the second factor off', () => {
     expect((await post(browser, `${FACTOR}/off`, form)).status).toBe(429);
   });
 
-  it('has no page while it is off', async () => {
+  it('has no page while the factor is off', async () => {
     const { browser } = await signedIn(database.db, service.url);
     for (const path of [`${FACTOR}/off`, `${FACTOR}/recovery-codes`])
       expect((await open(browser, path)).headers.get('location')).toBe(`${ACCOUNT}/second-factor`);

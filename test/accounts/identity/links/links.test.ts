@@ -298,7 +298,7 @@ it('two concurrent starts leave one working link and store only its hash', async
   expect(tokens.map(hashToken)).toContain(stored[0]!.hashedToken);
 });
 
-it('a start during a set-up does not create a second way in', async () => {
+it('a start during a set-up does not create a second link', async () => {
   await withoutOperators();
   const { id } = await createUser(database.db);
   const token = tokenOf(await createSetUpLink(service.context));

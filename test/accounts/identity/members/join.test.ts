@@ -148,7 +148,7 @@ describe('a signed-in person', () => {
     }
   });
 
-  it('who is already a member learns so, and the invitation stays open', async () => {
+  it('who is already a member sees a notice, and the invitation stays open', async () => {
     const token = await invite(team.owner.browser, freshEmail(), { role: 'owner' });
     expect((await look(team.member.browser, token)).text).toContain('You are already a member');
     const answer = await accept(team.member.browser, token);

@@ -224,7 +224,7 @@ describe('an app code', () => {
     expect((await give(second, app.code(1))).status).toBe(303);
   });
 
-  it('of the previous step works once', async () => {
+  it('from the previous step works once', async () => {
     const { user, app, browser } = await challenged();
     const code = app.code(-1);
     expect((await give(browser, code)).status).toBe(303);
@@ -234,7 +234,7 @@ describe('an app code', () => {
     expect((await give(second, app.code())).status).toBe(303);
   });
 
-  it('of two steps before or after is refused', async () => {
+  it('from two steps before or after is refused', async () => {
     const { app, browser } = await challenged();
     expect((await give(browser, app.code(-2))).status).toBe(401);
     expect((await give(browser, app.code(2))).status).toBe(401);

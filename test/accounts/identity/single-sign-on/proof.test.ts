@@ -37,7 +37,7 @@ async function confirm(browser: Browser, next: string, authTime?: number) {
 const post = (browser: Browser, path: string, form: Record<string, string> = {}) =>
   browser.send('POST', path, { form, headers: html });
 
-it('asks the issuer to ask the person again, only to confirm', async () => {
+it('makes the issuer ask the person again, but only to confirm', async () => {
   const { browser } = await person();
   for (const [query, asked] of [
     ['', [null, null]],
@@ -90,7 +90,7 @@ it.each([
   expect((await browser.get('/dashboard/account/passkeys', html)).text).toContain('confirm it’s you');
 });
 
-it('a second factor is due too', async () => {
+it('a second factor is still required', async () => {
   const { browser, user } = await person();
   const app = await giveSecondFactor(database.db, user.id, service.clock);
   const due = await confirm(browser, PASSWORD, secondsAgo(0));
@@ -105,7 +105,7 @@ it('a second factor is due too', async () => {
   expect((await post(browser, `${FACTOR}/recovery-codes`, { code: app.code() })).status).toBe(200);
 });
 
-it('the form to confirm still needs the password, so nothing lasts longer without proof', async () => {
+it('the confirmation form still needs the password, so a proof by single sign-on cannot be prolonged there', async () => {
   const { browser } = await person();
   await confirm(browser, FACTOR, secondsAgo(0));
   expect((await browser.get('/confirm', html)).text).toContain('name="currentPassword"');

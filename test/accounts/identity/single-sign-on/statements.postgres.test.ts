@@ -39,7 +39,7 @@ async function countEach(browser: Browser) {
   };
 }
 
-it('single sign-on adds no statement to other requests, also where it is required', async () => {
+it('single sign-on adds no statement to other requests, even where it is required', async () => {
   const { browser, user, organization } = await signedIn(database.db, service.url);
   const without = await startAnother();
   const before = await countEach(browser.copy(without.url));

@@ -197,12 +197,12 @@ describe('a run that ends without an answer', () => {
     );
   });
 
-  it('does not mention them if the key may not ask', async () => {
+  it('reports nothing about them if the key may not ask', async () => {
     lookUp = (res) => problem(res, 403, 'insufficient_scope');
     expect((await loseAnswers()).summary).not.toHaveProperty('unanswered');
   });
 
-  it('says that it could not ask if the service is unavailable', async () => {
+  it('reports that it could not ask if the service is unavailable', async () => {
     lookUp = (res) => res.destroy();
     expect((await loseAnswers()).summary).toMatchObject({ unanswered: { records: 700, recorded: null } });
     expect((await loseAnswers([])).stdout).toContain('The service could not be queried');
