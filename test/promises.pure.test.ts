@@ -5,7 +5,7 @@ const rows = readFileSync('docs/promises.md', 'utf8')
   .split('\n')
   .filter((line) => /^\| (?!promise |-)/.test(line));
 
-/** Files with the names of their tests, from `file.test.ts`: “name”, “name”. */
+/** Each test file with the names of its tests, from `file.test.ts`: “name”, “name”. */
 const namedTests = rows.flatMap((row) =>
   [...row.matchAll(/`([\w./-]+\.test\.ts)`:((?:,? “[^”]+”)+)/g)].flatMap(([, file, names]) =>
     [...names!.matchAll(/“([^”]+)”/g)].map(([, name]) => ({ file: file!, name: name! })),

@@ -9,7 +9,9 @@ import { signedInOperator } from '../support/operators.js';
 const world = browserWorld({ trading: { selection: everything } });
 beforeAll(() => world.service.trading.refresher.refresh());
 
-/** Forms that have a field for only one option of a choice: the caller's and the address-based ones. */
+/**
+ * Forms with a field that belongs to one option of a choice. `open` returns the caller's browser and the form's path.
+ */
 const forms = [
   {
     form: 'an entitlement',

@@ -125,7 +125,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     entitlements: '/dashboard/entitlements',
     markets: async (page) => {
       await page.goto('/dashboard/markets');
-      // The gates of the demo that open are those of 24 and 36 hours, so it has signals from 14:00 UTC to the night.
+      // In the demo, only the 24-hour and 36-hour gates open, so there are signals from 14:00 UTC until night.
       await page.getByText('The demo is still building').waitFor({ state: 'detached', timeout: 600_000 });
     },
     'markets-city': '/dashboard/markets?station=KMIA',
@@ -184,7 +184,7 @@ async function moveOver(db: Service['context']['db'], oldId: string, newId: stri
     },
     [oldId],
   );
-  // The demo's keys were created earlier.
+  // Keeps the demo's own keys older than the rotated key.
   await db.run(
     {
       name: 'screenshots_demo',

@@ -27,7 +27,7 @@ interface SentEvent {
   occurredAt: string;
 }
 
-/** Misbehaves as a test needs; true if the fault has handled the request. */
+/** A fault of the stand-in service; returns true if it has handled the request itself. */
 type Fault = (res: ServerResponse, events: SentEvent[], count: number) => boolean;
 
 let server: Server;

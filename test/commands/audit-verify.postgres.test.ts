@@ -7,7 +7,7 @@ import { createOrganization } from '../support/fixtures.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 import { auditOf } from '../support/audit.js';
 
-// Each test starts processes, which takes long on a busy machine.
+// Each test starts processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 const { folder, run, withDatabase } = maintenanceCommand('src/commands/audit-verify');

@@ -8,7 +8,7 @@ import { openPglite } from '../../src/core/db/embedded.js';
 import { servePglite } from '../../src/core/db/pglite-port.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
-// Each test starts processes, which takes long on a busy machine.
+// Each test starts processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 const { environment, run, withDatabase } = maintenanceCommand('src/commands/setup-link');

@@ -9,7 +9,7 @@ import { createKey, createOrganization } from '../support/fixtures.js';
 import { createProduct } from '../metering/support/products.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
-// Each test starts processes, which takes long on a busy machine.
+// Each test starts processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 const { folder, run, withDatabase } = maintenanceCommand('src/commands/reconcile');

@@ -6,7 +6,7 @@ import { oneTimeLinks, operators } from '../../src/accounts/identity/table.js';
 import { createUser } from '../support/accounts.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
-// Each test starts processes, which takes long on a busy machine.
+// Each test starts processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 const { run, withDatabase } = maintenanceCommand('src/commands/setup-link');

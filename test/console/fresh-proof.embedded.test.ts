@@ -46,7 +46,7 @@ async function sendLate(path: string, form: Form, from: string): Promise<string 
 
 /** Confirms with password and code on `/confirm` and returns to the page. */
 async function confirm(page: string): Promise<string> {
-  // A code works only once, so the clock moves on to the next.
+  // A code works only once, so this advances the clock to the next one.
   service.clock.advance(30_000);
   const form = { currentPassword: PASSWORD, code: operator.app.code(), next: page };
   const confirmed = await operator.browser.send('POST', '/confirm', { form, headers: html });

@@ -30,7 +30,7 @@ it(
     const databaseUrl = postgres.url('postgres');
     const db = await openDatabase({ databaseUrl, dataDir: '' }, pino({ level: 'silent' }));
     const fromNow = (ms: number) => new Date(Math.ceil((Date.now() + ms) / HOUR_MS) * HOUR_MS).toISOString();
-    // Usage burns the last grant, so that the others still have credits left when their expiry is reported.
+    // Usage burns the last grant in the list, so that the others still have credits left when their expiry is reported.
     const grants = [
       { amount: '1', expiresAt: fromNow(DAY_MS / 2) },
       { amount: '1', expiresAt: fromNow(3 * DAY_MS) },

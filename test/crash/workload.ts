@@ -17,7 +17,7 @@ export interface Product {
   slug: string;
 }
 
-/** The sending Organizations and their events. An event's number determines everything about it. */
+/** The Organizations that send, and their events. An event's number determines everything about it. */
 export interface Workload {
   tenants: Tenant[];
   products: Product[];

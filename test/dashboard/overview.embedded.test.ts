@@ -129,8 +129,7 @@ describe('the overview', () => {
     await fillUsage(db, { ...own, productId: fresh.id, prefix: 'e', count: 3, from: '2031-03-14T00:00:00Z' });
     const { seen, text } = await openOverview(browser);
     expect(seen).toContain('5 +25.0% on 4 in the same days of last month');
-    // The comparison appears twice, both times for the one product with usage last month: at the top of the page and in
-    // the table.
+    // Once at the top of the page and once in the table, both for the one product with usage last month.
     expect(seen.match(/same days of last month/g)).toHaveLength(2);
     const trends = text.match(/<svg\s+class="trend"[\s\S]*?<\/svg>/g)!;
     expect(trends).toHaveLength(2);

@@ -377,7 +377,7 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
       expect(Math.max(...times)).toBeLessThanOrEqual(now);
       expect(now - Math.min(...times)).toBeGreaterThan(68 * DAY_MS);
       expect(await findCreditDrift(database.db, id)).toEqual([]);
-      // Corrections look up what an event burned by its time of receipt.
+      // Corrections find what an event burned by its time of receipt, so each burn needs an event received then.
       const [stray] = await selectRows(
         orm,
         sql`select e.at from credit_entries e where e.org_id = ${id}::uuid and e.kind = 'burn' and not exists (

@@ -12,7 +12,7 @@ import { startTestService, type TestService } from '../support/service.js';
 import { until } from '../support/until.js';
 import { useDatabase } from '../support/use.js';
 
-// Each test starts processes, which takes long on a busy machine.
+// Each test starts processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const database = useDatabase();

@@ -33,7 +33,9 @@ const running = new Map<Circumstance | 'healthy', TestService>();
 const jar = new Map<Credential, Record<string, string>>();
 const memory = memoryLimitStores();
 const counters: Store[] = [];
-/** Keeps the limits' counters, so that a test can reset them; restarting the service would take fifty times as long. */
+/**
+ * Remembers the limits' counters, so that a test can reset them; restarting the service would take fifty times as long.
+ */
 const limitStores: LimitStores = {
   ...memory,
   create(name) {

@@ -36,7 +36,7 @@ function formsOn(page: string): Form[] {
   });
 }
 
-/** Finds errors in a summary without a link to an existing field. */
+/** Finds entries of an error summary that do not link to an existing field. */
 function findLost(page: string): string[] {
   const summary = /<ul class="mistakes">[\s\S]*?<\/ul>/.exec(page)?.[0];
   if (summary === undefined) return [];

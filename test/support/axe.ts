@@ -62,7 +62,7 @@ const readLooks = `(() => {
   });
 })()`;
 
-/** Looks that have had sufficient contrast on any page, which need not be measured again. */
+/** Looks whose contrast was sufficient on some page; they are not measured again. */
 const readable = new Set<string>();
 
 /**

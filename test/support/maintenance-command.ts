@@ -10,7 +10,7 @@ import { ownScript } from './own-build.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from './database.js';
 
 /**
- * Runs a command as a separate process on the test file's own database.
+ * A command that runs as a separate process on the test file's own database.
  * @param path such as `src/commands/reconcile`
  */
 export function maintenanceCommand(path: string) {

@@ -8,7 +8,7 @@ const VARIABLE = 'GAUGE_TEST_BUILD';
 const shared = globalThis as { [builds]?: { folder: Promise<string>; users: number } };
 const builds = Symbol.for('gauge test build');
 
-/** Packages that load other files of their own: WebAssembly, native code and logging threads. */
+/** Packages that load their own files at run time: WebAssembly, native code and logging threads. */
 const unbundled = [/^@electric-sql\//, /^@node-rs\//, /^pino/];
 
 /**

@@ -103,8 +103,8 @@ export async function createPostgresServer(settings: Record<string, string> = {}
 const DATA = 'GAUGE_TEST_POSTGRES_DATA';
 
 /**
- * Copies this server's data, with which servers that this process and its children create later will start. Stops the
- * server while copying.
+ * Copies this server's data as the starting point for servers that this process and its children create. Stops the
+ * server meanwhile.
  * @returns a function that removes the copy
  */
 export async function provideData(server: PostgresServer): Promise<() => void> {

@@ -10,7 +10,7 @@ import { auditLog } from '../../../src/accounts/audit/table.js';
 
 export const at = new Date('2031-03-04T05:06:07.089Z');
 
-/** Writes each row in its own transaction, as real changes do, and numbers the rows into `target`. */
+/** Writes each row in its own transaction, as real changes do, with its number as `target`. */
 export async function writeRows(
   db: Database,
   orgId: string,

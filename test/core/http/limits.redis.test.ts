@@ -162,7 +162,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
 
     expect(first.map(({ status }) => status)).toEqual(first.map(() => 202));
     expect(later.map(({ status }) => status)).toEqual(later.map(() => 202));
-    // Eight concurrent calls share two cores, but the 100 ms wait for Redis does not add up.
+    // Eight concurrent calls share two cores, but wait the 100 ms for Redis in parallel.
     expect(Math.max(...first.map(({ ms }) => ms))).toBeLessThan(700 + 8 * usualMs);
     expect(Math.min(...later.map(({ ms }) => ms))).toBeLessThan(80 + usualMs);
     expect(await instance.failures()).toBe(16);
@@ -187,7 +187,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     const waited = await timed();
     expect(waited.totalHits).toBe(1);
     expect(waited.ms).toBeGreaterThan(90);
-    // A stalled connection is given up only after several seconds.
+    // A stalled connection is closed only after several seconds, and the operation did not wait for that.
     expect(waited.ms).toBeLessThan(2_000);
     const next = [await timed(), await timed(), await timed(), await timed()];
     expect(next.map(({ totalHits }) => totalHits)).toEqual([2, 3, 4, 5]);

@@ -113,8 +113,8 @@ export function createStrictExchange(
     let fee = 0n;
     if (isTaker) {
       const before = order.chargedFees;
-      // The fee is 7% of contracts × price × (1 − price), rounded up to a millionth; the order's sum is rounded up to
-      // $0.0001.
+      // The fee is 7% of contracts × price × (1 − price), rounded up to a millionth; the sum over the order is rounded
+      // up to $0.0001.
       const product = 7n * BigInt(contracts) * price * (1_000_000n - price);
       const divisor = 100n * 100n * 1_000_000n;
       order.exactFees += (product + divisor - 1n) / divisor;

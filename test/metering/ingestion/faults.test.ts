@@ -292,7 +292,7 @@ describe('an unavailable database', () => {
         ),
       ),
     );
-    // If each flush retried on its own, there would be seven tries for each within two seconds.
+    // Flushes that retried on their own would try seven times each in two seconds.
     expect(tries).toBeLessThan(3 * 24);
     for (const { status, body, headers } of answers) {
       expect([status, body.code, headers.get('retry-after')]).toEqual([503, 'unavailable', '1']);
@@ -342,7 +342,7 @@ describe('a full queue', () => {
       'unavailable',
       '1',
     ]);
-    // The four seconds that a call waits for room or for the database have not yet passed.
+    // Less than the four seconds that a call waits for room or for the database.
     expect(performance.now() - startedAt).toBeLessThan(3_500);
     faulty.release();
     await Promise.all(plugs);

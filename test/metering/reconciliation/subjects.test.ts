@@ -224,7 +224,7 @@ it('an archived month keeps its sums, and its file has the subjects and dimensio
     event('b', { dimensions: { model: 'small' } }),
     event('c'),
   );
-  // Simulates that the list of combinations was full before the second event.
+  // Simulates a list of combinations that was already full before the second event.
   await database.db.orm.execute(
     sql`delete from usage_combinations where org_id = ${organization.id}::uuid and dimensions = 'small'`,
   );

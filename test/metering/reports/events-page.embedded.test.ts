@@ -30,7 +30,7 @@ const service = useServiceOn(() => watched(database.db));
 const reads = { count: 0, before: () => undefined as void };
 beforeAll(() => service.clock.set(NOW));
 
-/** Wraps the database to count reads of events and let them fail. */
+/** Wraps the database to count reads of events and optionally fail them. */
 function watched(db: Database): Database {
   const execute = (query: Parameters<Orm['execute']>[0]) => {
     const { sql } = (

@@ -48,7 +48,7 @@ beforeAll(async () => {
   others = senders.filter((_sender, i) => groups[i]!.worker !== host);
 });
 afterAll(async () => {
-  // Sending could never finish after this, so its end is not awaited.
+  // Not awaited, because work left by a failed test can no longer be sent.
   void load?.stop();
   await service.stop();
   await db.close();

@@ -13,7 +13,7 @@ export interface FilledEvents {
   /** Time of the first event; each further event is `everyMs` later. */
   from: string;
   everyMs: number;
-  /** SQL expression of the event's number `i`, which starts at 0. */
+  /** SQL expression in `i`, the event's number from 0. */
   quantity?: string;
 }
 

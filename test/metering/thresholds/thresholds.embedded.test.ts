@@ -333,7 +333,7 @@ describe('usage.threshold_reached', () => {
     expect([await send(t, 298, late), await send(t, 1), await send(t, 0.5, late)]).toEqual([0, 1, 0]);
     expect(await send(t, 0.5, late)).toBe(1);
     expect((await t.reported()).sort()).toEqual(['50% of 1000 calendar_month', '80% of 1000 calendar_month']);
-    // Thresholds that a lowered cap makes reached are reported with the next event.
+    // Thresholds already reached when the cap is lowered are reported with the next event.
     await database.db.orm.update(products).set({ unitCap: '2' }).where(eq(products.id, t.product.id));
     expect([await send(t, 0.5), await send(t, 0.05)]).toEqual([1, 0]);
     expect((await t.reported()).sort()).toEqual([

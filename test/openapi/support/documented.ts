@@ -51,7 +51,7 @@ function isAlike(actual: unknown, { shown }: Generated): boolean {
 const differ = (actual: unknown, documented: unknown, place: string) =>
   `${place}: ${JSON.stringify(actual)} instead of ${JSON.stringify(documented)}`;
 
-/** Expects every header that is documented as always sent, and no documented header where it is not documented. */
+/** Expects each documented header that is always sent, and no known header that this response does not document. */
 export function expectDocumentedHeaders(route: DescribedRoute, { status, headers }: Answer): void {
   const documented = headersOf(route, status);
   const isSent = (name: string) => headers[name.toLowerCase()] !== undefined;

@@ -39,7 +39,7 @@ import { keyTypes } from '../../../src/accounts/webhooks/types.js';
 import { exampleWorld as markets } from '../../../src/markets/reference/example-world.js';
 import { exampleWorld as metering } from '../../../src/metering/reference/example-world.js';
 
-/** The rows behind all examples. */
+/** The data that all examples share. */
 export const exampleWorld = { ...metering, ...markets, keys: { ...metering.keys, ...markets.keys } };
 
 const createdAt = new Date(exampleWorld.createdAt);
@@ -317,7 +317,7 @@ async function insertReservation(tx: Orm): Promise<void> {
   });
 }
 
-/** Inserts yesterday morning's order, as it reads today. */
+/** Inserts yesterday morning's order, as a later read shows it. */
 async function insertTrade(tx: Orm): Promise<void> {
   const { id, idempotencyKey, clientOrderId, ticker, createdAt: time } = exampleWorld.trade;
   const at = new Date(time);

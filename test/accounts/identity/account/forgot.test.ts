@@ -24,7 +24,7 @@ const post = (browser: Browser, path: string, form: Record<string, string>, head
   browser.send('POST', path, { form, headers: { ...html, ...headers } });
 const forgot = (email: string, headers = {}) => post(new Browser(service.url), '/forgot', { email }, headers);
 
-/** Runs the mail job and returns the mails that the address has received since. */
+/** Runs the jobs and returns the mail that they deliver to the address. */
 async function deliver(to: string): Promise<Received[]> {
   const before = server.received.length;
   await answerPasswordRequests(service.context);

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createFolder, send, startSend } from './run-send.js';
 
-// Some tests start processes, which takes long on a busy machine.
+// Some tests start processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 interface SentEvent {
@@ -17,10 +17,7 @@ interface Request {
   events: SentEvent[];
 }
 
-/**
- * A proxy between the command and the service that misbehaves as a test needs; true if the fault has handled the
- * request.
- */
+/** A fault of the proxy between the command and the service; returns true if it has handled the request itself. */
 type Fault = (res: ServerResponse, request: Request, count: number) => boolean;
 
 const folder = createFolder();

@@ -11,7 +11,7 @@ import { operatorToken } from '../../../support/operator.js';
 import { createFolder, send, startSend } from './run-send.js';
 import { useService } from '../../../support/use.js';
 
-// Some tests start processes, which takes long on a busy machine.
+// Some tests start processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 const { database, service } = useService();

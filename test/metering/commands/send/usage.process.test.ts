@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { createFolder, send, startSend } from './run-send.js';
 
-// Some tests start processes, which takes long on a busy machine.
+// Some tests start processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 const folder = createFolder();

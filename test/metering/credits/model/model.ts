@@ -8,7 +8,7 @@ const PLACES = 20;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** How long an expired grant is kept: an event may come 7 days late, and a day is added. */
+/** How long an expired grant is kept: an event may come 7 days late, plus a day of margin. */
 const WAITS = 8 * DAY;
 
 export function toCredits(decimal: string): Credits {
