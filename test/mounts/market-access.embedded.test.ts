@@ -56,7 +56,7 @@ async function setUp(access: MarketAccess, role: Role = 'owner') {
 
 const call = async (path: string, secret: string) => {
   const response = await fetch(service.url + path, { headers: { authorization: `Bearer ${secret}` } });
-  // oxlint-disable-next-line typescript/no-explicit-any -- what comes is what is tested
+  // oxlint-disable-next-line typescript/no-explicit-any -- the tests check what the response contains
   return { status: response.status, body: (await response.json()) as any };
 };
 

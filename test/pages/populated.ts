@@ -344,7 +344,7 @@ async function put(
   operator: ReturnType<typeof operatorClient>,
   path: string,
   value: object,
-  // oxlint-disable-next-line typescript/no-explicit-any -- what it is depends on the path
+  // oxlint-disable-next-line typescript/no-explicit-any -- its type depends on the path
 ): Promise<any> {
   const { status, text, body } = await operator('PUT', path, value);
   if (status >= 300) throw new Error(`PUT ${path}: ${status} ${text}`);

@@ -44,7 +44,7 @@ const readLooks = `(() => {
     const parts = [
       !isSolid && displaced.test(style.position + style.marginTop) ? here : '',
       own === 'rgba(0, 0, 0, 0) none 1 normal none' ? '' : own,
-      // Whatever is behind a solid colour does not show.
+      // Nothing behind a solid colour shows through.
       isSolid ? behind.replaceAll(here, '') : behind,
     ];
     grounds.set(element, parts.filter(Boolean).join(' on '));

@@ -30,7 +30,7 @@ export async function createListener(
 export interface QueuedMessage {
   type: AnyType;
   livemode: boolean;
-  // oxlint-disable-next-line typescript/no-explicit-any -- each type has its own
+  // oxlint-disable-next-line typescript/no-explicit-any -- each type has its own data
   data: any;
   createdAt: Date;
 }

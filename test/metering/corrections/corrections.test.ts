@@ -31,7 +31,7 @@ async function call(secret: string | undefined, path: string, body?: unknown) {
     },
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   });
-  // oxlint-disable-next-line typescript/no-explicit-any -- an answer is looked at from many sides
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests read many different fields of a response
   const answer: any = await response.json();
   return { status: response.status, body: answer };
 }

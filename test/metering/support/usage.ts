@@ -4,7 +4,7 @@ import { createKey, createOrganization } from '../../support/fixtures.js';
 
 export interface UsageReply {
   status: number;
-  // oxlint-disable-next-line typescript/no-explicit-any -- an answer is looked at from many sides
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests read many different fields of a response
   body: any;
   headers: Headers;
 }

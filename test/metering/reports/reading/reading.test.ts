@@ -28,7 +28,7 @@ async function call(secret: string | undefined, path: string, body?: unknown) {
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   });
   const text = await response.text();
-  // oxlint-disable-next-line typescript/no-explicit-any -- an answer is looked at from many sides
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests read many different fields of a response
   const answer: any = JSON.parse(text);
   return { status: response.status, text, body: answer };
 }
