@@ -95,7 +95,7 @@ it('shard groups are accessible, even if one is unreachable', async () => {
   }
 });
 
-/** Routes that return a file instead of a page. */
+/** False for routes that return a file. */
 const isPage = (route: string) => route.startsWith('get ') && !route.endsWith('.csv');
 
 it.each(consoleRoutes.filter(isPage))('%s shows hostile names as text and is accessible', async (route) => {

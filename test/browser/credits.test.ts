@@ -135,7 +135,6 @@ it.each(scripts)(
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Add a value' }).focus();
     await page.keyboard.press('Enter');
-    // The new row has focus.
     await page.locator('#field-value3:focus').waitFor();
     await page.keyboard.type('medium');
     await page.keyboard.press('Tab');

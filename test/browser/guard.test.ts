@@ -10,7 +10,6 @@ let chromium: Browser;
 let server: Server;
 let origin: string;
 
-/** Status and body of each path. */
 const pages: Record<string, [status: number, html: string]> = {
   '/good': [200, '<h1>Good</h1>'],
   '/missing': [404, '<h1>Nothing here</h1>'],

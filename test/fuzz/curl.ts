@@ -2,7 +2,6 @@ import type { FuzzRequest } from './requests.js';
 
 const MAX_SHOWN = 4_000;
 
-/** Renders the request as a shell command. */
 export function toCurl(url: URL, { operation, path, headers, body }: FuzzRequest): string {
   const parts = ['curl', '-i', '--path-as-is', '-X', operation.method.toUpperCase()];
   for (const [name, value] of Object.entries(headers))

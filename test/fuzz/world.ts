@@ -1,6 +1,5 @@
 import type { Pools } from './values.js';
 
-/** A caller and its credentials. */
 export interface Actor {
   name: string;
   kind: 'nobody' | 'apiKey' | 'session' | 'operator' | 'leaver';

@@ -60,7 +60,6 @@ async function createScene() {
   return { db, orgId, hashedSecret, both, request };
 }
 
-/** Held and burned credits. */
 const readTaken = (db: Database, orgId: string) =>
   selectRow<{ held: string; burned: string }>(
     db.orm,

@@ -152,7 +152,6 @@ interface PlanNode {
   Plans?: PlanNode[];
 }
 
-/** Returns every table scan in an executed plan. */
 function scansOf(node: PlanNode): PlanNode[] {
   const below = (node.Plans ?? []).flatMap(scansOf);
   return node['Relation Name'] === undefined ? below : [node, ...below];

@@ -51,7 +51,6 @@ interface Answer {
   results: { reason: string | null }[];
 }
 
-/** Returns the start and end of the window that contains a time. */
 function windowAt(
   window: string,
   now: number,

@@ -65,7 +65,6 @@ beforeEach(async () => {
   fake.state.fault = () => undefined;
 });
 
-/** Expects that Stripe's sums for this test's customer equal Gauge's. */
 const expectEqualSums = async ({ orgId, customer } = payer) =>
   expect(fake.sums(customer)).toEqual(await sumHours(database.db, orgId));
 

@@ -10,10 +10,8 @@ export interface Answer {
   text: string;
 }
 
-/** Returns the headers that present a credential. */
 type PresentCredential = (credential: Credential) => Promise<Record<string, string>>;
 
-/** Sends an example request as documented. */
 export async function sendExample(
   baseUrl: string,
   { method, path, body: described }: RouteDescription,

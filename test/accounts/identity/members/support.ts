@@ -75,7 +75,6 @@ export async function sendInvitation(
   return post(browser, '/dashboard/members/invite', { id, email, role: 'member', days: '7', ...values });
 }
 
-/** Returns the token in the link that the page shows. */
 export const tokenIn = ({ text }: Answer): string => /dashboard\/join#([\w-]+)/.exec(text)![1]!;
 
 export async function invite(
