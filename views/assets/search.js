@@ -99,6 +99,6 @@ function createDialog({ pathname }) {
 /** Cuts a key down to its first characters, which are enough to find it, so that the secret never leaves the page. */
 const queryOf = ({ value }) => value.trim().replace(/^(org_(?:live|test)_.{3}).*/, '$1');
 
-const failure = () => make('p', { textContent: 'No answer. Press Enter to search on a page of its own.' });
+const failure = () => make('p', { textContent: 'No response. Press Enter to open the search page.' });
 
 const make = (name, values) => Object.assign(document.createElement(name), values);
