@@ -1,5 +1,5 @@
-# The exact version. To pin the image itself, use `--build-arg NODE_IMAGE=node:24.11.1-bookworm-slim@sha256:…` with the
-# digest that `docker buildx imagetools inspect` prints.
+# Pins the exact version. To pin the image itself, use `--build-arg NODE_IMAGE=node:24.11.1-bookworm-slim@sha256:…`
+# with the digest that `docker buildx imagetools inspect` prints.
 ARG NODE_IMAGE=node:24.11.1-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app

@@ -21,8 +21,8 @@ const databases = (['embedded', 'postgres', 'citus'] as const).filter((name) =>
     : name === 'embedded' || (name === 'postgres' && (REQUIRE_POSTGRES === '1' || findPostgresBinaries())),
 );
 /**
- * Tests copy and remove databases hundreds of times, which is ten times faster in memory. In containers it may be too
- * small.
+ * Tests copy and remove databases hundreds of times, which is ten times faster in memory. In containers, /dev/shm may
+ * be too small.
  */
 const memory = '/dev/shm';
 if (!process.env.TMPDIR && hasRoom(memory)) process.env.TMPDIR = memory;

@@ -108,7 +108,7 @@ function flash(element) {
 
 let failures = 0;
 
-/** Refreshes parts with `data-live` while the page is visible; less often while the server is unreachable. */
+/** Refreshes parts with `data-live` while the page is visible, and less often while the server is unreachable. */
 export function pollParts() {
   const paces = [...document.querySelectorAll('[data-live][id]')].map(({ dataset }) => Number(dataset.live));
   if (paces.length === 0) return;

@@ -86,7 +86,7 @@ async function send(form) {
       method: form.dataset.method,
       headers: headersOf(headers.value, key?.value.trim(), body?.value),
       ...(body?.value ? { body: body.value } : {}),
-      // Routes for API keys refuse a session's cookie.
+      // Routes for API keys refuse session cookies.
       credentials: 'omit',
       signal: stop.signal,
     });
