@@ -33,7 +33,7 @@ export interface NewKey {
   budget: ChangeBudget;
 }
 
-/** A key with this id exists because the same form was sent twice. Nothing changes. */
+/** Thrown if the same form was submitted before, so a key with this id already exists. Nothing is changed. */
 export class KeyExists extends AppError {
   readonly keyId: string;
   constructor(keyId: string) {
@@ -102,7 +102,7 @@ export const scopesFor = (config: KeyDeps['config'], access: MarketAccess): Scop
 
 const MAX_SEEDED_KEYS = 10;
 
-/** For demo data. Checks no permission. */
+/** For demo data: does not check permissions. */
 export function addMembersKey(
   tx: Tx,
   member: { orgId: string; userId: string },

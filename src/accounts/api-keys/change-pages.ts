@@ -264,7 +264,7 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
   });
 }
 
-/** Not cached, and not compressed because the compressed length would leak the secret. */
+/** Not cached, and not compressed, because the compressed length could leak the secret. */
 async function showSecret(
   deps: KeyPageDeps,
   req: Request,
