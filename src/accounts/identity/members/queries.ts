@@ -92,7 +92,7 @@ export async function hasOtherOwner(orm: Orm, orgId: string, userId: string): Pr
   return (await selectOtherOwner(orm, orgId, userId)).length > 0;
 }
 
-/** Locks that owner's row, because deleting a user does not take the Organization's lock. */
+/** Also locks the membership found, because deleting a user does not take the Organization's lock. */
 export async function lockOtherOwner(tx: Tx, orgId: string, userId: string): Promise<boolean> {
   return (await selectOtherOwner(tx, orgId, userId).for('share')).length > 0;
 }
@@ -134,7 +134,7 @@ export async function deleteMembership(tx: Tx, orgId: string, userId: string): P
   return gone?.role;
 }
 
-/** `name` is user input. */
+/** How a person became a member. `name` is user input. */
 interface Origin {
   short: string;
   name: string | null;
@@ -145,7 +145,7 @@ interface Origin {
 
 const unknown: Origin = { short: 'Not recorded', name: null, account: null, invitedAt: null };
 
-/** Finds the audit entry at the time of each membership, through the index on actions. */
+/** Finds the audit entry written when each membership was created, using the index on actions. */
 export async function readOrigins(
   orm: Orm,
   orgId: string,

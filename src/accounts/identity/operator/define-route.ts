@@ -21,7 +21,7 @@ type OwnParts<Path extends string, Deps> = Omit<
   'tag' | 'credential' | 'params' | 'body'
 > & {
   body?: z.ZodType;
-  /** Maximum body size; the default fits every ordinary body. */
+  /** Maximum body size in bytes. */
   maxBytes?: number;
 };
 

@@ -32,7 +32,7 @@ const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 export const generateRecoveryCodes = (): string[] => Array.from({ length: RECOVERY_CODES }, generateOne);
 
 function generateOne(): string {
-  // The alphabet has 32 letters, so bytes map to it without bias.
+  // The alphabet has 32 symbols, so bytes map to it without bias.
   const letters = Array.from(randomBytes(LENGTH), (byte) => alphabet[byte % alphabet.length]);
   return letters.join('').match(/.{4}/g)!.join('-');
 }
