@@ -192,7 +192,9 @@ export async function countRecoveryCodes(orm: Orm, userId: string): Promise<numb
   return row?.left ?? 0;
 }
 
-/** Called once a lost factor works again, because the holder of an open recovery link could still replace it. */
+/**
+ * Called after the password or second factor has changed, so that the holder of an older link cannot change it again.
+ */
 export async function deleteOpenLinks(tx: Tx, userId: string, kind: LinkKind): Promise<void> {
   await tx
     .delete(oneTimeLinks)

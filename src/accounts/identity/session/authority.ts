@@ -139,7 +139,7 @@ async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now:
   );
   if (!row) throw (await hasSession(tx, session, now)) ? noMember() : sessionEnded();
   if (!roles.includes(row.role)) throw wrongRole(row.role, roles);
-  // Turning off a second factor locks the person's row, and archiving locks the Organization's. This transaction now
+  // Turning off a second factor locks the person's row, and archiving locks the Organization. This transaction now
   // holds both locks, so neither can happen before it ends.
   const lacksSingleSignOn = sql`(require_single_sign_on and not ${row.isSingleSignOn}::boolean)`;
   const [closed] = await selectRows<{ name: string; isArchived: boolean; lacksSingleSignOn: boolean }>(

@@ -14,7 +14,7 @@ export interface SingleSignOnConfig {
   roles: { claim: string; grants: RoleGrant[] } | undefined;
   /** Accepts addresses from tokens without `email_verified`. */
   trustsAddresses: boolean;
-  /** Lets owners sign in without single sign-on while the issuer is down. */
+  /** Lets owners skip a required single sign-on while the issuer is down. */
   ownersWhenDown: boolean;
 }
 
