@@ -148,7 +148,7 @@ export async function findDelivery(orm: Orm, { orgId, endpointId, messageId }: D
   return row;
 }
 
-/** Returns a message's data as the database's own text, which is sent unchanged. */
+/** Returns a message's data exactly as the database formats it, which is how it is sent. */
 export async function readData(
   orm: Orm,
   { orgId, messageId }: Omit<DeliveryKey, 'endpointId'>,
