@@ -13,7 +13,10 @@ const sessionCookie = /(^|;\s*)(__Host-)?gauge_session=/;
 const secretInQuery = /org_(live|test)_|[?&](api[-_]?key|key|token|access_token|secret)=/i;
 const wholeSecret = /org_(live|test)_[0-9a-z]{32}/i;
 
-/** In the path, only a complete secret is detected, because an idempotency key there may resemble part of one. */
+/**
+ * In the path, only a complete secret is detected, because a path may contain an idempotency key that merely resembles
+ * one.
+ */
 function hasSecret(url: string): boolean {
   const query = url.indexOf('?');
   return wholeSecret.test(url) || (query >= 0 && secretInQuery.test(url.slice(query)));

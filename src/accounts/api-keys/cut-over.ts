@@ -16,7 +16,7 @@ export async function readCutOver(
 ) {
   const startedAt = successor.createdAt;
   const oldState = stateOf(old, nowMs);
-  // A rotated key always ends, at its expiry or its revocation, whichever is earlier.
+  // A rotated key always ends: when it expires or when it is revoked, whichever comes first.
   const endMs = Math.min(old.expiresAt?.getTime() ?? Infinity, old.revokedAt?.getTime() ?? Infinity);
   // Calls this old may already have been deleted.
   const chart =

@@ -41,7 +41,7 @@ const presets: Preset[] = [
 
 const OWN_SCOPES = 'own';
 
-/** Omits a preset if one of its write scopes is not offered, because its name would be misleading. */
+/** Omits a preset if one of its write scopes is not offered, because the preset's name would be misleading. */
 export const presetChoices = (offered: readonly Scope[]): Preset[] => [
   ...presets
     .filter(({ scopes }) => scopes.every((scope) => offered.includes(scope) || scope.endsWith(':read')))
@@ -91,7 +91,7 @@ export function readKeyForm(fields: FormFields, nowMs: number, offered: readonly
   const expiresAt = collect(errors, () => readExpiry(fields, nowMs));
   if (errors.length > 0 || input === undefined || expiresAt === undefined)
     throw new AppError('invalid_request', 'The form has mistakes.', { errors });
-  // An empty id is rejected later as not fresh, like an invented one.
+  // A missing id becomes empty and is rejected later as not fresh.
   const { name, livemode, scopes } = input;
   return { id: textField(fields, 'id') ?? '', name, livemode, scopes, expiresAt };
 }

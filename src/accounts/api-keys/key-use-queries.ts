@@ -96,7 +96,7 @@ const toTime = (ms: number): string => new Date(ms).toISOString();
 export const CALLS_KEPT_MS = 8 * DAY_MS;
 /** Writes are retried within minutes, so a day is ample. */
 const RECEIPTS_KEPT_MS = DAY_MS;
-/** Rows per statement, so that no statement runs long. */
+/** Rows per statement, to keep statements short. */
 const ROWS_AT_ONCE = 5_000;
 
 export async function deleteOldKeyCalls({ orm }: { orm: Orm }, clock: Clock): Promise<void> {

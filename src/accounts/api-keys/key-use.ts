@@ -19,7 +19,7 @@ export interface KeyUse {
   touch(hashedSecret: string, scope: Scope | null): void;
   /** Counts a refused call. Counts for unknown keys are dropped on write. */
   refuse(hashedSecret: string, refusal: CallRefusal): void;
-  /** True if the key was valid when this instance last saw it. Affects the order of work only, never access. */
+  /** True if the key was valid when this instance last saw it. Only affects the order of work, never access. */
   hasSeen(hashedSecret: string): boolean;
   forget(hashedSecret: string): void;
   /** Writes the collected calls. After a failure, keeps them for the next flush. */

@@ -138,7 +138,7 @@ async function readTrends(orm: Orm, orgId: string, keys: KeyDetails[], nowMs: nu
   };
 }
 
-/** Returns the full first page if less than a page precedes `before`. */
+/** If fewer keys than a full page precede `before`, returns the first page. */
 async function readPage(
   orm: Orm,
   orgId: string,

@@ -23,7 +23,7 @@ export const apiKeys = pgTable(
     createdAt: time('created_at').notNull(),
     createdBy: uuid('created_by').references(() => users.id),
     rotatedFromId: uuid('rotated_from_id'),
-    /** Copied from the Organization. */
+    /** Copied from the Organization, which saves a read per call. */
     archivedAt: time('archived_at'),
     /** Until this time, every instance writes its call counts more often, because someone is watching this key. */
     watchedUntil: time('watched_until'),

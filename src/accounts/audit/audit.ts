@@ -77,9 +77,9 @@ export interface ChangeDeps {
 }
 
 /**
- * Runs a change in a transaction that first checks and locks the author's authority again, so nothing changes if the
- * author was removed, demoted or signed out, or the key revoked, in the meantime. Retries on conflicts. Inside `work`,
- * use only the given `tx`.
+ * Runs a change in a transaction that first checks and locks the author's authority again, so nothing changes if, in
+ * the meantime, the author was removed, demoted or signed out, or the author's key was revoked. Retries on conflicts.
+ * Inside `work`, use only the given `tx`.
  * Lock order: Organization, membership, User, session, audit chain.
  * @throws AppError as `Authority.confirm`
  */

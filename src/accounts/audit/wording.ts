@@ -12,7 +12,7 @@ export interface LoggedAction {
 export interface Wording {
   /** By action. Sentences omit their subject. */
   sentences: Record<string, (entry: LoggedAction) => Part[]>;
-  /** Titles by action, for names that do not convert well to a title. */
+  /** Titles by action, for names that do not convert well to titles. */
   titles: Record<string, string>;
   /** Address of the target's page, by the action's noun. */
   pages: Record<string, (target: string) => string>;

@@ -12,7 +12,10 @@ const parameters = { algorithm: 2, memoryCost: 19_456, timeCost: 2, parallelism:
  */
 const MAX_PARALLEL = 2;
 
-/** A few seconds of hashing. Further callers get 503 with Retry-After, so the queue stays bounded. */
+/**
+ * Maximum number of queued hashes, a few seconds of work. Further callers get 503 with Retry-After, so the queue stays
+ * bounded.
+ */
 const MAX_WAITING = 100;
 
 const queue = new PQueue({ concurrency: MAX_PARALLEL });

@@ -11,7 +11,6 @@ export interface Put<T> {
   resource: T;
 }
 
-/** An undefined field is absent. */
 type Fields = Record<string, string | null | undefined>;
 
 interface Difference {

@@ -191,7 +191,7 @@ export const recoveryCodes = pgTable(
   (t) => [primaryKey({ columns: [t.userId, t.hashedCode] })],
 );
 
-/** People who run the service. The role implies no membership. */
+/** People who run the service. Being an operator implies no membership. */
 export const operators = pgTable(
   'operators',
   {
@@ -239,7 +239,9 @@ export const oneTimeLinks = pgTable(
   ],
 );
 
-/** Requests for a password link. Stored for every address alike and deleted when processed. */
+/**
+ * Requests for a password reset link. Stored for every address, with or without an account, and deleted when processed.
+ */
 export const passwordRequests = pgTable('password_requests', {
   /** UUIDv7, so requests sort by arrival. */
   id: uuid().primaryKey(),

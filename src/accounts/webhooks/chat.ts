@@ -42,7 +42,7 @@ export function createChat(types: WebhookTypes, origin: string) {
   }
 
   return {
-    /** Returns the body of one post about all messages. Messages that do not fit are only counted. */
+    /** Returns the body of one post that covers all messages. Messages that do not fit are only counted. */
     toBody(format: ChatFormat, messages: readonly ChatMessage[]): string {
       const lines = messages.map(toLine);
       const { toText, toPost } = writers[format];

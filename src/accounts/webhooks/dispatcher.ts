@@ -74,7 +74,7 @@ export function createDispatcher(deps: DispatcherDeps, chat: Chat) {
       watchAll();
       supervisor = setInterval(watchAll, SECOND_MS);
     },
-    /** Finishes running attempts or gives them back to other instances. */
+    /** Waits for running attempts to finish, or releases them to other instances. */
     async stop(): Promise<void> {
       clearInterval(supervisor);
       stopping.abort();

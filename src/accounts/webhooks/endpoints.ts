@@ -50,7 +50,7 @@ export class EndpointExists extends AppError {
 }
 
 /**
- * Repeating a call with the same id creates no second endpoint.
+ * A repeated call with the same id does not create a second endpoint.
  * @returns `secret` is null for a chat, which cannot verify messages
  * @throws AppError invalid_request, EndpointExists
  */

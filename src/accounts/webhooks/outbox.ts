@@ -84,7 +84,7 @@ export async function queueForModes<T extends WebhookType>(
     );
 }
 
-/** Needs only a few statements, however many Organizations listen. */
+/** For every Organization with access to markets. Needs only a few statements, however many of them listen. */
 export async function queueForTraders<T extends WebhookType>(
   tx: Tx,
   { type, data, at }: Pick<NewMessage<T>, 'type' | 'data' | 'at'>,

@@ -25,7 +25,7 @@ type DeliveryStatus = (typeof webhookDeliveries.$inferSelect)['status'];
 const isEndpoint = (orgId: string, id: string) =>
   and(eq(webhookEndpoints.orgId, orgId), eq(webhookEndpoints.id, id));
 
-/** Oldest first. Not paginated, because an Organization has few. */
+/** Oldest first. Not paginated, because an Organization has few endpoints. */
 export const listEndpoints = (orm: Orm, orgId: string) =>
   orm
     .select(shown)

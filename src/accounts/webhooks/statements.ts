@@ -88,7 +88,7 @@ join ${t('webhook_endpoints')} e on e.org_id = c.org_id and e.id = c.endpoint_id
  * Idempotent.
  * Per attempt: $1 org, $2 endpoint, $3 message, $4 attempt, $5 at, $6 duration in ms, $7 status code or null, $8 error
  * or null, $9 answer or null, $10 new status, $11 next attempt at, $12 failures before this attempt
- * $13 endpoints that have been failing since this time or longer are returned
+ * $13 endpoints that have been failing since this time or earlier are returned
  */
 export const record: Template = {
   name: 'webhooks_record',

@@ -60,7 +60,7 @@ export async function changeRole(
 }
 
 /**
- * Any member may leave. API keys that they created stay.
+ * Any member may leave. API keys that they created stay valid.
  * @throws AppError not_found, forbidden_role, invalid_request (the last owner)
  */
 export async function removeMember(tx: Tx, orgId: string, userId: string, source: Source): Promise<void> {

@@ -78,8 +78,8 @@ export async function putOrganization(
 }
 
 /**
- * When a customer id is first set, usage counts from the start of the current hour. Replacing the id keeps the earlier
- * start.
+ * When a customer id is first set, usage is sent to Stripe from the start of the current hour. Replacing the id keeps
+ * the earlier start.
  */
 const toStripe = (
   current: Organization | undefined,

@@ -171,7 +171,7 @@ export async function readAssertion(
   const challenge = challengeOf(response);
   const isChallenged = await spendPasskeyChallenge(orm, challenge, waiting);
   const handle = response.userHandle ?? undefined;
-  // Without a preceding password, the passkey itself must identify the person.
+  // If no password was checked before, the passkey itself must identify the person.
   const isTheirs =
     passkey &&
     (userId === undefined ? handle !== undefined : passkey.userId === userId) &&
@@ -241,7 +241,7 @@ export async function readNewPasskey(
 /** WebAuthn Level 3, 5.8.4. */
 const knownTransports = new Set(['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal', 'cable']);
 
-/** The challenge that the client data claims. The signature covers the same bytes. */
+/** The challenge stated in the client data, which the signature covers. */
 function challengeOf({ clientDataJSON }: { clientDataJSON: string }): string {
   try {
     const data = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString()) as unknown;

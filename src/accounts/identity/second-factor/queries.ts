@@ -192,9 +192,7 @@ export async function countRecoveryCodes(orm: Orm, userId: string): Promise<numb
   return row?.left ?? 0;
 }
 
-/**
- * Called after the password or second factor has changed, so that the holder of an older link cannot change it again.
- */
+/** Called after the password or second factor has changed, so that nobody can use an older link for another change. */
 export async function deleteOpenLinks(tx: Tx, userId: string, kind: LinkKind): Promise<void> {
   await tx
     .delete(oneTimeLinks)

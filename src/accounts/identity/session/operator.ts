@@ -106,7 +106,7 @@ export const leadToConfirmation =
 
 /**
  * Records only an IP address's first refusal in a minute and the one that exhausts its allowance, so strangers cannot
- * fill the log. Never rejects, because a failing log must not let a caller in.
+ * fill the log. Never rejects, so the caller gets the refusal even if the log cannot be written.
  */
 async function auditRefusal(
   deps: Pick<Context, 'db' | 'clock' | 'log'>,

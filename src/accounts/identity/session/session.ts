@@ -128,7 +128,7 @@ export interface Arrival extends Whereabouts {
   formerToken: string | undefined;
   /** Aborts when the client disconnects. */
   gone: AbortSignal;
-  /** True if the issuer proved the person's identity, instead of a password. */
+  /** True if the issuer, not a password, proved the person's identity. */
   isSingleSignOn?: boolean;
   /** False if the issuer relied on an earlier sign-in, which proves less than entering a password. */
   isConfirmed?: boolean;
@@ -153,7 +153,10 @@ export async function startSession(
   return token;
 }
 
-/** Keeps what the person typed into a form until they return. @throws AppError not_signed_in */
+/**
+ * If the session has ended, keeps what the person typed into a form and redirects to the sign-in page.
+ * @throws AppError not_signed_in
+ */
 export function requirePerson(readSession: ReadSession): RequestHandler {
   return async (req, res, next) => {
     const session = await readSession(req);

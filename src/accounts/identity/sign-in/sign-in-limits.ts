@@ -49,8 +49,9 @@ interface SignInOf {
 }
 
 /**
- * Counts failed sign-ins. Each request is counted on arrival and uncounted if it succeeds, so a burst of guesses
- * achieves no more than sequential guesses. If the client disconnects early, the request stays counted.
+ * Counts failed sign-ins. Each request is counted on arrival, and the count is taken back if the request succeeds, so a
+ * burst of guesses achieves no more than sequential guesses. If the client disconnects early, the request stays
+ * counted.
  * Nobody can lock out another person: too many failures for an account block only the network they came from, delay
  * sign-ins from all unknown devices, and do not affect known devices, which have their own count. Codes have only six
  * digits and come after the password, so codes from unknown devices are limited per account. All pages that take a code

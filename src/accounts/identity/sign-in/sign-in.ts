@@ -35,7 +35,7 @@ import { findUser, type User } from '../users/queries.js';
 export const normalizeEmail = (email: string): string => email.trim().toLowerCase();
 
 export interface SignedIn {
-  /** Cookie token of a session, or of a challenge while the second factor is due. */
+  /** Cookie token of a session, or of a challenge while a second factor is still required. */
   token: string;
   isCodeDue: boolean;
 }

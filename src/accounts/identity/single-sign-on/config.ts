@@ -10,7 +10,7 @@ export interface SingleSignOnConfig {
   /** Shown on the button: `Sign in with …`. */
   name: string;
   scopes: string;
-  /** Undefined if people get roles from invitations only. */
+  /** Undefined if people get roles only from invitations. */
   roles: { claim: string; grants: RoleGrant[] } | undefined;
   /** Accepts addresses from tokens without `email_verified`. */
   trustsAddresses: boolean;
@@ -28,7 +28,7 @@ export interface RoleGrant {
 
 declare module '../../../core/config.js' {
   interface ServiceConfig {
-    /** Sign-in by OpenID Connect; undefined if only passwords and passkeys are accepted. */
+    /** Sign-in with OpenID Connect; undefined if only passwords and passkeys are accepted. */
     singleSignOn: SingleSignOnConfig | undefined;
   }
 }
