@@ -24,7 +24,7 @@ const OTHER_MODE =
   'The idempotency key was already used in the other mode (live or test), so this event was not counted. Send it with another key.';
 
 /**
- * Delivers events until each has an answer. Events that violate the schema are removed and the rest is sent again. A
+ * Sends events until each has an answer. Events that violate the schema are removed and the rest are sent again. A
  * batch refused as a whole is halved until the offending event is isolated.
  * @throws DeliveryError
  */
@@ -186,7 +186,7 @@ async function attempt(options: PostOptions, events: readonly Sendable[]): Promi
     return readFailure(response, error, addressName);
   } catch (error) {
     if (error instanceof DeliveryError) throw error;
-    // The valid events are recorded. The delivery reports the others.
+    // The valid events are recorded. `deliverEvents` reports the others.
     if (error instanceof OtherModeError) return readAnswer(error.answer, events.length, addressName);
     return { kind: 'retry', reason: reasonOf(error), isThrottled: false, retryAfterMs: undefined };
   } finally {

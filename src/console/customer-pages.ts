@@ -147,7 +147,7 @@ const LATEST_CHANGES = 10;
 /** Maximum number of customers listed beside each flag. */
 const NAMED = 3;
 
-/** Caches the flags for a minute, because the caps alone read all of the month's totals. */
+/** Caches the flags for a minute, because evaluating the caps alone reads all of the month's totals. */
 function createAttention(deps: CustomerDeps, signals: readonly Signal[]) {
   let found: { atMs: number; flags: Awaited<ReturnType<typeof readFlags>> } | undefined;
   const { run } = shareRun(

@@ -24,7 +24,7 @@ const demoSchema = z.object({
       factorSecret: z.string().optional(),
     }),
   ),
-  /** End of the demo's past while it still has to be filled in; ISO 8601. */
+  /** End of the demo's past, ISO 8601. Undefined once the past has been filled in. */
   pastUpTo: z.iso.datetime().optional(),
 });
 

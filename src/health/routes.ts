@@ -43,8 +43,8 @@ type ReadinessDeps = Pick<Context, 'db' | 'log' | 'metrics'>;
 type ClockWatch = ReturnType<typeof createClockWatch>;
 
 /**
- * Checks that the database can serve and that its clock agrees with this instance's. The route needs no credential, so
- * callers share one check, at most one per second. Changes are logged.
+ * Checks that the database can serve requests and that its clock agrees with this instance's. The route needs no
+ * credential, so callers share one check, at most one per second. Changes are logged.
  */
 function createReadiness({ db, log, metrics }: ReadinessDeps): () => Promise<Readiness> {
   const compareClocks = createClockWatch({ log, metrics });

@@ -180,7 +180,7 @@ function addFactorPages(router: Router, deps: SetUpDeps, guards: RequestHandler[
   });
 }
 
-/** True within minutes of a sign-in, because it included the password. */
+/** True within minutes of a sign-in, because signing in included the password. */
 const isConfirmed = ({ clock }: SetUpDeps, res: Response): boolean =>
   isConfirmedAt(personOf(res), new Date(clock.now()));
 

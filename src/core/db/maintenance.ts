@@ -104,8 +104,8 @@ interface Group {
 
 /**
  * Works on the Organizations of one shard group at a time and blocks the group's hot statements meanwhile. Locking the
- * coordinator's tables would not block statements on the worker, so this takes the lock of `gauge_hold` in a move's
- * mode. Statements in flight commit first.
+ * coordinator's tables would not block statements on the worker, so this takes the same lock as `gauge_hold`, in the
+ * mode that a move uses. Statements in flight commit first.
  */
 export async function freezeGroups(
   orm: Orm,

@@ -89,7 +89,7 @@ export function createOutageLog(log: Logger, nowMs: () => number = () => perform
       const condition = describeOutage(error);
       if (condition === undefined) return;
       const isAbsence = /^(08|57P|$)/.test(sqlState(error) ?? '') && !isOutOfConnections(error);
-      // Until the first connection, the startup code logs what it waits for.
+      // Until the first connection, the startup code logs what it is waiting for.
       if (isAbsence && !wasReached) return;
       isAway ||= isAbsence;
       const last = met.get(condition);

@@ -117,7 +117,7 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
   };
 }
 
-/** Reports that no connection is available. Connections report all other failures themselves. */
+/** A pool that reports when no connection is available. Connections report all other failures themselves. */
 class WatchedPool extends pg.Pool {
   private readonly onFailure: (error: unknown) => void;
 
@@ -209,7 +209,9 @@ async function enclose<T>(
   }
 }
 
-/** Creates the ORM once per connection, because reading the whole schema took a tenth of each transaction. */
+/**
+ * Creates the ORM once per connection, because reading the whole schema would take a tenth of each transaction's time.
+ */
 function rememberPerConnection(make: (client: pg.PoolClient) => Orm): (client: pg.PoolClient) => Orm {
   const known = new WeakMap<pg.PoolClient, Orm>();
   return (client) => {

@@ -9,7 +9,7 @@ export function formatDecimal(decimal: string | number | bigint): string {
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
-/** Up to this length, part of a decimal fits on one line of a phone. */
+/** Maximum length of an unbroken part of a decimal. Longer parts do not fit on one line of a phone. */
 const MAX_UNBROKEN = 20;
 
 /** Returns markup in which a long decimal breaks only after its separators. */

@@ -35,9 +35,9 @@ export interface RouteDescription {
   /** At least one for each successful status and for each error that `describeRoute` does not derive. */
   examples: Example[];
   /**
-   * Calls of the Python client, with request fields or `body` in braces. `{field:text}` shows the field as text; named
-   * arguments are omitted if their field is missing. An example uses the first call that covers all of its fields, or
-   * the standard library if none does.
+   * Templates of calls of the Python client. `{field}` stands for a field of the request, and `{body}` for its whole
+   * body; `{field:text}` is replaced by the text. Named arguments are omitted if their field is missing. An example
+   * uses the first call that covers all of its fields, or the standard library if none does.
    */
   python?: readonly string[];
   /** Valid request for examples of general errors. Default: the first example's request, without its query. */

@@ -2,7 +2,7 @@ export interface SearchEntry {
   kind: 'Guide' | 'Request' | 'Error' | 'Message' | 'Field';
   title: string;
   href: string;
-  /** Short description of where the place belongs. */
+  /** Where the entry belongs, in a few words. */
   context: string;
   method?: string;
   text: string;
@@ -12,7 +12,7 @@ export interface SearchResult extends Omit<SearchEntry, 'text'> {
   snippet: { text: string; isMatch: boolean }[];
 }
 
-/** Points for a word, depending on where it occurs. Only the best place counts. */
+/** Points for a matching word, depending on where it occurs. Only the best match counts. */
 const points = { title: 100, titleStart: 12, titlePart: 6, context: 4, textStart: 2, textPart: 1 };
 /** Extra points, because a whole guide helps more than one of its fields. */
 const kindPoints = { Guide: 3, Request: 3, Error: 2, Message: 2, Field: 0 };

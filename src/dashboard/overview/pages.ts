@@ -15,7 +15,7 @@ import { readLatestChanges } from '../audit-log/view.js';
 export interface OverviewPanel {
   view: string;
   data: object;
-  /** Replaces the rest of the page, for example with a new Organization's first steps. */
+  /** If true, the panel replaces the rest of the page, for example with a new Organization's first steps. */
   isAlone?: boolean;
 }
 
