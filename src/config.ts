@@ -278,7 +278,7 @@ function readOperatorTokens(unnamed: string | undefined, named: string[] = []): 
   return unnamed === undefined ? tokens : [{ actor: 'operator', token: unnamed }, ...tokens];
 }
 
-/** Exported heads are evidence and must not be altered in transit. */
+/** True for a file path or a secure URL. Exported heads are evidence and must not be altered in transit. */
 function isExportTarget(value: string): boolean {
   return !/^\w+:\/\//.test(value) || isSecureUrl(value);
 }

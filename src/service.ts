@@ -195,7 +195,7 @@ function startWork(context: Context, { products: running, services }: Running, d
 
 /**
  * Fills in the part of the demo's past that is still missing. Every step has a fixed key and a date relative to the
- * demo's creation, so after a killed process nothing is duplicated.
+ * demo's creation, so resuming after the process was killed duplicates nothing.
  */
 async function fillDemo(
   context: Context,

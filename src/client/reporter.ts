@@ -12,7 +12,7 @@ export { DirectoryInUseError, SpoolFullError };
 export type ReportedEvent = Omit<UsageEvent, 'idempotencyKey'> & Partial<Pick<UsageEvent, 'idempotencyKey'>>;
 
 export interface UsageReporterOptions extends GaugeClientOptions {
-  /** Folder for unsent events. It survives restarts and must belong to one process at a time. */
+  /** Folder for unsent events. It must survive restarts and be used by only one process at a time. */
   directory: string;
   /** Maximum size of the unsent events, in bytes; default 256 MiB. */
   maxBytes?: number;
@@ -191,8 +191,8 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
 }
 
 /**
- * @returns the error if refused events could not be set aside; they stay in their segment, which needs no extra disk
- * space
+ * @returns the error if refused events could not be set aside; they then stay in their segment, which needs no extra
+ * disk space
  */
 async function sendSegment(
   segment: Segment,

@@ -17,8 +17,8 @@ export interface Segment {
 }
 
 /**
- * Append-only files that keep lines on disk until they are processed and removed. One process uses a directory at a
- * time.
+ * Append-only files that keep lines on disk until they are processed and removed. Only one process may use a directory
+ * at a time.
  */
 export interface Spool {
   /** Resolves once the line is on disk and would survive a crash. @throws SpoolFullError */

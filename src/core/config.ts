@@ -97,7 +97,9 @@ export const urlField = (protocols: RegExp, example: string) =>
     )
     .refine(hasReadableCredentials, unreadableCredentials);
 
-/** True if drivers can decode the URL's user name and password. Their own errors for malformed ones are unclear. */
+/**
+ * True if drivers can decode the URL's user name and password. The drivers' own errors for malformed ones are unclear.
+ */
 export function hasReadableCredentials(url: string): boolean {
   if (!URL.canParse(url)) return true;
   const { username, password } = new URL(url);

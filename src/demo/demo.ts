@@ -36,7 +36,7 @@ export interface DemoFields {
   keys: DemoKeys;
 }
 
-/** Everything that the demo can show. Only the process that created the demo knows the plain secrets. */
+/** Everything that the demo can show, including plain secrets, which the database does not hold. */
 export type DemoData = z.infer<typeof demoSchema> & DemoFields;
 
 export const demoOrganizations = [

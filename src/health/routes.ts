@@ -28,7 +28,7 @@ type DatabaseState = (typeof databaseStates)[number];
 interface Readiness {
   status: DatabaseState;
   reason?: string;
-  /** Unreachable shard groups. Calls of their Organizations get 503. */
+  /** Unreachable shard groups. Calls for their Organizations get 503. */
   groupsAway?: string[];
 }
 

@@ -85,7 +85,7 @@ async function openExisting(dataDir: string, throughService: boolean): Promise<M
   return { ...db, withoutIngestion: (orgIds, work) => work(orgIds, false) };
 }
 
-/** Connects to the database of the running service. @throws the given error if the service does not offer it */
+/** Connects to the database of the running service. @throws `error` if the service does not offer the connection */
 async function connectToHolder(dataDir: string, error: unknown): Promise<EmbeddedDatabase> {
   const client = error instanceof DirectoryInUseError ? await connectDatabaseSocket(dataDir) : undefined;
   if (!client) throw error;

@@ -8,7 +8,7 @@ const REPEAT_AFTER_MS = 60_000;
 export const readOnly =
   'the database is read-only (a standby, or default_transaction_read_only): nothing can be recorded';
 
-/** Conditions that need an operator, by SQLSTATE. */
+/** Conditions that need an operator's attention, by SQLSTATE. */
 const conditions: Record<string, string> = {
   '25006': readOnly,
   '26000': 'a prepared statement is missing: DATABASE_URL connects through a pooler in transaction mode',

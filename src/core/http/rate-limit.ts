@@ -8,7 +8,7 @@ import { statusOf, toAppError } from './problem.js';
 
 const WINDOW_MS = 60_000;
 const WINDOW_SECONDS = WINDOW_MS / 1000;
-/** Maximum calls with invalid keys per address and minute. */
+/** Maximum number of calls with invalid keys per address and minute. */
 const MAX_FAILURES = 300;
 /** Maximum number of tracked addresses, which take about 10 MB. Beyond it, the least recently used are evicted. */
 const MAX_ADDRESSES = 50_000;
@@ -49,8 +49,8 @@ export function perKeyLimit(
     standardHeaders: false,
     legacyHeaders: false,
     passOnStoreError: true,
-    // Skips the library's check that no limit is created per request. The check captures a stack trace for each limit,
-    // which takes most of its startup time.
+    // Skips the library's check that no limit is created per request. The check captures a stack trace, which is most
+    // of the cost of creating a limit.
     validate: { default: true, creationStack: false },
     logger: {
       warn: (error, message) => log.warn({ err: error }, message ?? 'rate limit'),

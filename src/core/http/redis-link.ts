@@ -19,7 +19,10 @@ export interface RedisLinkOptions {
 
 /** A Redis that may be unavailable or stall at any time. Its users only see whether it is up. */
 export interface RedisLink {
-  /** False while Redis is unreachable, stalled or not yet connected. Callers with a fallback should then use it. */
+  /**
+   * False while Redis is unreachable, stalled or not yet connected. Callers with a fallback should then use the
+   * fallback.
+   */
   readonly isUp: boolean;
   /** Sends one command without a time limit. For use inside `run` and `prepare`. */
   send(command: string[]): Promise<Reply>;

@@ -1,6 +1,6 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.js';
 
-/** Formatters of numbers and times for pages. They return plain text, which templates escape. */
+/** Formatters for numbers and times on pages. They return plain text, which templates escape. */
 
 /** Formats a decimal from Postgres with all its digits and with separators: `1,234,567.25`. */
 export function formatDecimal(decimal: string | number | bigint): string {

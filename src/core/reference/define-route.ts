@@ -26,7 +26,7 @@ export interface RouteDescription {
   query?: z.ZodObject;
   headers?: z.ZodObject;
   body?: RequestBody;
-  /** Successful responses and others that are not problems, by status. */
+  /** Responses that are not problem details, by status. */
   responses: Record<number, ResponseDescription>;
   /** Codes that cannot be derived from the examples or the rest of the description; see `describeRoute`. */
   errors?: ErrorCode[];
@@ -52,7 +52,7 @@ interface RequestBody {
   schema: z.ZodType;
   /** Default: JSON. */
   mediaType?: string;
-  /** Further formats by media type. An example selects a format with `content-type`. */
+  /** Further formats by media type. An example selects a format with its `content-type` header. */
   others?: Record<string, z.ZodType>;
   isOptional?: boolean;
   maxBytes: number;

@@ -22,7 +22,7 @@ export interface OverviewPanel {
 export interface OverviewRequest {
   session: SessionPrincipal;
   livemode: boolean;
-  /** Origin of the service as the reader sees it. */
+  /** Origin at which the reader reaches the service. */
   origin: string;
 }
 
