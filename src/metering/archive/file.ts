@@ -133,7 +133,7 @@ interface Reading {
   sha256: string;
   sums: MetricSum[];
   events: number;
-  /** The events after the first `skip`, in file order. */
+  /** Chunks of the events after the first `skip`, in file order. */
   chunks: Chunk[];
 }
 

@@ -49,7 +49,7 @@ export interface GrantInput {
 }
 
 /**
- * Grants credits, which pay overdrafts first. Repeating the same request changes nothing.
+ * Grants credits, which first pay off overdrafts. Repeating the same request changes nothing.
  * @throws AppError idempotency_conflict, too_many_grants, unknown_product, invalid_request
  */
 export async function putGrant(

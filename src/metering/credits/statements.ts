@@ -103,8 +103,8 @@ export const heldCredits = (t: Names, row: string, now: string): string => `(
   )`;
 
 /**
- * SQL: for a row with org_id and livemode, each `product` of an array with the `room` left for it after holds. Without
- * an account, no rows. Simulates burning the holds in the order in which they were made. In any other order, a hold
+ * SQL: for a row with org_id and livemode, each `product` of an array with the `room` left for it after holds; no rows
+ * if there is no account. Simulates burning the holds in the order in which they were made. In any other order, a hold
  * could take the only grant that an earlier hold may use, although another grant covers the later hold.
  */
 export const creditRooms = (t: Names, row: string, ids: string, now: string): string => `(
@@ -188,7 +188,7 @@ export interface CreditRoomRow {
   room: string;
 }
 
-/** The account's row in `usage_gates`, raised by each flush that holds credits for a product that blocks. */
+/** The account's row in `usage_gates`, incremented by each flush that holds credits for a product that blocks. */
 export const accountGate = { productId: NOBODY, metric: '' };
 
 /** Which of the given products have an overdraft. $1 org, $2 product, $3 livemode, per product · $4 now */

@@ -51,7 +51,7 @@ const productPrice = (product: string): string =>
     json_build_object('productId', ${product}.id, 'creditPrice', ${product}.credit_price::text, 'creditDimension', ${product}.credit_dimension,
       'creditPrices', ${product}.credit_prices, 'creditEnforcement', ${product}.credit_enforcement)::text end as credits`;
 
-/** The columns of `find` in order. A check lacks those after `credits`. */
+/** The columns of `find` in order. Checks return only the columns up to `credits`. */
 const toRow = ([
   place,
   problem,

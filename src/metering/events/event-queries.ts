@@ -13,7 +13,7 @@ export interface EventRow {
   livemode: boolean;
   productSlug: string;
   productName: string;
-  /** Empty for none. */
+  /** Empty if the event names no subject. */
   subject: string;
   /** The encoded dimensions; `keys` are the product's dimensions. */
   dimensions: string;
@@ -160,7 +160,7 @@ export function selectEvents({ orgId, productId, livemode }: UsageScope, range: 
     sql`org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}`,
     from === undefined ? undefined : sql`occurred_at >= ${from}::timestamptz`,
     to === undefined ? undefined : sql`occurred_at < ${to}::timestamptz`,
-    // The index can seek only by the time bound alone.
+    // Redundant, but the index can seek only by a bound on the time.
     after && sql`occurred_at ${beyond}= ${after.occurredAt}::timestamptz`,
     after &&
       sql`(occurred_at, idempotency_key) ${beyond} (${after.occurredAt}::timestamptz, ${after.idempotencyKey})`,

@@ -55,7 +55,7 @@ export interface Batch {
   keys: string[];
   quantities: string[];
   times: (string | undefined)[];
-  /** One per event; empty for no subject. */
+  /** One per event; empty if the event names no subject. */
   subjects: string[];
   /** Whether any event names a subject. */
   hasSubjects: boolean;

@@ -25,7 +25,8 @@ export interface FlushMemory {
   headroom: Headroom;
   extendedPairs: ExtendedPairs;
   /**
-   * Time of the last repeat. Infinity if no statement may fail, because an error would end the surrounding transaction.
+   * Time of the last repeat. Infinity if no statement may fail, because an error would abort the surrounding
+   * transaction.
    */
   repeatedAtMs: number;
 }

@@ -11,8 +11,9 @@ export interface Limited extends Subject {
   /** The subject's limits as JSON. */
   declared: string;
   /**
-   * Usage in this month, the two months before and the month after, plus everything that corrections took off, so that
-   * the number never decreases. These months cover every window and every event recorded or corrected in a window.
+   * Usage in this month, the two months before and the month after, plus everything that corrections have subtracted,
+   * so that the number never decreases. These months cover every window and every event recorded or corrected in a
+   * window.
    */
   total: string;
 }

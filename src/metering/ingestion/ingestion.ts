@@ -12,7 +12,7 @@ import type { BatchOutcome } from './outcome.js';
 export type Ingestion = ReturnType<typeof createIngestion>;
 
 export interface RecorderDeps extends Pick<Context, 'db' | 'clock' | 'metrics'> {
-  /** If omitted, noted evaluations wait for the job. */
+  /** If omitted, queued threshold evaluations wait for the scheduled job. */
   thresholds?: Pick<Thresholds, 'noted'>;
 }
 

@@ -26,7 +26,9 @@ interface Endings extends Record<string, unknown> {
   entitlements: Ending<'entitlement.ending'>[] | null;
 }
 
-/** Sends webhook messages 7 days and 1 day before an unrotated API key expires or an entitlement ends. */
+/**
+ * Sends webhook messages 7 days and 1 day before an API key that has not been rotated expires, or an entitlement ends.
+ */
 export const createEndingMessages = (deps: EndingDeps): (() => Promise<void>) =>
   walk<Endings, string>(
     FIRST,

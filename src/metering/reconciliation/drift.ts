@@ -33,7 +33,7 @@ export interface DriftRow {
 export const sumTables = ['totals', 'hours', 'subjects'] as const;
 export type SumTable = (typeof sumTables)[number];
 
-/** One month of a product in one Organization: the unit that is summed again under a lock. */
+/** One month of a product in one Organization: the unit that is recomputed under a lock. */
 export interface SumPlace {
   orgId: string;
   productId: string;

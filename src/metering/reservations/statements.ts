@@ -211,9 +211,9 @@ export interface SettlementRow extends ReservationRow {
   unitCap: string | null;
   used: string | null;
   period: string | null;
-  /** Whether its combination of dimensions is beyond the limit and has no sums of its own. */
+  /** Whether the event's combination of dimensions is beyond the limit and has no sums of its own. */
   isOther: string | null;
-  /** Number of notes for thresholds, the same in all rows. */
+  /** Number of threshold evaluations queued, the same in all rows. */
   noted: string;
   /**
    * Whether the reservation costs credits. `overdraft` is set if the account was changed, which only `settlePriced`

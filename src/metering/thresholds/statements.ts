@@ -13,8 +13,8 @@ const limitJson = (row: string): string =>
   `jsonb_build_object('quantity', trim_scale(${row}.quantity), 'window', ${row}."window", 'enforcement', ${row}.enforcement)`;
 
 /**
- * Hash of the terms of an evaluation. With limits, the hash includes the month, because their windows may span two
- * months.
+ * Hash of the settings that a threshold evaluation depends on. If there are limits, it includes the month: a limit's
+ * window can span two months, so last month's result must not be reused.
  */
 const termsOf = (entitlement: string, cap: string, now: string): string =>
   `hashtextextended(concat(${entitlement}.limits, ${thresholdsOf(entitlement)}, ${cap},
@@ -24,12 +24,13 @@ const useJson = (row: string): string =>
   `'productSlug', ${row}.slug, 'metric', ${row}.metric, 'livemode', ${row}.livemode, 'limit', ${limitJson(row)}`;
 
 /**
- * A CTE that notes thresholds to evaluate, next to `hourly` and `raised` in the statement that records events. It
- * writes a note only if an endpoint listens, and not if the month's total shows that no threshold can have been reached
- * since the last evaluation.
- * It evaluates nothing itself, because its view of a window is older than the locks it waited for: if two statements
- * reach a threshold together, neither might see it. A later statement that takes the note sees, in one snapshot,
- * everything committed with it. If there are two notes, at least one is taken with a snapshot that includes both.
+ * A CTE that queues threshold evaluations in `usage_checks`, next to `hourly` and `raised` in the statement that
+ * records events. Adds a row only if an endpoint listens, and not if the month's total shows that no threshold can have
+ * been reached since the last evaluation.
+ * The statement cannot evaluate thresholds itself, because its view of a window is older than the locks it waited for:
+ * if two statements reach a threshold together, neither might see it. A later statement that takes the queued row sees,
+ * in one snapshot, everything committed with that row. If two rows are queued, at least one is taken with a snapshot
+ * that includes the events of both.
  * Each `in` hashes a table once, whereas a join of CTEs would compare every row with every other row, and a flush may
  * have hundreds. Limits per subject have no thresholds.
  * @param entitled an earlier CTE with org_id, product_id, unit_cap, limits and thresholds of the events' entitlements;
@@ -51,7 +52,7 @@ export const noteRaised = (t: Names, now: string, entitled: string): string => `
 )`;
 
 /**
- * Like `noteRaised`, for corrections that raise an event's quantity, whether or not they cross a threshold.
+ * Like `noteRaised`, for corrections that raise an event's quantity, whether or not a threshold may have been reached.
  * @param isCorrected condition that selects these corrections as `c`
  */
 export const noteCorrected = (isCorrected: SQL): SQL => sql`

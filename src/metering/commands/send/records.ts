@@ -128,7 +128,8 @@ function findRecords(document: unknown): SourceRecord[] {
     }
   };
   const visitArray = (items: unknown[], keys: string[], pointer: string, depth: number): void => {
-    // A list of plain values is a field of a record, but a plain value among records is an error worth reporting.
+    // A list of only plain values is a field, not a list of records. A plain value next to records is reported as an
+    // error.
     const hasRecords = items.some(isObject);
     hasEmptyList ||= items.length === 0;
     for (const [i, item] of items.entries()) {

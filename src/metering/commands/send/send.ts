@@ -35,8 +35,8 @@ const REPORT_AGAIN_MS = 5_000;
 const LINE_EVERY_MS = 5_000;
 
 /**
- * Summarizes the settled events, even if the run is interrupted or stopped by a failure. @throws CommandError if the
- * run cannot start
+ * Sends a file. Returns a summary of the settled events, even if the run is interrupted or stopped by a failure.
+ * @throws CommandError if the run cannot start
  */
 export async function sendFile(options: SendOptions, surroundings: SendSurroundings): Promise<Summary> {
   const { stderr, interrupt } = surroundings;
@@ -239,7 +239,7 @@ export interface Summary {
   /** Most frequent reasons first. */
   rejections: Rejections[];
   rejectedFile: string | null;
-  /** Events sent without an answer before the run stopped, and how many of them were recorded. */
+  /** Events that were sent but got no answer before the run stopped, and how many of them were recorded. */
   unanswered: Unanswered | undefined;
   warnings: (
     | CapWarning

@@ -59,7 +59,7 @@ export function requireWholeSteps({ from, to, granularity }: Omit<Steps, 'livemo
   if (to <= from) throw fail('to', 'must be later than from');
 }
 
-/** @throws the error that `fail` makes from a field name and a message */
+/** @throws the error that `fail` creates from a field name and a message */
 export function readSteps(steps: Steps, fail: Fail): Steps {
   requireWholeSteps(steps, fail);
   const { from, to, granularity } = steps;
