@@ -46,7 +46,7 @@ const REPEATS_EXPECTED_MS = MINUTE_MS;
  * are left out. If a quantity exceeded its product's maximum, the other events of that pair are sent again without it.
  * Batches that one variant of the statement refuses are sent again through another. Batches with an unlisted
  * combination of dimensions are sent again once it is listed.
- * @param onNoted called when a threshold evaluation was noted
+ * @param onNoted called when a threshold evaluation was queued
  */
 export async function recordBatches(
   run: Run,

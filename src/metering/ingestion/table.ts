@@ -323,7 +323,7 @@ export const usageReservations = pgTable(
 
 /**
  * Increases in usage whose thresholds have not been evaluated yet. Rows are inserted with the events, only while a
- * webhook endpoint listens, and deleted with the writing of the messages.
+ * webhook endpoint listens, and deleted when their messages are written.
  */
 export const usageChecks = pgTable(
   'usage_checks',

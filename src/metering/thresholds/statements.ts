@@ -64,19 +64,19 @@ export const noteCorrected = (isCorrected: SQL): SQL => sql`
   group by c.org_id, c.product_id, c.livemode, c.metric, date_trunc('day', c.occurred_at at time zone 'UTC')`;
 
 /**
- * Takes the notes of the oldest second and writes the resulting messages in one commit.
+ * Takes the rows queued in the oldest second and writes the resulting messages in one commit.
  * A calendar window is the one that contains the events, and its message key prevents a second message. Once that key
- * may have been deleted, no threshold of the window is reported; otherwise a late correction would report it again. A
- * rolling window ends when the events were recorded, or when they occurred if the sender's clock says later. Its last
- * message is a separate row, which only one of two statements can renew, so notes of two windows are never taken
- * together. For all notes of a product, the rolling window is first read once, starting from the earliest of their
- * times; usually this already shows that none of them reaches anything new.
- * Next to the month's total, the statement stores how far the total must grow before anything new can be reached. It
- * does so in the order in which events raise totals. Only events and corrections raise the usage in a window, and
- * totals plus corrected amounts include both. A total that has already grown that far is noted again. The stored bound
- * is 0, so that every statement writes a note, if a rolling window may reach a threshold again or a calendar window may
- * differ from the events' month.
- * Returns the number of notes taken. $1 now
+ * may have been deleted, no threshold of the window is reported; otherwise a late correction would report it again.
+ * A rolling window ends when the events were recorded, or when they occurred if the sender's clock was ahead. The time
+ * of its last message is a separate row, which a statement can update only once, so rows of different seconds are never
+ * taken together. For all queued rows of a product, the rolling window is first read once, ending at the earliest of
+ * their times; usually this already shows that none of them reaches a new threshold.
+ * Next to the month's total, the statement stores how far the total must grow before a new threshold can be reached. It
+ * locks totals in the same order as the statements that record events. Only events and corrections raise the usage in a
+ * window, and totals plus corrected amounts include both. If the total has already grown that far, another evaluation
+ * is queued. The stored bound is 0, so that every recording statement queues an evaluation, if a rolling window may
+ * reach a threshold again or a calendar window may differ from the events' month.
+ * Returns the number of rows taken. $1 now
  */
 export const evaluate: Template = {
   name: 'usage_thresholds_evaluate',
