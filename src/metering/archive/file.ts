@@ -116,7 +116,6 @@ export interface Chunk {
   events: number;
 }
 
-/** One product's sums in a file. */
 export interface ProductSums {
   productId: string;
   totals: Map<string, Sum>;

@@ -19,7 +19,7 @@ interface ProductUse {
   slug: string;
   name: string;
   used: string;
-  /** Null if usage is unlimited, or without an entitlement. */
+  /** Null if usage is unlimited or there is no entitlement. */
   cap: string | null;
 }
 

@@ -123,7 +123,7 @@ export interface EarlierCorrection {
   quantity: string;
 }
 
-/** Lists the existing corrections of these events in order. */
+/** Lists the existing corrections of these events, in order. */
 export const listHistory = (
   orm: Orm,
   orgId: string,

@@ -35,7 +35,10 @@ import {
 
 /** Maximum number of open and scheduled grants per Organization and mode. */
 export const MAX_OPEN = 64;
-/** Includes grants that expired in the last 8 days, because late events may still burn them. */
+/**
+ * Maximum number of grants kept in an account, including those that expired in the last 8 days, because late events may
+ * still burn them.
+ */
 export const MAX_KEPT = 256;
 /** Fields as the caller sent them; absent fields take their defaults. */
 export interface GrantInput {

@@ -73,7 +73,8 @@ export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Bu
 ), ${enterTaken(t, 'burnt', now)}`;
 
 /**
- * CTE: adds the entries of burnt accounts to the ledger. Two statements with the same time may add to the same entry.
+ * CTE: adds the entries of accounts that burned credits to the ledger. Two statements with the same time may add to the
+ * same entry.
  */
 export const enterTaken = (t: Names, accounts: string, now: string): string => `entered as (
   insert into ${t('credit_entries')} as e (org_id, livemode, product_id, at, hour, grant_id, kind, amount)

@@ -70,7 +70,7 @@ export const readOverviewPanel: ReadOverviewPanel = async (
   });
   const data = {
     livemode,
-    /** Undefined once there are many events. */
+    /** Undefined once there are more than `FIRST_EVENTS` events. */
     firstEvents:
       events <= FIRST_EVENTS ? { count: events, isElsewhere: (livemode ? live : test) === 0 } : undefined,
     products,

@@ -59,8 +59,8 @@ export async function seedDemoUsage(
 }
 
 /**
- * Sets each event's time of receipt to one to four seconds after the event. No batch has two events of a product in the
- * same hour.
+ * Sets the time of receipt of each event and its ledger entries to one to four seconds after the event. The hour and
+ * time of receipt identify an event's entries, because no batch has two events of a product in the same hour.
  */
 const spreadReceipts = (orm: Orm, now: number): Promise<unknown> =>
   orm.execute(sql`with event as materialized (

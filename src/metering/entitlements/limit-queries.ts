@@ -281,8 +281,8 @@ cross join lateral (
 };
 
 /**
- * Like `findLeavingEvents`, for a subject: finds the end of the five minutes after which enough has left. $8 subject,
- * per question
+ * Like `findLeavingEvents`, for a subject: finds the end of the five-minute slot after which enough usage has left. $8
+ * subject, per question
  */
 const findLeavingSlots: Template = {
   name: 'limits_find_leaving_slots',

@@ -315,7 +315,7 @@ const toProductPrice = (json: string): ProductPrice =>
   });
 
 /**
- * Runs a statement only if a product costs credits and the grants were not read yet, and another one if an account has
+ * Runs one statement if a product costs credits and the grants have not been read yet, and another if an account has
  * holds, overdrafts or a rollover that is due.
  */
 async function addCredits(

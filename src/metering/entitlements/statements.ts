@@ -14,9 +14,9 @@ export interface BalanceRow {
   /** A `LimitedSubject` as JSON, if the entitlement has limits. */
   subject: string | null;
   /**
-   * JSON of the product's id and `PriceColumns`, if it costs credits. `find` returns this JSON in separate rows, in
-   * which `place` is the index of the product. It also returns rows with JSON of `OpenGrant[]`, in which `place` is the
-   * index of the key.
+   * JSON of the product's id and `PriceColumns`, if the product costs credits. `find` returns this JSON in separate
+   * rows, in which `place` is the index of the product. It also returns rows with JSON of `OpenGrant[]`, in which
+   * `place` is the index of the key.
    */
   credits: string | null;
 }

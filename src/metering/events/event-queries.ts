@@ -74,7 +74,7 @@ export const selectEvent = (orgId: string, idempotencyKey: string): SQL =>
 export const findEvent = (orm: Orm, orgId: string, key: string): Promise<EventRow | undefined> =>
   selectRow(orm, selectEvent(orgId, key));
 
-/** Appended to a prefix, sorts after every key with that prefix. */
+/** A prefix followed by this character sorts after every key with that prefix. */
 const LAST_CHARACTER = '\u{10ffff}';
 
 /** Events whose key starts with the prefix, by key, from the primary key's index. */
@@ -125,7 +125,7 @@ export const countCorrections = async (
 export type EventPosition = Pick<EventRow, 'occurredAt' | 'idempotencyKey'>;
 
 export interface EventRange {
-  /** Times in UTC; undefined is unbounded. */
+  /** Times in UTC; undefined means unbounded. */
   from: string | undefined;
   to: string | undefined;
   order: 'newest first' | 'oldest first';
@@ -221,7 +221,7 @@ export interface ArchivedEvents {
 interface ArchivedRange {
   /** All products and modes if omitted. */
   of?: Pick<UsageScope, 'productId' | 'livemode'>;
-  /** Times in UTC; undefined is unbounded. */
+  /** Times in UTC; undefined means unbounded. */
   from?: string | undefined;
   to?: string | undefined;
 }

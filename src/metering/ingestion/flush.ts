@@ -37,7 +37,7 @@ export const createFlushMemory = (repeatedAtMs = -Infinity): FlushMemory => ({
   repeatedAtMs,
 });
 
-/** How long after a repeat further repeats are likely. */
+/** For this long after a repeat, further repeats are likely. */
 const REPEATS_EXPECTED_MS = MINUTE_MS;
 
 /**

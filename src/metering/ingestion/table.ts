@@ -16,7 +16,7 @@ import {
 import { bytewiseText, time } from '../../core/db/sql.js';
 
 /**
- * Contains each event that was answered with 202 exactly once. Has no foreign keys: the statement checks references,
+ * Contains every event that was answered with 202, exactly once. Has no foreign keys: the statement checks references,
  * and three foreign keys would halve the ingestion rate.
  */
 export const usageEvents = pgTable(
@@ -50,7 +50,7 @@ export const usageEvents = pgTable(
 
 /**
  * Corrected quantities, one row per correction; the event itself stays as sent. Each row repeats the columns that place
- * the event in the sums, so any sum of events can add these differences with the same index.
+ * the event in the sums, so any sum of events can add these differences using the same index.
  */
 export const usageCorrections = pgTable(
   'usage_corrections',
@@ -257,7 +257,7 @@ export const usageArchivedTotals = pgTable(
     ),
   ],
 );
-/** SQL conditions for how a reservation ended, except by expiry. */
+/** SQL conditions for the states of a reservation, regardless of expiry. */
 export const reservationEnds = {
   open: 'settled_at is null and released_at is null',
   released: 'settled_at is null and released_at is not null',
@@ -312,7 +312,8 @@ export const usageReservations = pgTable(
     index('usage_reservations_held_credits')
       .on(t.orgId, t.livemode, t.expiresAt, t.id, t.productId, t.quantity, t.creditPrice)
       .where(sql.raw(`${reservationEnds.open} and credit_price > 0`)),
-    // For lists by status. Most reservations are settled; the primary key finds those.
+    // For lists by status. Settled reservations need no such index: most reservations are settled, so scanning by
+    // primary key finds them quickly.
     index('usage_reservations_open').on(t.orgId, t.livemode, t.id).where(sql.raw(reservationEnds.open)),
     index('usage_reservations_released')
       .on(t.orgId, t.livemode, t.id)

@@ -24,7 +24,7 @@ export interface CreditDrift {
   recorded: string;
   expected: string;
   difference: string;
-  /** Total number of drifting rows. */
+  /** Total number of rows that differ. */
   count: number;
 }
 

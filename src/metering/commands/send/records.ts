@@ -45,7 +45,8 @@ export function guessFormat(file: string): FormatOptions | undefined {
 }
 
 /**
- * Reads one JSON value per line, skipping blank lines. Lines up to `lastRecord` are already done and are not parsed.
+ * Reads one JSON value per line, skipping blank lines. Lines up to `lastRecord` were processed by an earlier run and
+ * are not parsed.
  */
 export async function* readNdjson(input: Input, lastRecord: number): AsyncGenerator<SourceRecord[]> {
   let before = 0;
@@ -72,7 +73,7 @@ function parseLine(text: string): Pick<SourceRecord, 'value' | 'problem'> {
   }
 }
 
-/** JSON documents are read whole; NDJSON and CSV have no size limit. */
+/** JSON documents are read into memory whole; NDJSON and CSV have no size limit. */
 const MAX_DOCUMENT_BYTES = 256 * 1024 * 1024;
 const MAX_DEPTH = 100;
 const SLICE = 500;

@@ -146,7 +146,7 @@ async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise
   );
 }
 
-/** A backfill accepts the same bodies and gives the same answers as normal ingestion, but at its own path. */
+/** A backfill accepts the same bodies and returns the same responses as normal ingestion, but at its own path. */
 function openClient({ url, apiKey }: SendOptions, backfill: string | undefined): GaugeClient {
   if (backfill === undefined) return createGaugeClient({ baseUrl: url, apiKey });
   const address = `${url}${backfill}/events`;
