@@ -304,7 +304,7 @@ export const monthLabel = ({ period, livemode }: Month): string =>
 
 /**
  * Deletes exactly the events that were read from the file, in one transaction.
- * @throws ArchiveError if they differ from the file; nothing is deleted then
+ * @throws ArchiveError if the events differ from the file, in which case none are deleted
  */
 function deleteChunk({ orm, clock }: ArchiveDeps, month: OpenMonth, chunk: Chunk): Promise<void> {
   const { productId, first, last, sums } = chunk;

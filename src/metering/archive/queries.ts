@@ -9,7 +9,10 @@ export type ArchiveRow = Pick<
   'orgId' | 'period' | 'livemode' | 'state' | 'file' | 'sha256' | 'events'
 >;
 
-/** The unit of archiving: one Organization's events in one month and mode. Every statement names its Organization. */
+/**
+ * The unit of archiving: one Organization's events in one month and mode. Every statement names the Organization, so it
+ * runs on one shard.
+ */
 export type Month = Pick<ArchiveRow, 'orgId' | 'period' | 'livemode'>;
 
 export interface Sum {

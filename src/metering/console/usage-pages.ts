@@ -82,7 +82,10 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context,
   return router;
 }
 
-/** Reads the filters. Default: this month by customer and product. A search may match several customers or products. */
+/**
+ * Reads the filters, which default to the totals of this month in live mode. A search may match several customers or
+ * products.
+ */
 async function readRequest(deps: ConsoleDeps, query: FormFields) {
   const { cursor, ...given } = parseQueryForm(querySchema, { ...thisMonth(deps.clock.now()), ...query });
   const { granularity } = given;

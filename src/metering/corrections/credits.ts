@@ -78,7 +78,7 @@ async function correctAccount(
       account = given.account;
       entries.push(...given.entries);
     }
-    // Credits given back may repay overdrafts, and a grant that received credits back may have expired.
+    // Credits given back may repay overdrafts, and a grant put back into the account may have expired.
     if (account.overdrafts.length > 0 || account.grants.length > length) addToPast(past, await settle());
   }
   await writeAccount(tx, id, account, entries);

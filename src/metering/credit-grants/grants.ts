@@ -179,7 +179,7 @@ export async function forgiveOverdraft(
   return overdraft;
 }
 
-/** The grant's terms, for `toJson`. */
+/** The grant's terms for `toJson`, which writes decimals as numbers with all digits. */
 export const termsJson = ({ rolloverPercent, rolloverDays, ...grant }: CreditGrant) => ({
   grantKey: grant.grantKey,
   livemode: grant.livemode,

@@ -141,7 +141,7 @@ export function toCreditPrice(columns: PriceColumns): CreditPrice | null {
   };
 }
 
-/** For `toJson`. */
+/** The price for `toJson`, which writes decimals as numbers with all digits. */
 export const creditPriceJson = (price: CreditPrice | null) =>
   price && {
     ...price,

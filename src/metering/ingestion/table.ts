@@ -75,7 +75,7 @@ export const usageCorrections = pgTable(
     /** As in the audit log: a User's id, `operator` with a name, `api_key:` with an id, or `system`. */
     actor: text().notNull(),
     reason: text().notNull(),
-    /** The subject under which the event counts; empty if there is none. */
+    /** The subject under which the event counts; empty if the event counts for no subject. */
     subject: bytewiseText('subject').notNull().default(''),
     /** The combination under which the event counts, which may be `OTHER`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),

@@ -16,7 +16,7 @@ export interface DriftRow {
   period: string;
   livemode: boolean;
   metric: string;
-  /** The combination of dimensions for hours, or the subject for sums by subject; empty if there is none. */
+  /** The combination of dimensions for hours, or the subject for sums by subject; otherwise empty. */
   part: string;
   /** The API key's id and prefix; only for hours. */
   apiKeyId: string | null;

@@ -37,7 +37,7 @@ export async function* readCsv(
 }
 
 function createAssembler(readRows: (rows: Row[]) => SourceRecord[]) {
-  /** Lines of a record whose quotes are still open, and their size. */
+  /** Lines of a record whose quotes are still open, and their total length. */
   let open: Row = [];
   let openLength = 0;
 

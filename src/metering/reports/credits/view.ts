@@ -84,7 +84,7 @@ const kinds: Record<CreditEntryKind, { label: string; sign: '−' | '+' | '' }> 
 
 export const kindOptions = Object.entries(kinds).map(([value, { label }]) => ({ value, label }));
 
-/** A negative amount undoes an entry, so its sign is reversed. */
+/** A negative amount undoes an entry, so the entry is shown with the opposite sign. */
 export function toEntryView({ at, hour, kind, productSlug, grantKey, amount }: EntryRow) {
   const { label, sign } = kinds[kind];
   const isUndone = amount.startsWith('-');

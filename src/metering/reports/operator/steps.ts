@@ -103,7 +103,10 @@ export function toPosition(key: string): UsagePosition {
 
 const columns = Object.keys(usageSchema.shape) as (keyof z.output<typeof usageSchema>)[];
 
-/** Rows per statement. Each statement starts after the last row, so memory does not grow with the file. */
+/**
+ * Rows per statement. Each statement starts after the last row of the previous one, so memory does not grow with the
+ * file.
+ */
 const BATCH_SIZE = 2_000;
 
 type FileRange = Omit<CustomerUsageRange, 'after' | 'limit'>;
