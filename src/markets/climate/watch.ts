@@ -57,9 +57,9 @@ export interface ClimateWatchOptions {
 
 /**
  * Records the first final climate report of each station and day, and counts how often the venue settled on it. Since
- * 2026-08-14 another company relays the reports to the venue, and the latest report is no proof of the settlement: on
- * 2026-08-29 Miami's was corrected from 90 to 85, but the venue paid on 90. Evening reports are kept because they bound
- * the day's extreme. Only one instance sends requests: about 40 per station and day, 1,000 in all.
+ * 2026-08-14 another company relays the reports to the venue, so the latest report does not prove how a market settled:
+ * on 2026-08-29 Miami's was corrected from 90 to 85, but the venue paid on 90. Evening reports are kept because they
+ * bound the day's extreme. Only one instance sends requests: about 40 per station per day, 1,000 in all.
  */
 export function createClimateWatch({
   reader,

@@ -36,7 +36,7 @@ export interface Ensemble extends Pick<
   varianceF: number;
 }
 
-/** The forecast derived from an ensemble, before observations. */
+/** The forecast derived from an ensemble, before observations are applied. */
 export type Corrected = Pick<
   DayForecast,
   'method' | 'isCalibrated' | 'fallback' | 'fit' | 'seasonalFit' | 'shape' | 'meanF' | 'deviationF' | 'models'

@@ -36,7 +36,7 @@ interface LinearFit {
 
 /** Default tolerance for the gradient of the mean CRPS, with each variable scaled to its own width. */
 const TOLERANCE = 1e-5;
-/** Gradient that still counts as converged when rounding stops the search. */
+/** Largest gradient that still counts as converged when rounding stops the search. */
 const LOOSE_TOLERANCE = 1e-3;
 
 /**
@@ -109,8 +109,8 @@ function toRows(cases: readonly LinearCase[], { ofLocation }: LinearRule): Rows 
 
 /**
  * Coordinates in which the variables are uncorrelated and of unit size, so that a search takes a few steps instead of a
- * hundred. The triangle of the QR decomposition, separate for location and scale, is the Cholesky factor of the
- * variables' products, so the rotated variables, which are dense, are never stored.
+ * hundred. The triangular factor of the QR decomposition, computed separately for location and scale, is the Cholesky
+ * factor of the matrix of products, so the rotated variables, which are dense, are never stored.
  */
 interface Axes {
   fromCoefficients(values: ArrayLike<number>): Float64Array;
@@ -119,8 +119,8 @@ interface Axes {
 }
 
 /**
- * If the other variables leave less than this share of a variable's square, the remainder is rounding error, which is
- * 1e-14 for 167 stations.
+ * If the other variables explain all but this share of a variable's mean square, the remainder is rounding error, which
+ * is about 1e-14 for 167 stations.
  */
 const ROUNDING = 1e-10;
 
@@ -178,7 +178,7 @@ function productsOf({ begins, scaleBegins, places, values }: Rows, size: number)
     add(begins[i]!, scaleBegins[i]!);
     add(scaleBegins[i]!, begins[i + 1]!);
   }
-  // Divides last, so that counts of a station's rows stay exact.
+  // Divides last, so that the counts of a station's rows stay exact.
   return products.map((sum) => sum / n);
 }
 

@@ -46,7 +46,7 @@ const learnedColumns = {
   trainedAt: time('trained_at').notNull(),
 };
 
-/** Name of one of the source's models. Rows from before there were other models belong to the first. */
+/** Name of one of the source's models. Rows written before other models were added belong to the first. */
 const modelColumn = () => text('model').notNull().default(MAIN_MODEL);
 
 export interface BracketCost {
@@ -118,7 +118,10 @@ export const forecastRecords = pgTable(
     modelRps: doublePrecision('model_rps'),
     marketLogScore: doublePrecision('market_log_score'),
     marketRps: doublePrecision('market_rps'),
-    /** Log score of the model minus that of buying the outcome, and its lowest possible value. Null without prices. */
+    /**
+     * Log score of the model minus that of buying the outcome, and the lowest value that this difference can have. Null
+     * without prices.
+     */
     advantage: doublePrecision(),
     worstAdvantage: doublePrecision('worst_advantage'),
     modelScores: jsonb('model_scores').$type<Record<string, ModelScore>>(),
@@ -175,7 +178,7 @@ export const ensembleRuns = pgTable(
   ],
 );
 
-/** Station reports, as known when each hour's temperature became known. Written once. Local standard time. */
+/** Hourly station temperatures, as known when each was first received. Written once. Local standard time. */
 export const observedHours = pgTable(
   'observed_hours',
   {
@@ -185,7 +188,7 @@ export const observedHours = pgTable(
     hour: smallint().notNull(),
     observedAt: time('observed_at').notNull(),
     fetchedAt: time('fetched_at').notNull(),
-    /** °F at the hour. */
+    /** °F on the hour. */
     temperature: doublePrecision().notNull(),
     /** The day's extremes so far, in °F; null if a later hour was already known. */
     highest: doublePrecision(),
@@ -305,7 +308,10 @@ export const sameDayFits = pgTable(
     n: integer().notNull(),
     trainingCrps: doublePrecision('training_crps').notNull(),
     rawCrps: doublePrecision('raw_crps').notNull(),
-    /** One reference per day. The data stays in the archive, because a day's fits cover tens of thousands of days. */
+    /**
+     * One reference per training day. The data itself stays in the archive, because the fits made in one day cover tens
+     * of thousands of days.
+     */
     training: jsonb()
       .$type<[station: string, date: string, modelRunAt: string, observed: number][]>()
       .notNull(),
