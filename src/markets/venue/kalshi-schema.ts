@@ -33,7 +33,7 @@ export const kalshiMarketSchema = z.object({
   result: z.string(),
   settlement_value_dollars: dollars.nullish(),
   expiration_value: z.string(),
-  // Missing for winners of some months, but repeated in the rules, the label and the ticker.
+  // Missing for the winning markets of some months, but repeated in the rules, the label and the ticker.
   strike_type: z.string().nullish(),
   floor_strike: z.number().nullish(),
   cap_strike: z.number().nullish(),

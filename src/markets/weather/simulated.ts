@@ -27,7 +27,7 @@ import {
 
 const SINGLE = 'single';
 
-/** Stations report at 51 minutes past the hour; reports arrive some minutes later. */
+/** Stations report at 51 minutes past the hour; reports arrive a few minutes later. */
 const REPORT_MINUTE_MS = 51 * MINUTE_MS;
 const REPORT_TAKES_MS = 4 * MINUTE_MS;
 /** Time until the index value of a minute is available. */

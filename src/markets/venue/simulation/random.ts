@@ -27,8 +27,8 @@ export function uniform(...name: (string | number)[]): number {
 export const gaussian = (...name: (string | number)[]): number => normalQuantile(uniform(...name));
 
 /**
- * Returns a deterministic stream of uniform numbers in (0, 1) for a name. For callers that need many numbers, because a
- * hash for each would dominate the cost. The generator is sfc32 from C. Doty-Humphrey's PractRand.
+ * Returns a deterministic stream of uniform numbers in (0, 1) for a name. Meant for callers that need many numbers,
+ * because a hash for each would dominate the cost. The generator is sfc32 from C. Doty-Humphrey's PractRand.
  */
 export function uniformsOf(...name: (string | number)[]): () => number {
   const bits = Buffer.from(hash('sha256', name.join('|'), 'hex').slice(0, 24), 'hex');
