@@ -20,7 +20,10 @@ import {
   type DayKey,
 } from './queries.js';
 
-/** Final reports are issued at least an hour after the day ends, most of them within three hours. */
+/**
+ * Requests for a final report start this long after the day ends. It is issued at least an hour after the end, and
+ * usually within three hours.
+ */
 const EARLIEST_MS = 45 * MINUTE_MS;
 const MOST_COME_WITHIN_MS = 8 * HOUR_MS;
 const WHILE_OPEN_MS = 10 * MINUTE_MS;

@@ -16,9 +16,9 @@ export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
 const LARGEST_CORRECTION_F = 12;
 
 /**
- * Corrects each model by its past forecast errors, using the pooled fit of all stations, averaged with the station's
- * own seasonal fit if the archive is long enough. A model without a fit is not corrected. Recent skill weights the
- * models.
+ * Corrects each model for its past forecast errors, using the pooled fit of all stations, averaged with the station's
+ * own seasonal fit if the archive is long enough. A model without a fit is not corrected. Models are weighted by their
+ * recent skill.
  */
 export const calibratedModel = modelWith((ensemble, fits, at, further) => {
   const candidates = [ensemble, ...further].map((run) => ({ run, corrected: correct(run, fits, at) }));

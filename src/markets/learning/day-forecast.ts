@@ -15,7 +15,7 @@ import {
 import { modelOf, type DayForecast, type ForecastModel, type StationForecast } from './forecast.js';
 import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from './running-day.js';
 
-/** °F. Lower bound for raw ensembles: the model's grid is not the station, and its hourly values miss the peak. */
+/** °F. Lower bound for raw ensembles: a grid point is not the station, and hourly values miss the peak. */
 const MIN_RAW_DEVIATION_F = 1;
 /** An observation within this time of the day's end, or later, covers the whole day. */
 const COVERS_DAY_MS = 90 * MINUTE_MS;

@@ -248,8 +248,8 @@ function scoreOf(cases: readonly LinearCase[], rows: Rows, rule: LinearRule, axe
 export function crpsOfCensored(error: number, bound: number, scale: number, out: Float64Array): void {
   const z = error / scale;
   const l = bound / scale;
-  // Computes one exponential, because a search calls this millions of times: the smaller one cannot overflow, and all
-  // other terms follow from it.
+  // Computes a single exponential, because a search calls this millions of times. Its exponent is never positive, so it
+  // cannot overflow, and all other terms follow from it.
   const tail = Math.exp(-Math.abs(z));
   const most = 1 / (1 + tail);
   const atMost = z > 0 ? most : tail * most;

@@ -24,8 +24,8 @@ const PRIOR_DATES = 10;
 export const pairOf = (a: string, b: string): string => [a, b].toSorted().join(' ');
 
 /**
- * Learns the models' relative skill and correlation over all stations; undefined without errors of the first model and
- * at least one other.
+ * Learns the models' relative skill and correlation over all stations. Returns undefined unless there are errors of the
+ * first model and of at least one other.
  * @param errors by model, all for the same kind and lead
  */
 export function learnMix(

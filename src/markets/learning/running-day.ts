@@ -184,7 +184,7 @@ function reasonForFallback(
 const isOld = ({ trainedAt }: HourFit, at: Date): boolean =>
   at.getTime() - trainedAt.getTime() > LONGEST_AGE_DAYS * DAY_MS;
 
-/** Censors the day-ahead forecast: all mass beyond the reached degree moves onto it. */
+/** Censors the day-ahead forecast: all mass that the reached degree rules out moves onto that degree. */
 function censorDayAhead(
   { kind, meanF: mean, deviationF: deviation, shape }: RunningInput,
   bound: Pick<TemperatureDistribution, 'atLeast' | 'atMost'>,

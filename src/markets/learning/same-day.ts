@@ -41,7 +41,7 @@ const BROAD = 4;
 /** A little more than three times the number of coefficients in mean and scale. */
 export const MIN_SAME_DAY_CASES = 60;
 
-/** Coefficients of the mean, which multiply F⁺ − M and the other variables. */
+/** Names of the coefficients of the mean, in the order of `variablesOf`. */
 const meanNames = ['a', 'b', 'c', 'd', 'e', 'broad', 'below', 'shift'] as const;
 const scaleNames = ['g0', 'g1', 'g2', 'g3', 'g4'] as const;
 const names = [...meanNames, ...scaleNames];

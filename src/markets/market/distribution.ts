@@ -149,8 +149,7 @@ export function quantileOf(distribution: TemperatureDistribution, probability: n
   if (atMost !== null) return -quantileOf(mirrored(distribution), 1 - probability);
   if (stays !== null) {
     if (probability <= stays) return atLeast!;
-    // Here the temperature exceeds the bound by at least half a degree, and the rest of the distribution applies above
-    // that.
+    // Above the bound, the temperature exceeds it by at least half a degree, so the distribution is truncated there.
     const more = { ...rest, mean, deviation, atLeast: atLeast! + 1 };
     return quantileOf(more, (probability - stays) / (1 - stays));
   }

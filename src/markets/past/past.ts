@@ -67,9 +67,9 @@ const FITS_AT_ONCE = 7;
 const RUNS_AT_ONCE = 63;
 
 export interface Past extends PastFiller {
-  /** Makes the fits that training would have produced for a part over the last days. */
+  /** Makes the fits that training would have produced for a part over the past `days` days. */
   learn(part: PastPart, signal: AbortSignal): Promise<LearnedPast>;
-  /** Yields the forecasts that would have been made in the last days, grouped by time. */
+  /** Yields the forecasts that would have been made in the past `days` days, grouped by time. */
   recall(part: PastPart, learned: LearnedPast, signal: AbortSignal): AsyncGenerator<Recalled[]>;
   /** @returns the number of missing forecasts; resumes where an earlier run stopped */
   fillRecords(part: PastPart, learned: LearnedPast, signal: AbortSignal): Promise<number>;
@@ -219,7 +219,7 @@ async function fillArchive(options: PastOptions, part: PastPart, signal: AbortSi
   const kinds = { runKinds: part.kinds, reportKinds: part.kinds };
   const covered = await readCoverage(db.orm, { ...names, ...kinds }, part.stations, { from, to });
   const learnedFrom = dateOf(clock.now() - HOURS_WINDOW_DAYS * DAY_MS);
-  // The live archive may have only part of the last days, so they are filled in too.
+  // The live archive may have only part of the most recent days, so these are filled in too.
   const recent = dateOf(clock.now() - 2 * DAY_MS);
   // Newest first, so that the data needed by live reads is available soonest.
   for (const date of daysBetween(from, to).toReversed()) {

@@ -34,8 +34,8 @@ const REPORT_TAKES_MS = 4 * MINUTE_MS;
 const INDEX_TAKES_MS = 5 * MINUTE_MS;
 
 /**
- * Provides forecasts and observations of the simulated world, on which its markets settle. They depend only on the seed
- * and the clock.
+ * Provides forecasts and observations of the simulated world, whose markets settle on the same weather. All data
+ * depends only on the seed and the clock.
  */
 export function createSimulatedWeatherSource(
   world: SimulatedWorld,

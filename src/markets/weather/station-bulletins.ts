@@ -211,7 +211,7 @@ export function createLampHours(options: MesonetOptions): PlaceForecasts {
       const curveF = parseHours(body, asked, date);
       if (!curveF) return [];
       const of = { model, kind: 'daily_maximum' as const, stationId: station.id, date, fetchedAt: now };
-      // This time determines only how long the curve stays in use.
+      // `modelRunAt` determines only how long the curve stays in use.
       return [{ ...of, modelRunAt: now, membersF: [Math.max(...curveF)], curveF }];
     },
   });

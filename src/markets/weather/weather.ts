@@ -208,7 +208,7 @@ export interface WeatherData {
 export interface WeatherSource {
   readonly name: string;
   readonly furtherModels?: readonly string[] | undefined;
-  /** How long the source's data stays fresh; it is not read more often than that. */
+  /** How long the source's data counts as fresh; it is not read again within this time. */
   readonly freshMs: number;
   /** Reads current data. Rejects if the data cannot be trusted; the caller keeps its last data. */
   read(signal: AbortSignal): Promise<WeatherData>;

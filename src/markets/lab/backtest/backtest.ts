@@ -24,7 +24,7 @@ export interface BacktestOptions {
 
 export type BacktestResult = Awaited<ReturnType<typeof backtest>>;
 type ShuffledSummary = ReturnType<typeof summariseRounds> & {
-  /** Events that were shuffled, and events excluded from both results because too few others are similar. */
+  /** Number of events that were shuffled, and number excluded from both results because too few others are similar. */
   events: number;
   leftOutEvents: number;
 };
@@ -211,7 +211,9 @@ function exchange(partners: Partners): (point: PointInTime) => PointInTime {
 const knownBy = (forecasts: ForecastEvent['forecasts'], ms: number): DayForecast =>
   (forecasts.findLast((each) => each.msToEnd >= ms) ?? forecasts[0]!).day;
 
-/** Keeps the event's own times, so that the forecast's age does not change. */
+/**
+ * Gives an event another event's forecast, but keeps the event's own times, so that the forecast's age does not change.
+ */
 const giveTo = (event: MarketEvent, own: DayForecast, theirs: DayForecast): DayForecast => ({
   ...theirs,
   date: event.date,

@@ -254,7 +254,7 @@ const LEADS = [48, 42, 36, 30, 24, 18, 12, 6];
 
 /**
  * Builds the simplest forecast: the last 31 reports of the same kind (and hour) as ensemble members. Used when no
- * forecasts are given, so that recorded days can be replayed; it should earn nothing.
+ * forecasts are given, so that recorded days can be replayed. Trading on this forecast should earn nothing.
  * @returns empty if fewer than ten days were known
  */
 export function analogsOf(reports: readonly SettledDay[], target: Target): DayEnsemble[] {

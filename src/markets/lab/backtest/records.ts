@@ -134,8 +134,8 @@ function parseJson(text: string, place: string): unknown {
 }
 
 /**
- * Settles closed markets that have no result by their closing prices; undefined unless exactly one market's bid is
- * nearly certain to pay.
+ * Settles closed markets that have no result by their closing prices; undefined unless exactly one bid is at least
+ * `SURE_BID`.
  */
 function settleByPrice(markets: readonly Market[]): Market[] | undefined {
   if (!markets.every(({ status, settlementValue }) => status === 'closed' && settlementValue === null))

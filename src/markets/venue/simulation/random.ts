@@ -41,7 +41,7 @@ export function uniformsOf(...name: (string | number)[]): () => number {
     c = (((c << 21) | (c >>> 11)) + sum) | 0;
     return ((sum >>> 0) + 0.5) / 2 ** 32;
   };
-  // Warm-up, which mixes every bit of the seed with every other.
+  // Warm-up rounds, which mix the bits of the seed.
   for (let i = 0; i < 12; i++) next();
   return next;
 }

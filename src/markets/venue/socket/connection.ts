@@ -137,7 +137,7 @@ export function createConnection(options: ConnectionOptions) {
 
   connect();
   return {
-    /** Ignored while not open, because a reconnect starts from scratch. */
+    /** Does nothing while the connection is not open, because a reconnect starts from scratch. */
     send(command: object): void {
       if (socket?.readyState !== WebSocket.OPEN) return;
       if (socket.bufferedAmount > MAX_UNSENT_BYTES) socket.terminate();
