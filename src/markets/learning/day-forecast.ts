@@ -20,7 +20,7 @@ const MIN_RAW_DEVIATION_F = 1;
 /** An observation within this time of the day's end, or later, covers the whole day. */
 const COVERS_DAY_MS = 90 * MINUTE_MS;
 
-/** Cap on probabilities, because the report may still be missing or differ from the station. */
+/** Cap on probabilities, because the report may still be missing or differ from the station's own readings. */
 const MOST_SURE = 1 - 1e-7;
 const noHourFits: HourFits = { fits: [], missing: [] };
 

@@ -64,7 +64,7 @@ export function* fitLinearInSteps(
   };
 }
 
-/** Returns the location and scale of a case; the location is relative to the origin of the case's `observed`. */
+/** Returns the location and scale of a case. The location has the same origin as the case's `observed`. */
 export function predictLinear(
   coefficients: ArrayLike<number>,
   variables: ArrayLike<number>,

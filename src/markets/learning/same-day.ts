@@ -18,8 +18,8 @@ export interface DaySoFar {
   /** Highest temperature so far, including reports between the hours. */
   reachedF: number;
   /**
-   * Later temperatures matter only above this. For whole-degree reports it is half a degree higher than `reachedF`,
-   * which is the default.
+   * Later temperatures matter only above this bound: for whole-degree reports, half a degree above the degree already
+   * reached. Default: `reachedF`.
    */
   boundF?: number | undefined;
   /** Temperatures of up to three hours, ending with the latest. */
@@ -61,7 +61,7 @@ const TOLERANCE = 1e-6;
 const LATE = 0.5;
 /** Errors on future days are a tenth larger than on training days (measured), so the scale is widened. */
 const WIDER = 1.1;
-/** Number of a station's days that have the same weight as the pooled data. */
+/** Number of days of a station's own data that weigh as much as the pooled data. */
 const PRIOR_DAYS = 10;
 
 /** Returns the variables of the mean, then those of the scale. */

@@ -21,7 +21,10 @@ import { MAIN_MODEL } from '../weather/weather.js';
 import { type ForecastMethod } from './forecast.js';
 import type { Fit, Mix } from './fits.js';
 
-/** `hour` is the local hour of hourly targets. Days store a meaningless 0, so that the column can be part of keys. */
+/**
+ * `hour` is the local hour of hourly targets. Daily targets store a meaningless 0, so that the column can be part of
+ * keys.
+ */
 const targetColumns = {
   kind: text().$type<TemperatureKind>().notNull().default('daily_maximum'),
   station: text().notNull(),

@@ -47,7 +47,7 @@ export function tapedPrints(
   if (!tape || !source.readPrints) return source;
   return {
     async readPrints(tickers, since, signal) {
-      // Prints that arrive during the request may be missing from the response.
+      // Determined before the request, because prints that arrive during it may be missing from the response.
       const until = new Date(Math.min(clock.now(), since.getTime() + PRINTS_SPAN_MS));
       const prints = await source.readPrints!(tickers, since, signal);
       tape.addPrints({ tickers: [...tickers], since, until, prints });

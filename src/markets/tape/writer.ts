@@ -50,7 +50,7 @@ function isTape(path: string): boolean {
   }
 }
 
-/** Maximum records waiting for a slow disk. Further refreshes are dropped to protect memory. */
+/** Maximum number of records waiting for a slow disk. Further refreshes are dropped to protect memory. */
 const MAX_WAITING = 20;
 
 export interface TapeWriter {

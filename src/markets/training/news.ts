@@ -16,7 +16,7 @@ export interface News {
 export const noNews: News = Object.freeze({ runs: [], reports: [], hours: [] });
 
 /**
- * Passes on what is new in a snapshot, because runs stay unchanged for hours and reports for good.
+ * Passes on only what is new in a snapshot, because runs stay unchanged for hours and reports for good.
  * @param learn if it fails, the next call passes the same news again
  */
 export function createCollector(

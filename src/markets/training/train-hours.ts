@@ -52,7 +52,7 @@ const CASES_AT_ONCE = 200;
 /** Refitting all hours takes seconds, so a recent fit is kept unless the data has grown by `MUCH_MORE`. */
 const KEPT_MS = 18 * HOUR_MS;
 const MUCH_MORE = 2;
-/** °F. No day's maximum rises more than this above both its maximum so far and the forecast for its remaining hours. */
+/** °F. No day's maximum exceeds both its maximum so far and the forecast for its remaining hours by more than this. */
 const LARGEST_CORRECTION_F = 12;
 
 const ALL_HOURS = Array.from({ length: LAST_HOUR + 1 }, (_, hour) => hour);

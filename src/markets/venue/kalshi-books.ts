@@ -149,7 +149,7 @@ function reuseBooks(
 }
 
 const BOOKS_PER_CALL = 100;
-/** Maximum parallel single-book calls; the budget limits their rate. */
+/** Maximum number of parallel single-book calls; the budget limits their rate. */
 const BOOKS_AT_ONCE = 8;
 
 /**

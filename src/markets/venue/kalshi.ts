@@ -122,7 +122,7 @@ export interface KalshiSourceOptions {
   /** Default: the venue's whole climate category. */
   series: readonly string[] | undefined;
   budget?: VenueBudget | undefined;
-  /** Starts keeping books from the stream at the first read. Without it, books are as old as the last read. */
+  /** Called at the first read to start keeping books from the stream. If omitted, books are as old as the last read. */
   keepBooks?: (() => KeptBooks) | undefined;
   interest?: (() => ReadonlySet<string>) | undefined;
   clock: Clock;

@@ -81,7 +81,7 @@ const isModelFailure = (error: unknown, { aborted }: AbortSignal): boolean =>
 
 /**
  * Reads past forecasts by single runs of the model, one and two days ahead, as ensembles of one member each. The
- * archive of real ensembles has only the first hours of each run, by when the run was not yet available.
+ * archive of real ensembles has only the first hours of each run, which had passed before the run was available.
  *
  * For each hour, the archive has the value of the newest run that started at least one (two) days before that hour, so
  * a day's hours come from several runs. The run of the day's last hour is the newest of them and its start is used for

@@ -60,8 +60,8 @@ const gefs: OnlineModel = {
 
 /**
  * ECMWF's ensemble of 51; NOAA's HRRR and NBM, which have a run each hour, although only every sixth HRRR run reaches
- * beyond 18 hours; and DWD's ICON. An ECMWF request counts as 144 calls and one to each of the others as 29: together
- * 1,500 a day, or 920 while they fail.
+ * beyond 18 hours; and DWD's ICON. An ECMWF request counts as 144 calls and a request for any of the others as 29:
+ * together 1,500 a day, or 920 while they fail.
  */
 const furtherModels: readonly (OnlineModel & { model: string })[] = [
   {

@@ -30,7 +30,7 @@ const markWith = (
 const FOLLOWED_MS = 2 * WAIT_MS;
 
 export interface LookBack {
-  /** Calls must be in chronological order, starting at the first fill. */
+  /** Calls must be in chronological order, the first no later than the first fill. */
   see(at: Date, data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>): void;
   read(prints: PrintsRead): void;
   /** In the same order as the fills. */

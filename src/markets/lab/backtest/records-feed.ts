@@ -84,7 +84,7 @@ function readPast({ events, trades, runs, observations = [], everyMs }: RecordOp
       return { event, startMs: decisions[0] ?? finalMs, finalMs };
     });
   return {
-    /** Events with trades, each with its settlement time. */
+    /** Events with trades, each with the times of its first decision and its settlement. */
     traded,
     times: [...times].map(([ms, due]) => ({ ms, due })).sort((a, b) => a.ms - b.ms),
     runs: groupBy(all, targetKey),
