@@ -34,7 +34,7 @@ export interface HourFits {
 }
 
 export interface RunningDay {
-  /** Latest hour (local standard time) with a known temperature; null if there is none. */
+  /** Latest hour (local standard time) with a known temperature; null if no hour is known yet. */
   hour: number | null;
   /** Probability that the report equals the extreme reached so far. */
   stays: number;

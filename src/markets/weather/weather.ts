@@ -85,7 +85,7 @@ const HOURS = 24;
 /** A report this close to a whole hour counts for that hour; most are made a few minutes before it. */
 const NEAR_HOUR_MS = { before: 15 * MINUTE_MS, after: 10 * MINUTE_MS };
 
-/** Returns the temperature at each hour of a climate day from the nearest report; null if there is none. */
+/** Returns the temperature at each hour of a climate day from the nearest report; null if no report is near it. */
 export function hourlyTemperatures(
   dayStart: Date,
   reports: readonly { at: Date; temperatureF: number }[],
