@@ -21,7 +21,10 @@ export interface IntervalRow {
 
 const LANE = 22;
 const HEAD = 26;
-/** Intervals longer than this multiple of the usual length are cut off, so that the others stay readable. */
+/**
+ * The axis ends at this multiple of the median distance from zero to an interval's farther end. Intervals beyond it are
+ * cut off, so that the others stay readable.
+ */
 const MAX_RATIO = 4;
 
 /** A forest plot with one lane per row. X is in percent of the width, y in pixels. Null without rows. */

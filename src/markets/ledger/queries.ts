@@ -67,7 +67,7 @@ export async function lockAccount(tx: Orm, { orgId, mode }: Account): Promise<Mi
   return row && BigInt(row.cash);
 }
 
-/** Opens the paper account with play money; only once, even under concurrent calls. */
+/** Opens the paper account with play money. Opens it only once, even under concurrent calls. */
 export async function openPaperAccount(
   orm: Orm,
   { orgId, cash, at }: { orgId: string; cash: Micros; at: Date },

@@ -17,7 +17,7 @@ export const riskLimits = pgTable(
     /** Loss since midnight UTC, realised and marked, fees included. */
     maxDailyLoss: micros('max_daily_loss'),
     maxOpenOrders: integer('max_open_orders'),
-    /** Distance of a limit price beyond the best price in the book. */
+    /** How far a limit price may be beyond the best price in the book. */
     priceCollar: micros('price_collar'),
     updatedAt: time('updated_at').notNull(),
   },

@@ -100,7 +100,7 @@ export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
   ];
 }
 
-/** In chronological order. */
+/** Events of one kind by city, each city's in chronological order. */
 function citiesOf(events: readonly MarketEvent[], kind: TemperatureKind): Map<string, MarketEvent[]> {
   const ofKind = events.filter((event) => event.kind === kind);
   const found = groupBy(ofKind, ({ station }) => station.city);

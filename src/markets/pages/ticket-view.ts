@@ -259,7 +259,7 @@ function problemOf({
   );
 }
 
-/** The detail begins with the check's name, which is meant for programs. */
+/** Drops the name of the check at the start of the detail, which is meant for programs. */
 const toSentence = (detail: string): string =>
   detail.replace(/^\w+: (.)/u, (_, first: string) => first.toUpperCase());
 
