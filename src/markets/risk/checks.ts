@@ -17,7 +17,10 @@ import {
 } from './exposure.js';
 import { switchOwners, type Permissions, type SwitchOwner } from './facts.js';
 
-/** Reasons for refusing an order, in the order they are checked. The detail of a `risk_limit` error starts with this name. */
+/**
+ * Reasons for refusing an order, in the order in which they are checked. The detail of a `risk_limit` error starts with
+ * the reason.
+ */
 const riskChecks = [
   'unknown_state',
   'market_access',

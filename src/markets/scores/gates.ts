@@ -32,7 +32,7 @@ export const gateRule = Object.freeze({
  * A new bet begins at the start of each of the last four calendar quarters; each holds an equal share of the evidence.
  */
 const QUARTERS = 4;
-/** Daily stakes per nat of advantage. The bet is split equally among them, so the best stake dominates in time. */
+/** Daily stakes per nat of advantage. The bet is split equally among them, so the best stake eventually dominates. */
 const STAKES = [0.1, 0.2, 0.4, 0.7];
 /** Largest share of the stake that one day can lose. */
 const MAX_LOSS = 0.9;

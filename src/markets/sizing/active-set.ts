@@ -150,7 +150,7 @@ function stepAlong(
   for (let i = 0; i < rows; i++) {
     if (targets[i]! > 0) gain += targets[i]! * (fall[i]! / s[i]!) ** 2;
     if (isTight[i] || !(fall[i]! > 0)) continue;
-    // The argument of a logarithm never reaches zero, but a limit does.
+    // A logarithm's argument must stay positive, while a limit's slack may reach zero.
     const most = ((targets[i]! > 0 ? 0.9 : 1) * Math.max(0, s[i]!)) / fall[i]!;
     if (most < share) [share, met] = [most, targets[i]! > 0 ? {} : { row: i }];
   }

@@ -134,7 +134,7 @@ export function sizeCandidates(event: EventToSize): Sizing {
   let last = first;
   for (let round = 1; round < MAX_ROUNDS && !isSettled(last); round++) {
     last = sizeOnce(withPurchases(event, first.offers, contracts, first.fund));
-    // Offers that are bought up are missing from the repeated sizing.
+    // Offers that have been bought in full are missing from the repeated sizing.
     const more = first.offers.map((offer) => {
       const at = last.offers.findIndex(({ market, side }) => market === offer.market && side === offer.side);
       return last.contracts[at] ?? 0;

@@ -17,9 +17,9 @@ export function rowsAt({ columns, slack, upper }: ConcaveProblem, x: Float64Arra
 }
 
 /**
- * Upper bound on how much better than x any feasible point can be: the duality gap of x at these multipliers. They must
- * be positive for the objective's rows and non-negative for limits. The bound holds for any such multipliers, however
- * they and x were found. Infinity for an infeasible x.
+ * Upper bound on how much better than x any feasible point can be: the duality gap of x at these multipliers. The
+ * multipliers must be positive for the objective's rows and non-negative for limits. The bound holds for any such
+ * multipliers, however they and x were found. Infinity for an infeasible x.
  *
  * With s̃ = target/multiplier per row, the objective lies below its tangent at s̃. On the tangent, no point beats x by
  * more than the limits' slack at their multipliers plus, for each leg, its remaining worth times the distance to its
