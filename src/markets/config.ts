@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { configPart, isOrigin, listField, urlField, wholeNumber } from '../core/config.js';
 import { parseDollars } from './market/money.js';
 
-/** Open-Meteo's hosts for non-commercial use. A subscription's hosts prefix these names with `customer-`. */
+/** Open-Meteo's hosts for non-commercial use. Subscribers use the same names with the prefix `customer-`. */
 const FREE_ENSEMBLES = 'https://ensemble-api.open-meteo.com';
 const FREE_RUNS = 'https://previous-runs-api.open-meteo.com';
 
@@ -169,7 +169,10 @@ function toOpenMeteoUrl(e: Environment, given: string | undefined, free: string)
   return chosen.replace(/\/+$/, '');
 }
 
-/** The venue's newer hosts use a separate host name for streams; the shared hosts do not. */
+/**
+ * On the venue's newer API hosts, streams have a host name of their own. On the older, shared hosts, they use the same
+ * name.
+ */
 function streamUrlOf(baseUrl: string): string {
   const { protocol, host } = new URL(baseUrl);
   const name = host.replace(/^external-api\./, 'external-api-ws.');

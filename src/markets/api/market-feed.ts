@@ -19,7 +19,7 @@ interface Removal {
 }
 
 /**
- * Number of refreshes for which removals are kept. At most about 30 a second are made, so this covers about an hour.
+ * Number of snapshots for which removals are kept. There are at most about 30 a second, so this covers about an hour.
  * Readers absent for longer get a full snapshot.
  */
 const KEPT_REMOVALS = 100_000;

@@ -14,8 +14,8 @@ import type { SnapshotReads } from './snapshot-reads.js';
 import { readStationId } from '../market/stations.js';
 
 /**
- * Sizings allowed per address are this many times fewer than other reads. A sizing for a custom bankroll serves a
- * single caller and costs as much as a hundred reads.
+ * Divides the limit for reads to get the limit for sizings. A sizing for a custom bankroll serves a single caller and
+ * costs as much as a hundred reads.
  */
 const READS_PER_SIZING = 10;
 

@@ -22,7 +22,7 @@ const usualLimits: StreamLimits = {
   heartbeatMs: 15_000,
 };
 
-/** Reconnect delays after a lost connection, spread out because all clients lose it together. */
+/** Delay before a client reconnects, randomised because a restart disconnects all clients at once. */
 const RETRY_MS = 2_000;
 const RETRY_SPREAD_MS = 3_000;
 

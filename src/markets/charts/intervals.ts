@@ -22,8 +22,8 @@ export interface IntervalRow {
 const LANE = 22;
 const HEAD = 26;
 /**
- * The axis ends at this multiple of the median distance from zero to an interval's farther end. Intervals beyond it are
- * cut off, so that the others stay readable.
+ * The axis reaches at most this multiple of the median distance from zero to an interval's farther end. Intervals
+ * beyond it are cut off, so that the others stay readable.
  */
 const MAX_RATIO = 4;
 

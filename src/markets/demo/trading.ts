@@ -87,7 +87,7 @@ export async function seedDemoTrading(
     if (!reconstructed) return;
     past.ms = nowMs;
     const training = await reconstructed.learn(part!, signal);
-    // The records are stored once the service is ready.
+    // Kept only in memory; another job stores the same records once the service is ready.
     const records: JudgedRecord[] = [];
     for await (const recalled of reconstructed.recall(part!, training, signal))
       records.push(...recalled.map(toJudged));

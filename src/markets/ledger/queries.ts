@@ -9,7 +9,7 @@ import { tradingOrders, type TradeMode } from './orders-table.js';
 import { tradingAccounts, tradingPositions } from './portfolio-table.js';
 import type { Holding, Position } from './positions.js';
 
-/** More markets than the venue lists at any time over all cities and days. */
+/** Exceeds the number of markets that the venue lists at any time, over all cities and days. */
 const MAX_HOLDINGS = 500;
 
 export const findPaperCash = async (orm: Orm, orgId: string): Promise<Micros | undefined> =>

@@ -34,7 +34,9 @@ export type SwitchState = (typeof switchStates)[number];
 
 const state = (name: string) => text(name, { enum: switchStates }).notNull().default('open');
 
-/** The strictest of these two switches and the service's applies. Times are null for a switch that was never set. */
+/**
+ * The strictest of these two switches and the service's switch applies. Times are null for a switch that was never set.
+ */
 export const tradingSwitches = pgTable(
   'trading_switches',
   {

@@ -109,7 +109,9 @@ export async function compareAccounts(
   };
 }
 
-/** Transfers since the account was opened that are not booked yet; its opening cash includes earlier ones. */
+/**
+ * Transfers since the account was opened that are not booked yet. The opening cash already includes earlier transfers.
+ */
 async function chooseUnbooked(
   orm: Orm,
   { orgId, openedAt }: LiveAccountRow,

@@ -60,7 +60,7 @@ export const gateErrorRates = Object.freeze({
    */
   better: 25,
   betterBy: 0.32,
-  /** Days until half of those gates are open. */
+  /** Days until half of the `better` gates are open. */
   betterAfterDays: 140,
   /**
    * Lower bound for the number of gates that ever open in two years with an expected advantage over the prices paid of
