@@ -89,7 +89,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
   const signals = (): Sent =>
     send(once('signals', (snapshot) => toSignalsJson(snapshot.signals, describeMarketOf(snapshot))));
 
-  /** Sizes signals from the last refresh, as the server does for its own bankroll. */
+  /** Sizes the last refresh's signals for `bankroll`, as the server does for its own bankroll. */
   function sizeFor(refreshed: Snapshot, bankroll: Micros): Promise<SignalReport> {
     const { data, events, forecasts, gates } = refreshed;
     const at = new Date(clock.now());

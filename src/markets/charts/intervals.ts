@@ -45,7 +45,7 @@ export function toIntervalChart(rows: readonly IntervalRow[]) {
     return {
       y: toPixels(y - LANE / 2),
       label: row.label,
-      /** Null if there are too few days; `note` then says so. */
+      /** Null if there are too few days, in which case `note` says so. */
       interval: difference && {
         from: toX(difference.low),
         to: toX(difference.high),

@@ -157,7 +157,7 @@ const explain = (error: unknown): string | undefined =>
 
 const ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 5_000;
-/** The command gives up for the day if a service asks for a longer pause. */
+/** If a service asks for a longer pause, the command gives up on it. */
 const LONGEST_PAUSE_MS = 15 * 60_000;
 
 export interface Pauses {

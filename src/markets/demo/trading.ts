@@ -151,7 +151,7 @@ async function lookAfterOrders(
   past.ms = startMs;
 }
 
-/** Buys the best signals at once, and also rests a bid for the very best if resting has an edge. */
+/** Buys the best signals at once, and also rests a bid for the best of them if resting has an edge. */
 async function followSignals(
   orders: Orders,
   { signals }: Snapshot,

@@ -15,8 +15,8 @@ export type Recheck = { kind: 'ready'; orderGroupId: string | null } | VenueOutc
 export const notSent = (why: string): VenueOutcome => ({ kind: 'rejected', reason: `not sent: ${why}` });
 
 /**
- * Repeats the permission checks after the wait for the venue's rate limit. If their data cannot be read, the order is
- * not sent.
+ * Repeats the permission checks after the wait for the venue's rate limit. If the data for the checks cannot be read,
+ * the order is not sent.
  */
 export async function recheck(
   { db, now, log, status }: Pick<ReconcileDeps, 'db' | 'now' | 'log' | 'status'>,

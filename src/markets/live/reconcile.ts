@@ -205,7 +205,7 @@ async function open(
 
 /**
  * Books changes of resting orders between two comparisons, with a single read if nothing happened. One instance does
- * this at a time; if two overlap, nothing is booked twice.
+ * this at a time; if two instances overlap, nothing is booked twice.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function watchResting(deps: ReconcileDeps, orgId: string, signal: AbortSignal): Promise<void> {

@@ -125,7 +125,7 @@ export interface Execution {
   at: Date;
   /** What paper orders, including this one, have taken from the market's book; undefined for live orders. */
   book?: { hash: string; taken: Taken; forgetBefore: Date };
-  /** What paper trading would have filled of a new live order at once. */
+  /** The part of a new live order that paper trading would have filled at once. */
   shadow?: { contracts: number; value: Micros; fees: Micros };
   /** Paper queue place of a new live order that may rest. */
   place?: { paperAhead: number | null; seen: ShadowPlace } | undefined;
@@ -343,7 +343,7 @@ const LEARNED_DAYS = 30;
 const ENOUGH_ORDERS = 30;
 
 /**
- * Learns from the account's live orders how far the paper queue is off. The factor is one plus the median difference
+ * Learns from the account's live orders how far off the paper queue is. The factor is one plus the median difference
  * between the venue's first number and the paper queue's, as a share of what the book showed at the order's price when
  * it was sent.
  */

@@ -131,10 +131,10 @@ export function invalid(pointer: string, detail: string): AppError {
 }
 
 /**
- * Accepts an order that may rest or can fill at least in part. Accepts a post-only order only if no part of it would
- * fill.
+ * Accepts an order that may rest or can fill at least in part. A post-only order is accepted only if no part of it
+ * would fill.
  * @param whole the book as the venue shows it
- * @param book the same, without what paper orders took
+ * @param book the same book, without what paper orders took
  * @throws AppError price_moved
  */
 export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedOrder): void {

@@ -10,7 +10,7 @@ export const KELLY_SHARE = 0.25;
 /** Shares of the bankroll, including holdings. Stakes in an event add up because every purchase may lose. */
 export const MARKET_CAP = 0.05;
 export const EVENT_CAP = 0.1;
-/** Cap for all events of one climate date, because neighbouring cities err together. */
+/** Cap for all events of one climate date, because forecast errors of neighbouring cities are correlated. */
 export const DAY_CAP = 0.2;
 
 /** There are four runs a day, so an older run means that forecasts are broken. */
@@ -115,7 +115,7 @@ export interface Gate extends GateKey {
   n: number;
   /** Days without a record, a price or a calibrated forecast, which do not count. */
   dropped: number;
-  /** Final value of one dollar bet on the forecast beating the payable prices: 1 is neutral. */
+  /** Final value of one dollar that is bet on the forecast beating the available prices: 1 is neutral. */
   evidence: number;
   /** Evidence that would open the gate, given the evidence for the other gates. */
   needed: number;

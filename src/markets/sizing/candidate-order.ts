@@ -50,7 +50,7 @@ const roundDown = (size: number): number => Math.floor(size + NEARLY_WHOLE);
 const isRoundedDown = (optimum: readonly number[], contracts: readonly number[]): boolean =>
   optimum.every((size, i) => roundDown(size) === contracts[i]);
 
-/** The best reduction of one offer, by one contract or to zero, if growth then exceeds `least`. */
+/** The best reduction of one offer, by one contract or to zero; undefined unless it raises growth above `least`. */
 function bestSmaller(
   sizes: Sizes,
   contracts: readonly number[],

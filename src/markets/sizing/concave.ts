@@ -1,4 +1,7 @@
-/** Maximise Σ targetᵢ·ln(sᵢ) with s = slack + Gx and 0 ≤ x ≤ upper. A row with target 0 is a limit s ≥ 0. */
+/**
+ * The problem of maximising Σ targetᵢ·ln(sᵢ) with s = slack + Gx and 0 ≤ x ≤ upper. A row with target 0 is a limit s ≥
+ * 0.
+ */
 export interface ConcaveProblem {
   /** G by column: column l holds the `targets.length` numbers from index l·rows. */
   columns: Float64Array;

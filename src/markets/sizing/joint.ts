@@ -73,8 +73,8 @@ const NEARLY = 1e-6;
 const NO_CONTRACTS = 1e-6;
 
 /**
- * Solves without caps first, because the caps mostly hold anyway and reports show the uncapped Kelly share beside the
- * capped size.
+ * Solves without caps first, because the caps are usually met anyway and reports show the uncapped Kelly share
+ * alongside the capped size.
  */
 export function findOptimum(fund: Fund, headroom: Headroom, offers: readonly Offer[]): Optimum {
   const limits = toLimits(headroom, offers, fund);
