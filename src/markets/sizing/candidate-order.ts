@@ -50,7 +50,10 @@ const roundDown = (size: number): number => Math.floor(size + NEARLY_WHOLE);
 const isRoundedDown = (optimum: readonly number[], contracts: readonly number[]): boolean =>
   optimum.every((size, i) => roundDown(size) === contracts[i]);
 
-/** The best reduction of one offer, by one contract or to zero; undefined unless it raises growth above `least`. */
+/**
+ * The best reduction of one offer: by one contract, by all opening contracts or, if there are only closing ones, to
+ * zero. Undefined if no reduction brings growth above `least`; a `least` of −∞ accepts any reduction.
+ */
 function bestSmaller(
   sizes: Sizes,
   contracts: readonly number[],
