@@ -40,7 +40,7 @@ const rule: LinearRule = {
 const dot = (a: ArrayLike<number>, b: ArrayLike<number>): number =>
   Array.from(a).reduce((sum, value, i) => sum + value * b[i]!, 0);
 
-/** The reference: the same search on dense rows, orthogonalised by Gram–Schmidt. */
+/** Reference implementation: the same search on dense rows, orthogonalised by Gram–Schmidt. */
 function fitDense(cases: readonly LinearCase[], near: ArrayLike<number>): Float64Array {
   const n = cases.length;
   const columns = Array.from({ length: SIZE }, (_, k) =>

@@ -36,7 +36,7 @@ const ask = fc.record({
   limitPrice: fc.integer({ min: 30, max: 62 }).map((cents) => BigInt(cents) * CENT),
 });
 
-/** Computes the loss in the worst outcome independently of the product, bracket by bracket. */
+/** Computes the loss in the worst outcome bracket by bracket, independently of the code under test. */
 function lossOf(held: HeldPosition[]): Micros {
   const profits = tickers.map((winner) => {
     let profit = 0n;
@@ -70,7 +70,7 @@ it('an order that passes keeps every limit, whatever part fills at whatever bett
 
       const wasHeld = held?.contracts ?? 0;
       expect(holding.contracts).toBeLessThanOrEqual(Math.max(limits.maxPositionContracts, wasHeld));
-      // Reducing a position is always allowed, within what is held.
+      // Reducing a position is always allowed, up to the contracts held.
       const isReducing = held !== undefined && holding.contracts < wasHeld && holding.side === held.side;
       const most = [limits.maxEventLoss, lossOf(before)].reduce((a, b) => (a > b ? a : b));
       if (!isReducing && (held === undefined || held.side === order.side))

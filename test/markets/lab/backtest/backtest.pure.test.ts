@@ -193,7 +193,7 @@ describe('a backtest', () => {
         const { shuffled } = await run({ ...ignorant, seed: `record ${record}` }, { shuffles: rounds });
         places.push(Math.round(shuffled!.asGood * rounds));
       }
-      // Each rank should get a fifth of the thirty, give or take 2.5 standard deviations.
+      // Each rank should get a fifth of the 30 runs, give or take 2.5 standard deviations.
       for (let place = 0; place <= rounds; place++) {
         const found = places.filter((each) => each === place).length;
         expect(found, String(places)).toBeGreaterThanOrEqual(1);
@@ -376,7 +376,7 @@ describe('the points of the simulated world', () => {
             expect(+(time ?? 0)).toBeLessThanOrEqual(+at);
       for (const { multiplier } of data.feeRules.values()) expect(multiplier).toBe(1_000_000n);
     }
-    // Proves that the checks above had data.
+    // Guards against the checks above passing without data.
     expect(most).toBeGreaterThanOrEqual(3);
   });
 });

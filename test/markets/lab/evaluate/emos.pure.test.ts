@@ -84,7 +84,7 @@ it('the log score is minus the logarithm of the density', () => {
   expect(logScoreOfNormal(10, 2, 13)).toBeCloseTo(0.918938533204673 + Math.log(2) + 1.125, 14);
 });
 
-/** Cases generated from the coefficients, with an ensemble standard deviation between 1 and 4. */
+/** Cases generated from the coefficients, with ensemble standard deviations between 1 and 4. */
 function casesOf({ a, b, c, d }: EmosCoefficients, n: number, seed: string): EmosCase[] {
   return Array.from({ length: n }, (_, i) => {
     const mean = 65 + 12 * gaussian(seed, 'mean', i);
