@@ -201,7 +201,7 @@ describe('a market with a doubtful book takes no order until the book matches th
     const noBids = shownLevels('no');
     venue.stream.refuse = () => ({ code: 1, msg: 'not now' });
     fault();
-    // Below the best bid, so that the order's price stays the same.
+    // A level below the best bid, so the best price does not change.
     const deep = (best('yes') - 0.03).toFixed(4);
     for (const delta of ['11.00', '12.00']) {
       venue.stream.change(TICKER, 'yes', deep, delta);

@@ -224,7 +224,7 @@ it('one instance queries each station a few times a night and reads each report 
     fake.requests.filter(({ path }) => path.endsWith(`/locations/${location}`)).length;
   // Once at the start, every ten minutes from 05:45Z, and every three hours after the 08:24 report.
   expect(lists('MIA')).toBe(1 + 17 + 2);
-  // Boston has no report, so from the eighth hour on it is queried hourly.
+  // Boston has no report, so it is queried hourly from eight hours after the day's end.
   expect(lists('BOS')).toBe(1 + 43 + 2);
   expect(fake.requests.filter(({ path }) => /\/products\/product-/.test(path))).toHaveLength(6);
   expect(fake.requests.every(({ agent }) => agent?.startsWith('gauge') === true)).toBe(true);

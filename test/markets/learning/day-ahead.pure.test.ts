@@ -191,8 +191,8 @@ describe('the seasonal day-ahead fit', () => {
     const summer = winter + 365.25 / 2;
     const at = (day: number, mean: number) =>
       predictAhead(coefficients, { group: 'A', day, mean, variance: 0 });
-    // In winter the members say 49 where the truth is 45, with errors of deviation 3; in summer 71 where it is 75, with
-    // deviation 1.
+    // In winter the members say 49 where the truth is 45, and the errors' standard deviation is 3. In summer they say
+    // 71 where the truth is 75, and the standard deviation is 1.
     const [cold, warm] = [at(winter, 49), at(summer, 71)];
     expect(Math.abs(cold.mean - 45)).toBeLessThan(0.7);
     expect(Math.abs(warm.mean - 75)).toBeLessThan(0.4);

@@ -14,8 +14,8 @@ const LOCATION = 2 + STATIONS;
 const SIZE = 2 * LOCATION;
 
 /**
- * A constant and a slope, plus a bias and a width per station. The constant's column is the sum of the bias columns, so
- * the columns are linearly dependent.
+ * Cases with a constant and a slope, plus a bias and a width per station. The constant's column is the sum of the bias
+ * columns, so the columns are linearly dependent.
  */
 function casesFrom(firstDay: number, days: number): LinearCase[] {
   return Array.from({ length: days * STATIONS }, (_, i): LinearCase => {

@@ -19,7 +19,7 @@ import {
 const HOUR_MS = 3_600_000;
 const days = 45;
 const date = dateAfter(first, days + 2);
-// One hour before New York's climate day begins at 05:00Z; it ends a day later.
+// `at` is one hour before New York's climate day, which lasts from 05:00Z to 05:00Z.
 const at = new Date(`${date}T04:00:00Z`);
 const end = new Date(`${dateAfter(date, 1)}T05:00:00Z`);
 const truth: Truth = { stationId: 'KNYC', biasF: 2, errorF: 3, spreadF: 1 };
@@ -70,7 +70,7 @@ describe('the mix of several models', () => {
     const { book } = learn(main, at);
     const alone = forecast([runs[0]!], book);
     expect(alone).not.toHaveProperty('models');
-    // A model without training has no share, even if its run is available.
+    // A model without training gets no weight, even if its run is available.
     const { models, ...beside } = forecast(runs, book);
     expect(beside).toEqual(alone);
     expect(models).toMatchObject([

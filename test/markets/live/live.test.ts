@@ -419,7 +419,7 @@ describe('with its own account,', () => {
       [6.25, 108_300n],
       [4.25, 73_900n],
     ]);
-    // 3.75 × 0.42 − 0.063945 = 1.511055, rounded down to a whole $0.0001.
+    // 3.75 × 0.42 − 0.063945 = 1.511055, rounded down to a multiple of $0.0001.
     const sold = await account.place({ action: 'sell', contracts: 3.75, limitPrice: 420_000n });
     expect(sold).toMatchObject({ status: 'filled', filledContracts: 3.75, balanceChange: 1_511_000n });
     expect(account.venue.exchange.positions.get(TICKER)).toBe(6.75);

@@ -681,7 +681,7 @@ describe('all resting orders', () => {
     await account.live.cancelAll(account.organization.id);
     expect((await account.find(trade.id)).status).toBe('resting');
     await clear(trade);
-    // Orders are also sent without a group if creating one fails.
+    // If creating a group fails, orders are sent without one.
     await account.live.reconcile();
     const next = await account.rest();
     expect(atVenue(next).group).toBeUndefined();

@@ -211,8 +211,8 @@ describe('an order filled in parts', () => {
   });
 
   it('pays the exact total, rounded once, however many parts there are', () => {
-    // At whole-cent prices a hundredth of a contract is worth a whole number of steps, so a fill's fee always covers
-    // its refund.
+    // At whole-cent prices a hundredth of a contract is worth a multiple of $0.0001, so a fill's fee always covers its
+    // refund.
     const inCents = anyFill.map((fill) => ({
       ...fill,
       isMaker: false,

@@ -111,13 +111,13 @@ it('neither latency nor rounding counts as clock skew', () => {
       askedAt + tookMs,
     );
   const second = (n: number) => `Sat, 21 Nov 2026 15:00:${String(n).padStart(2, '0')} GMT`;
-  // The response was written at 15:00:00.9, which its date truncates to 15:00:00.
+  // The response was written at 15:00:00.9, which its Date header truncates to 15:00:00.
   expect(skew(second(0), 50)).toBe(0);
   // Four seconds of latency.
   expect(skew(second(3), 4000)).toBe(0);
-  // The date means that the response was written at 15:00:10 or later, but it arrived at 15:00:00.95.
+  // The Date header means that the response was written at 15:00:10 or later, but it arrived at 15:00:00.95.
   expect(skew(second(10), 50)).toBe(9050);
-  // The date means that the response was written before 14:59:55, but it was requested at 15:00:00.9.
+  // The Date header means that the response was written before 14:59:55, but it was requested at 15:00:00.9.
   expect(skew('Sat, 21 Nov 2026 14:59:54 GMT', 50)).toBe(-5900);
   // A cache had kept the response for seven seconds.
   expect(skew('Sat, 21 Nov 2026 14:59:54 GMT', 50, '7')).toBe(0);

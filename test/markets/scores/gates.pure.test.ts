@@ -330,7 +330,7 @@ describe('a gate', () => {
       );
       expect(judgeGates(changed, endOf(day))).toEqual(judgeGates(settled, endOf(day)));
     }
-    // The time of settlement decides to the millisecond, not the date.
+    // Records count from the exact millisecond at which they settled, not by date.
     const late = steady(30, 1).map((record) => ({ ...record, settledAt: endOf(40) }));
     expect(ofNewYork(late, new Date(endOf(40).getTime() - 1)).n).toBe(0);
     expect(ofNewYork(late, endOf(40)).n).toBe(30);

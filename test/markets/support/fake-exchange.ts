@@ -89,7 +89,7 @@ export interface FakeExchange {
   stale: { orders: FakeOrder[]; looks: number } | undefined;
   /** All order bodies that arrived with a valid signature. */
   received: Json[];
-  /** Number of coming reads that still list no fills. */
+  /** Number of upcoming reads that still list no fills. */
   fillsLag: number;
   archiveBefore: number;
   /** Sends the member's order events and the market's trades to the stream. */

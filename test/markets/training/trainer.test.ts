@@ -23,8 +23,8 @@ const { database, service } = useService(() => ({ trading: { selection } }));
 /** The seven leading cities, four of which have an area with hourly markets. */
 const selection = { ...everything, stations: leadingStations };
 /**
- * Two models, each with maxima and minima for yesterday, today and tomorrow, and with each area's 13 hours of the next
- * 24.
+ * Two models, each with maxima and minima for yesterday, today and tomorrow, and with the 13 hourly targets of the next
+ * 24 hours in each area.
  */
 const RUNS = 2 * (7 * 3 * 2 + 4 * 13);
 const never = new AbortController().signal;
@@ -97,7 +97,7 @@ describe('the trainer', () => {
     const { refresher, learn, calibration } = service.trading;
     const { archive } = service.trading.local!;
     const world = { clock: service.clock, seed: 'gauge', weather: simulateWeather('gauge') };
-    // For minima and hours, only the present is known.
+    // For minima and hours, only present data is known.
     const selection = { stations: leadingStations, kinds: ['daily_maximum' as const] };
     const weather = createSimulatedWeatherSource(world, selection);
     const markets = createSimulatedSource(world, selection);

@@ -40,7 +40,7 @@ describe('fits in a world with a known truth', () => {
     const { c, d } = lineOf(coefficients, { group: '', day: 0 });
     expect(Math.exp(c + d * Math.log(1.2))).toBeGreaterThan(2.2);
     expect(Math.exp(c + d * Math.log(1.2))).toBeLessThan(2.9);
-    // The spread also tells good days from bad ones.
+    // The spread also distinguishes good days from bad ones.
     expect(d).toBeGreaterThan(0.25);
   });
 

@@ -91,7 +91,7 @@ const askedDays = () => {
 describe('filling the past', () => {
   it('requests and stores missing days, so that the next run requests nothing', async () => {
     const first = await fill();
-    // Every forecast has two runs for each of 40 days, and the only market series has 40 reports.
+    // Every target has two runs on each of the 40 days, and the only market series has 40 reports.
     expect(first).toMatchObject({
       newRuns: 40 * RUNS_A_DAY,
       newReports: 40,

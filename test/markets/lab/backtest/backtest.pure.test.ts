@@ -349,7 +349,7 @@ describe('the points of the simulated world', () => {
       const shown = plan.filter(({ shown }) => shown.some(isThis)).map(({ atMs }) => atMs);
       const endMs = day.end.getTime();
       expect(decided).toEqual([36, 24, 12, 6].map((lead) => endMs - lead * 3_600_000));
-      // The venue's result becomes final nine hours after the day.
+      // The venue's result becomes final nine hours after the day ends.
       expect([shown[0], shown.at(-1)]).toEqual([decided[0], endMs + 9 * 3_600_000]);
       const between = plan.filter(({ atMs }) => atMs >= shown[0]! && atMs <= shown.at(-1)!);
       expect(between).toHaveLength(shown.length);

@@ -24,7 +24,7 @@ export interface MadeWorld {
   leadsOf?: (day: number) => readonly number[];
 }
 
-/** Consecutive days in New York, with decision points before each day's end and the day's result. */
+/** Points in time for consecutive days in New York: decisions before each day's end, and each day's result. */
 export function makePoints({
   days,
   model,

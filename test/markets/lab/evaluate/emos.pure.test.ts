@@ -31,7 +31,7 @@ describe('the CRPS of a normal forecast', () => {
   });
 
   it('is the integral of its squared distance from the step at the observation', () => {
-    // For a large sample, the ensemble's score approximates that integral.
+    // For a large sample, the ensemble's score approximates the integral.
     const sample = Array.from({ length: 4000 }, (_, i) => 20 + 3 * gaussian('sample', i));
     expect(crpsOfEnsemble(ascending(sample), 24)).toBeCloseTo(crpsOfNormal(20, 3, 24), 1);
   });
