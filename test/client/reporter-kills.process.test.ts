@@ -74,7 +74,7 @@ function startProgram(language: Language, args: string[]) {
   return { child, ready, closed, lines: () => output.split('\n').slice(0, -1) };
 }
 
-/** Returns how many bytes of unsent events earlier runs left, and the keys accepted in this run. */
+/** Returns the number of bytes of unsent events left by earlier runs, and the keys accepted in this run. */
 async function reportUntilKilled(language: Language, args: string[]) {
   const { child, ready, closed, lines } = startProgram(language, args);
   // Sometimes the kill hits the process while it starts.

@@ -60,7 +60,10 @@ interface Change {
   page: string;
 }
 
-/** Expects that a late form changes nothing, comes back as typed, and takes effect once the operator has confirmed. */
+/**
+ * Asserts that a form submitted late changes nothing, comes back as filled in, and takes effect once the operator has
+ * confirmed.
+ */
 async function expectProof({ path, form, page }: Change): Promise<void> {
   const before = await readChanges();
   expect(await sendLate(base + path, form, base + page)).toBe(

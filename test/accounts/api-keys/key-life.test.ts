@@ -131,7 +131,7 @@ describe('the limit of key changes', () => {
     expect(await create(browser)).toMatchObject(limited);
     own.clock.advance(1);
     expect((await create(browser)).status).toBe(201);
-    // The oldest of the first ten changes expires a minute later.
+    // The oldest remaining change expires in a minute.
     const refused = await create(browser);
     expect(refused.headers.get('retry-after')).toBe('60');
     await own.stop();

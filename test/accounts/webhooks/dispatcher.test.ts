@@ -201,7 +201,7 @@ describe('a failing receiver', () => {
         error: null,
       })),
     );
-    // Resending by hand restarts the schedule.
+    // Resending manually restarts the retry schedule.
     await resendDelivery(service.context, actorOf(orgId), endpointId, attempts[0]!.messageId);
     await sweep();
     expect(received).toHaveLength(11);
@@ -365,7 +365,7 @@ describe('concurrent instances', () => {
     const { url, received } = await receive();
     await organizationWith(url, 60);
     const dispatchers = [1, 2, 3].map(() => createDispatcher(service.context, chat));
-    // Deliveries that do not fit into a sweep wait for the next one.
+    // Deliveries that do not fit into one sweep wait for the next.
     while (received.length < 60) await Promise.all(dispatchers.map((dispatcher) => dispatcher.sweep()));
     expect(new Set(received.map(({ headers }) => headers['webhook-id'])).size).toBe(60);
     expect(received).toHaveLength(60);

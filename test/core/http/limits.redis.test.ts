@@ -57,8 +57,8 @@ async function startInstance(database: TestDatabase, redis: RedisServer): Promis
 const inRedis = 'rate limits are counted in Redis';
 const inProcess = 'Redis failed or is too slow; rate limits are counted in this process';
 
-// An instance that has waited 100 ms for Redis counts on its own. A machine that stalls for that long has the same
-// effect, but not twice in a row.
+// After waiting 100 ms for Redis, an instance counts on its own. A stalled machine can cause the same, so a failed test
+// is retried.
 describe.skipIf(!canRun)(title, { retry: 2 }, () => {
   let database: TestDatabase;
   let redis: RedisServer;
@@ -162,7 +162,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
 
     expect(first.map(({ status }) => status)).toEqual(first.map(() => 202));
     expect(later.map(({ status }) => status)).toEqual(later.map(() => 202));
-    // Eight concurrent calls share two cores, but wait the 100 ms for Redis in parallel.
+    // The eight concurrent calls share two cores, but their 100 ms waits for Redis overlap.
     expect(Math.max(...first.map(({ ms }) => ms))).toBeLessThan(700 + 8 * usualMs);
     expect(Math.min(...later.map(({ ms }) => ms))).toBeLessThan(80 + usualMs);
     expect(await instance.failures()).toBe(16);

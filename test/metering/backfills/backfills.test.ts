@@ -230,7 +230,7 @@ describe('a backfill', () => {
     const broken = await arrive();
     const first = await broken.open();
     await first.stage([broken.event('a')]);
-    // The sums refuse a negative quantity.
+    // The sums reject a negative quantity, so applying this backfill fails.
     await orm()
       .update(usageBackfillEvents)
       .set({ quantity: '-1' })

@@ -405,7 +405,7 @@ describe.runIf(isEmbedded)('wrong codes', () => {
   });
 
   const newPassword = 'a long phrase of my own';
-  /** Opens a link for a new password in a new browser. */
+  /** Opens a password-reset link in a new browser. */
   async function withLink(own: TestService, user: TestUser) {
     const browser = new Browser(own.url);
     const link = await makeLink(own, 'password_reset', user);
