@@ -54,8 +54,8 @@ export interface UsedService {
 }
 
 /**
- * The whole app on its own database. Sharing one between files would save only 50 ms of a file's second, and files
- * would see each other's rows, used-up limits and clock.
+ * The whole app on its own database. Sharing one between files would save only 50 ms of the second that each file
+ * takes, and files would see each other's rows, used-up limits and clock.
  */
 export function useService(options: LateOptions<TestServiceOptions> = {}): UsedService {
   const database = useDatabase();

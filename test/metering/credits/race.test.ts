@@ -72,7 +72,7 @@ it('parallel reservations over two instances hold every credit once, and none tw
   const { db, orgId, both, request } = await createScene();
   const other = isEmbedded ? db : await openDatabase({ databaseUrl: database.url, dataDir: '' }, silent);
   try {
-    // The grants cover 0.3 of the reservations; some are shared, and some are for one product only.
+    // The grants cover 30% of the reservations; some are shared, and some are for one product only.
     const part = (share: number) => (RESERVES * share * 0.3).toFixed(1);
     await addGrant(db, orgId, { amount: part(0.2) }, new Date());
     for (const { id } of both)

@@ -45,7 +45,7 @@ async function plugFlushes() {
   return plugs;
 }
 
-/** Makes calls share one flush by holding earlier flushes until all calls wait. */
+/** Makes calls share one flush by holding earlier flushes until all calls are waiting. */
 async function inOneFlush<T>(calls: (() => Promise<T>)[], events: number): Promise<T[]> {
   const plugs = await plugFlushes();
   const answers = calls.map((call) => call());

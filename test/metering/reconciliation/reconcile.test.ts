@@ -16,7 +16,7 @@ const { database, service } = useService();
 
 const clock = new TestClock();
 beforeAll(async () => {
-  // Early in a month, so that the previous week spans two months. Older events would be refused.
+  // Early in a month, so that the previous week, from which events are still accepted, spans two months.
   service.clock.set('2026-03-05T12:34:56.789Z');
 });
 

@@ -129,7 +129,7 @@ it('a race over two instances, replayed in commit order, holds no unit too many 
   }
 }, 300_000);
 
-/** A transaction's change to one reservation: it was held, or it ended with `used`. */
+/** A transaction's change to one reservation: either the hold was made, or it ended and `used` was recorded. */
 interface Change {
   xid: bigint;
   id: string;
@@ -187,7 +187,9 @@ function takenBy(changes: Change[], nowMs: number): number {
   }, 0);
 }
 
-/** One run of the statement: the transactions that it could see, its time, and each key's outcome in order. */
+/**
+ * One execution of the statement: the transactions that it could see, its time, and the outcome for each key, in order.
+ */
 interface Attempt {
   sees: (xid: bigint) => boolean;
   nowMs: number;
