@@ -30,7 +30,7 @@ describe('a new Organization', () => {
       const [path] = (await toPath(address, another)).split('?');
       const page = await world.look(newcomer);
       await page.goto(path!);
-      // Desktop is enough here, because the same pages with contents are also analysed on a phone.
+      // Desktop is enough here, because the same pages with content are also analysed on a phone.
       expect(await findAllBarriers(page, [DESKTOP])).toEqual([]);
     },
   );

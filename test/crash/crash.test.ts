@@ -108,8 +108,8 @@ async function sendUntilRefused(workload: Workload, to: To): Promise<PostAnswer 
 }
 
 /**
- * Creates a database for one test that a server process can open: the embedded database allows only one process at a
- * time, so the shared one cannot be used.
+ * Creates a separate database for a server process to open, because the embedded database allows only one process at a
+ * time.
  */
 async function createPlace() {
   const log = pino({ level: 'silent' });

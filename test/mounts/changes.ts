@@ -45,7 +45,7 @@ export interface World {
   live: LiveAccount;
 }
 
-/** A request that changes something as long as its author has the authority. */
+/** A request that changes something only while its sender has the authority. */
 export interface Prepared {
   method: string;
   path: string;

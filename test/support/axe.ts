@@ -83,8 +83,7 @@ const analyse = (isAgain: boolean) => `(async () => {
 
 /**
  * Finds violations of WCAG 2.2 AA on the current page, one line per rule and place.
- * @param only 'colours' for contrast alone; 'layout' for only what another window size can change since the last
- * analysis
+ * @param only 'colours' for contrast alone; 'layout' for only the rules and elements that a new window size can affect
  */
 export async function findBarriers(page: Page, only?: 'colours' | 'layout'): Promise<string[]> {
   const looks = await page.evaluate<string[]>(`[...${readLooks}.keys()]`);

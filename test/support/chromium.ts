@@ -33,7 +33,7 @@ export async function launchChromium(): Promise<Browser> {
 let chromium: Promise<Browser> | undefined;
 
 /**
- * All test files of a process share one Chromium, which closes with the process, because a start takes two seconds of
- * CPU.
+ * All test files of a process share one Chromium, because starting it takes two seconds of CPU time. It closes with the
+ * process.
  */
 export const sharedChromium = (): Promise<Browser> => (chromium ??= launchChromium());

@@ -59,8 +59,8 @@ async function bundle(): Promise<string> {
     external: unbundled,
     plugins: [
       {
-        // Gives each module the `import.meta.url` that it would have unbundled in the bundle's folder, so that it finds
-        // the files beside it.
+        // Gives each module the `import.meta.url` that it would have in the bundle's folder if it were not bundled, so
+        // that it finds the files beside it.
         name: 'places',
         transform: (code, id) =>
           id.includes('node_modules')

@@ -33,7 +33,7 @@ const readLater = <T extends object>(read: () => T): T =>
 /** A migrated, empty database for the tests of this file or `describe`. */
 export const useDatabase = (): TestDatabase => use(createTestDatabase, (database) => database.remove());
 
-/** Further connections to a real Postgres, like another instance's. */
+/** Further connections to a real Postgres, like those of another instance. */
 export const useOtherConnections = (database: TestDatabase): Database =>
   use(
     () => openDatabase({ databaseUrl: database.url, dataDir: '' }, silent),
@@ -49,7 +49,7 @@ const readOptions = <T extends object>(options: LateOptions<T>): T =>
 export interface UsedService {
   database: TestDatabase;
   service: TestService;
-  /** Starts another instance on the same database, which stops after the tests. */
+  /** Starts another instance on the same database; it is stopped after the tests. */
   startAnother: (options?: TestServiceOptions) => Promise<TestService>;
 }
 

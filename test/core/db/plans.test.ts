@@ -12,7 +12,7 @@ import { createTenant, sendUsage, usageEvent } from '../../metering/support/usag
 import { createListener } from '../../support/webhook-messages.js';
 import { useDatabase } from '../../support/use.js';
 
-/** Requests must read these tables by index, because their cost must not grow with other Organizations' rows. */
+/** Tables that requests must read by index, so that a request's cost does not grow with other Organizations' rows. */
 const bigTables = [
   'usage_events',
   'usage_totals',

@@ -321,7 +321,7 @@ export function createStrictExchange(
       return cash;
     },
     answer,
-    /** Another member trades with all or part of a resting order. */
+    /** Lets another member trade with all or part of a resting order. */
     fillResting(order: StrictOrder): void {
       if (order.status === 'resting')
         fill(

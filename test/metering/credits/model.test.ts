@@ -290,7 +290,7 @@ async function setUp(start: string) {
     model.revert(recorded);
   }
 
-  /** Compares what a key reads and the stored ledger with the model. */
+  /** Compares what a key can read, and the stored ledger, with the model. */
   async function expectSame(): Promise<void> {
     const expected = model.read();
     const { body } = await call('GET', '/credits');

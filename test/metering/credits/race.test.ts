@@ -88,7 +88,7 @@ it('parallel reservations over two instances hold every credit once, and none tw
     const held = made.flatMap((one) => (one ? [one.reservation] : []));
     expect(held).toHaveLength(RESERVES * 0.3);
     expect(await readTaken(db, orgId)).toEqual({ held: String(Number(part(0.3))), burned: '0' });
-    // Each reservation settles for part of its hold, and the rest can be held again, to the last credit.
+    // Each of these reservations settles for part of its hold; the rest can be held again, down to the last credit.
     const settled = held.slice(0, RESERVES / 10);
     await Promise.all(
       settled.map(({ id }, i) =>

@@ -305,7 +305,7 @@ it('simultaneous settlements, releases and expiries neither let too much through
   await watching;
   expect(most).toBeLessThanOrEqual(limit);
   expect(refused).toBeGreaterThan(0);
-  // After a second all holds have expired, and the remaining room is available to the last unit.
+  // After a second, all holds have expired, and the remaining room is available down to the last unit.
   await setTimeout(1_001);
   const rest = async (quantity: number) =>
     instances[0]!.reserve({

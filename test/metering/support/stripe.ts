@@ -73,7 +73,7 @@ export const readEvents = (db: Database, orgId: string): Promise<EventRow[]> =>
     from stripe_events where org_id = ${orgId}::uuid order by hour, livemode, revision`,
   );
 
-/** What Gauge has counted, in the same form as the fake's sums. */
+/** Sums what Gauge has counted, in the same form as the fake's sums. */
 export async function sumHours(db: Database, orgId?: string): Promise<Record<string, string>> {
   const rows = await selectRows<{ key: string; quantity: string }>(
     db.orm,
