@@ -182,7 +182,7 @@ async function moveOver(db: Service['context']['db'], oldId: string, newId: stri
     },
     [oldId],
   );
-  // Keeps the demo's own keys older than the rotated key.
+  // Makes the demo's own keys older than the rotated key.
   await db.run(
     {
       name: 'screenshots_demo',

@@ -258,7 +258,7 @@ describe('the requirements for a customer', () => {
     await set('', { name: 'Acme', requireSecondFactor: 'yes', marketAccess: 'none' });
     await expectProof(change({ requireSecondFactor: 'yes', marketAccess: 'read' }));
     expect(await late({ marketAccess: 'read' })).toContain('/confirm?');
-    // A check box that was cleared comes back cleared.
+    // A check box that was cleared is still cleared.
     expect(await confirm(base)).not.toMatch(/name="requireSecondFactor"[^>]* checked/);
     await set('', { name: 'Acme', marketAccess: 'read' });
   });

@@ -25,7 +25,7 @@ it(
   async () => {
     const report = await runCrashTest({
       database: isEmbedded ? 'embedded' : 'postgres',
-      // The longer run uses a real Postgres.
+      // The run on a real Postgres is longer.
       kills: isEmbedded ? 3 : 6,
       postgresCrashes: isEmbedded ? 0 : 2,
       terminations: 1,

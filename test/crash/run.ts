@@ -65,7 +65,7 @@ async function runIn(
   const env: Record<string, string> = {
     PORT: String(port),
     LIMIT_USAGE_PER_MINUTE: '1000000000',
-    // Otherwise each start would create a simulated world, which this test of usage does not need.
+    // Otherwise, each start would create a simulated world, which this usage test does not need.
     MARKETS: 'off',
     ...(where.databaseUrl === undefined ? { DATA_DIR: where.dataDir } : { DATABASE_URL: where.databaseUrl }),
   };

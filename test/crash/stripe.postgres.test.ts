@@ -100,7 +100,7 @@ it(
       const giveUpAt = Date.now() + 600_000;
       let decided = 0;
       for (;;) {
-        // Decides like a person who looks up the identifier at Stripe.
+        // Decides as an operator would after looking up the identifier at Stripe.
         for (const row of await listUnknown(db.orm, undefined)) {
           const identifier = identifierOf(row);
           const found = fake.has(identifier) ? 'sent' : 'missing';

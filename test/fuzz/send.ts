@@ -58,7 +58,7 @@ const decode = (bytes: Buffer, encoding: string | undefined): string =>
 
 const MAX_RAW_ANSWER = 1_000_000;
 
-/** Sends raw bytes and describes the fault in the response; undefined if the response is correct. */
+/** Sends raw bytes and returns a description of the fault in the response; undefined if the response is correct. */
 export function sendRaw(url: URL, bytes: Buffer): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect(Number(url.port), url.hostname);

@@ -1231,7 +1231,7 @@ export const others = [
   // These only read.
   'post /api/usage/events/lookup',
   'post /api/entitlements/check',
-  // These store a challenge for five minutes, which grants no access.
+  // These only store a challenge for five minutes; a challenge grants no access.
   'post /dashboard/account/passkeys/new-options',
   'post /dashboard/account/passkeys/options',
   'post /login/code/passkey-options',

@@ -24,7 +24,7 @@ export interface Row {
   own: Statuses;
   /** The status with ids of another Organization; undefined if neither the address nor the form names an object. */
   foreign?: Statuses;
-  /** A successful request ends its own session. */
+  /** True if a successful request ends its own session. */
   endsSession?: true;
   /** A guard in front of the route refuses every role alike, so only the owner is tested. */
   forOperators?: true;
@@ -73,7 +73,7 @@ const usages = {
   'get /dashboard/usage/events/correction': {
     path: ({ eventKeys }) =>
       toAddress('/dashboard/usage/events/correction', { idempotencyKey: eventKeys[0], what: 'void' }),
-    // No `foreign` status, because the page repeats any key from the address. The form below is tested with the other
+    // No `foreign` status, because the page shows any key given in the address. The form below is tested with the other
     // Organization's key.
     own: managersPage,
   },

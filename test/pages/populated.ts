@@ -10,7 +10,7 @@ import { createDispatcher } from '../../src/accounts/webhooks/dispatcher.js';
 import { memberAuthority } from '../../src/accounts/identity/session/authority.js';
 import { chat } from '../support/webhooks.js';
 
-/** Names of people and products, which also determine how many there are; at least four people. */
+/** Names of people and products, which also determine how many there are. There must be at least four people. */
 export interface Names {
   organization: string;
   people: string[];
@@ -147,7 +147,7 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     keys.push(await createKey(owner, { name, livemode: index % 2 === 0, scopes, expiresAt }));
   }
 
-  // Holds first, because later the events use up the headroom.
+  // Holds first, because the events sent later use up the headroom.
   await hold(service, keys[0]!.secret, {
     productSlug: productSlugs[0],
     metric: names.metric,

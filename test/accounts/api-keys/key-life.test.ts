@@ -16,7 +16,7 @@ import { auditOf } from '../../support/audit.js';
 
 const database = useDatabase();
 
-/** Two instances share one database. On Postgres, each has its own connections. */
+/** Two instances share one database. On Postgres, each instance has its own connections. */
 let first: TestService;
 let second: TestService;
 let otherConnections: Database | undefined;

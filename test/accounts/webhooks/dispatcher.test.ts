@@ -299,7 +299,7 @@ describe('a failing receiver', () => {
     for (const { status } of await deliveriesOf(service.context, orgId)) expect(status).toBe('delivered');
   });
 
-  // Receivers behave the same with every database, so the embedded one suffices.
+  // Receivers behave the same with every database, so testing with the embedded one is enough.
   it.runIf(isEmbedded)(
     'does not delay others if it is down, sends a byte a second, answers 500, sends 10 MB, or redirects',
     { timeout: 120_000 },
@@ -413,7 +413,7 @@ describe('concurrent instances', () => {
     expect(received[1]!.headers['webhook-id']).toBe(received[0]!.headers['webhook-id']);
   });
 
-  // Skipped on Citus, where each shard group has its own sweeps; one of the other databases suffices.
+  // Testing with one database is enough. On Citus, each shard group would have its own sweeps.
   it.skipIf(isCitus || isEmbedded)(
     'deliver to a hundred receivers at once, and to more endpoints than one sweep takes',
     async () => {

@@ -187,7 +187,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     const waited = await timed();
     expect(waited.totalHits).toBe(1);
     expect(waited.ms).toBeGreaterThan(90);
-    // A stalled connection is closed only after several seconds, and the operation did not wait for that.
+    // A stalled connection is closed only after several seconds; the operation did not wait for that.
     expect(waited.ms).toBeLessThan(2_000);
     const next = [await timed(), await timed(), await timed(), await timed()];
     expect(next.map(({ totalHits }) => totalHits)).toEqual([2, 3, 4, 5]);
@@ -197,7 +197,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     await stores.close();
     expect(performance.now() - startedAt).toBeLessThan(4_000);
     redis.resume();
-    // Late responses to the stalled commands are ignored and disturb no later call.
+    // Late responses to the stalled commands are ignored and do not affect later calls.
     await setTimeout(200);
     expect((await store.increment('k')).totalHits).toBe(1);
   });

@@ -281,7 +281,7 @@ async function trade(
   while (exchange.arrivals.size < orders && counts.placed < 10 * orders) {
     const n = ++counts.placed;
     const i = random.between(0, tickers.length - 1);
-    // Trades only one side of each market, so that none of our orders match each other.
+    // Trades only one side of each market, so that our orders never match each other.
     const side = i % 2 === 0 ? 'yes' : 'no';
     const [best, behind, bid] =
       side === 'yes' ? ['0.4500', '0.4300', '0.4400'] : ['0.5600', '0.5400', '0.5500'];
@@ -348,7 +348,10 @@ async function request(
   }
 }
 
-/** Cancels resting orders and waits until no outcome is unknown. Resolves to a problem if that does not happen. */
+/**
+ * Cancels resting orders and waits until no outcome is unknown. Resolves to a description of the problem if that takes
+ * too long.
+ */
 async function settle(
   account: Account,
   server: ReturnType<typeof createServerKeeper>,
@@ -370,7 +373,7 @@ async function settle(
     }
     for (const { id } of open.filter(({ status }) => status === 'resting'))
       await request(account, 'DELETE', `/trades/${id}`);
-    // An instance that starts recovers orders of unknown outcome that are more than a minute old.
+    // On start, an instance recovers orders of unknown outcome that are more than a minute old.
     const isDue = open.every(({ status, unknown, age }) => (status === 'resting' && !unknown) || age > 61);
     // Restarts only every tenth round, because each start reconciles, which takes a while.
     if (round % 10 === 1 && isDue) await server.restart();

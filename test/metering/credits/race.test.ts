@@ -142,7 +142,7 @@ it.skipIf(isEmbedded)('a flush that decided before another one committed is deci
         quantity: '6',
         creditPrice: '0.3',
       });
-      // The reservation's snapshot contains neither the hold nor the gate, so it waits for the gate's row.
+      // The reservation's snapshot contains neither the hold nor the gate, so the reservation waits for the gate's row.
       const reserving = createInstance(db).reserve(request(1, '5'));
       reserving.catch(() => undefined);
       await expect.poll(isBlocked, { timeout: 150_000, interval: 20 }).toBe(true);

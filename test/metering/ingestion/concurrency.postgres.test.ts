@@ -110,7 +110,7 @@ describe('parallel requests', () => {
   });
 });
 
-/** Counts the deadlocks that Postgres resolved in this database, after a wait for its delayed statistics. */
+/** Waits for Postgres's delayed statistics and returns the number of deadlocks resolved in this database. */
 async function countDeadlocks(): Promise<string> {
   await new Promise((resolve) => setTimeout(resolve, 1_100));
   const text = 'select deadlocks::text from pg_stat_database where datname = current_database()';

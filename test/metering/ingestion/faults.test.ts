@@ -67,7 +67,7 @@ describe('requests that share a flush', () => {
     const { organization, product, key } = await tenant();
     const revoked = await createKey(database.db, organization.id, { revokedAt: new Date('2020-01-01') });
     const scopeless = await createKey(database.db, organization.id, { scopes: ['entitlements:read'] });
-    // Touched keys count as known, so only the statement checks them.
+    // Touched keys count as known, so they are checked only by the statement.
     for (const { secret } of [revoked, scopeless]) service.services.keyUse.touch(hashSecret(secret), null);
     const answers = await inOneFlush(
       [

@@ -20,7 +20,7 @@ beforeAll(async () => {
   service.clock.set('2026-03-05T12:34:56.789Z');
 });
 
-/** Creates an Organization with live and test events of two keys in two months and several hours. */
+/** Creates an Organization with live and test events from two keys, in two months and several hours. */
 async function used() {
   const organization = await createOrganization(database.db);
   const product = await createProduct(database.db, { maxQuantity: ANY_QUANTITY });

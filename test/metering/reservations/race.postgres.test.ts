@@ -118,7 +118,7 @@ it('a race over two instances, replayed in commit order, holds no unit too many 
       const taken = takenAt(attempt) + own.reduce((sum, other) => sum + quantities.get(other)!, 0);
       expect(taken + quantities.get(key)!).toBeGreaterThan(limit);
     }
-    // The test proves something only if the instances conflicted and every kind of change occurred.
+    // This test is meaningful only if the instances conflicted and every kind of change occurred.
     expect(again).toBeGreaterThan(0);
     expect(refused.length).toBeGreaterThan(RESERVES / 20);
     expect(all.filter(({ heldAtMs }) => heldAtMs !== undefined).length).toBe(RESERVES - refused.length);

@@ -16,7 +16,7 @@ export interface Payer {
   meter: string;
 }
 
-/** Creates an Organization and a product that Stripe knows; usage is sent from `since` on. */
+/** Creates an Organization and a product that the fake Stripe knows; usage from `since` on is to be sent. */
 export async function createPayer(
   db: Database,
   fake: Pick<FakeStripe, 'customers' | 'meters'>,

@@ -328,7 +328,7 @@ describe('usage.threshold_reached', () => {
       0,
       ['50% of 1000 calendar_month'],
     ]);
-    // Each month has its own bound.
+    // Each month has its own bound for the next evaluation.
     const late = { occurredAt: '2026-05-31T23:59:59.999Z' };
     service.clock.set('2026-06-01T10:00:00.000Z');
     expect([await send(t, 298, late), await send(t, 1), await send(t, 0.5, late)]).toEqual([0, 1, 0]);

@@ -30,7 +30,7 @@ const { database, service, startAnother } = useService(withLimits());
 
 const start = (limits = {}) => startAnother(withLimits(limits));
 
-/** Creates a member with a second factor and a browser that has sent the right password. */
+/** Creates a member with a second factor, and a browser that has already sent the right password. */
 async function challenged(on: TestService = service) {
   const user = await createUser(database.db);
   const organization = await createOrganization(database.db);

@@ -24,7 +24,7 @@ async function countStatements(work: () => Promise<unknown>): Promise<number> {
   return texts.filter((text) => !/^set /i.test(text)).length;
 }
 
-/** Counts the statements of a page, a change and the sign-in form. */
+/** Counts the SQL statements run for a page, a change and the sign-in form. */
 async function countEach(browser: Browser) {
   const html = { accept: 'text/html' };
   const create = () =>
