@@ -430,7 +430,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
   beforeAll(async () => {
     await setUpSeeded();
     const { orm } = database.db;
-    // Viewing the portfolio opens an account if there is none.
+    // Viewing the portfolio opens an account if none exists.
     const headers = { authorization: `Bearer ${seeded.demo.keys.trading}` };
     expect((await fetch(`${service.url}/portfolio`, { headers })).status).toBe(200);
     const killed = seedDemoTrading(service.context, seeded.demo, AbortSignal.abort());
