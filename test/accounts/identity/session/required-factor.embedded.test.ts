@@ -27,7 +27,7 @@ it('an Organization that requires a second factor hides everything from members 
   const key = { name: 'x', livemode: true };
   const refused = await browser.send('POST', '/dashboard/api-keys', { json: key });
   expect(refused).toMatchObject({ status: 403, body: { code: 'forbidden_role' } });
-  // Renaming does not reset the requirement.
+  // Renaming the Organization does not reset the requirement.
   expect((await put({})).body).toMatchObject({ requireSecondFactor: true });
   await giveSecondFactor(database.db, user.id, service.clock);
   expect((await browser.send('POST', '/dashboard/api-keys', { json: key })).status).toBe(201);
