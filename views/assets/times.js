@@ -1,4 +1,4 @@
-/** Matches the server's format in every browser language, because a page shows times from both. */
+/** Matches the server's format whatever the browser's language, because a page contains times from both. */
 const short = new Intl.DateTimeFormat('en-GB', {
   day: 'numeric',
   month: 'short',

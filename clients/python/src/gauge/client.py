@@ -30,11 +30,11 @@ from .types import (
     UsageSums,
 )
 
-# Seconds. Six attempts span a restart of the service.
+# In seconds. With these pauses, six attempts outlast a restart of the service.
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 10.0
-# Longest Retry-After that a call waits for, in seconds. Beyond it, the call raises an error that carries the requested
-# wait.
+# Longest Retry-After that a call waits for, in seconds. If the service asks for a longer wait, the call raises an
+# error that carries it.
 LONGEST_RETRY_AFTER = 60.0
 
 
@@ -194,7 +194,7 @@ class GaugeClient:
         try:
             self._call("DELETE", path, attempts=1)
         except GaugeError:
-            # The hold is left to expire.
+            # The reservation expires on its own.
             pass
 
     def _pages(self, path: str, field: str, query: dict[str, str | None]) -> Iterator[Any]:

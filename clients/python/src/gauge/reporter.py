@@ -23,9 +23,9 @@ from .types import UsageEvent
 MAX_BATCH = 500
 MAX_EVENT_BYTES = 64 * 1024
 REQUEST_TIMEOUT = 60.0
-# Seconds: how long close() waits for a request in progress, and how long the flush at the program's exit may take.
+# In seconds: how long close() waits for a request in progress, and how long the flush at program exit may take.
 FINISH_WITHIN = 5.0
-# Pauses in seconds after an error that no retry can fix, until somebody corrects the key or the address.
+# Shortest and longest pause, in seconds, after an error that lasts until somebody corrects the key or the address.
 FIRST_BLOCKED = 1.0
 LONGEST_BLOCKED = 60.0
 
@@ -139,7 +139,7 @@ class Reporter:
                 return False
             self._wake.set()
             with self._sent:
-                # Polls, because another process may be the sender.
+                # Polls, because the events may be sent by another process, which cannot notify this one.
                 self._sent.wait(min(left, 0.05))
 
     def close(self, timeout: float = 30.0) -> bool:
@@ -152,7 +152,7 @@ class Reporter:
                 self._wake.set()
                 self._thread.join(FINISH_WITHIN)
                 _reporters.discard(self)
-                # A thread that is still waiting for an answer ends with the program.
+                # A thread that is still waiting for an answer keeps the files open and ends with the program.
                 if not self._thread.is_alive():
                     self._spool.close()
                     self._transport.close()
@@ -235,7 +235,7 @@ def _close_all() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # The parent process closes its reporters.
+    # Inherited reporters belong to the parent process, which closes them itself.
     os.register_at_fork(after_in_child=_reporters.clear)
 
 
@@ -243,7 +243,7 @@ def complete_event(event: ReportedEvent) -> UsageEvent:
     """The service finds all other errors in an event; the event is then set aside."""
     if not 0 <= event.get("quantity", 1) < math.inf:
         raise ValueError("A quantity must be a finite number of at least 0.")
-    # Without a time, the service would use the time of receipt, which may be days later.
+    # Without a time, the service would use the time of receipt, which may be days after the event.
     missing = {"occurredAt": now(), "idempotencyKey": str(uuid.uuid4())}
     return cast(UsageEvent, {**missing, **cast("dict[str, Any]", event)})
 
