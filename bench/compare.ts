@@ -278,7 +278,7 @@ interface Side {
 
 interface Comparison {
   refs: string[];
-  /** Compare this folder's build with and without this part; undefined to compare commits. */
+  /** The part that this folder's build is compared with and without; undefined to compare commits. */
   without: 'stripe' | 'markets' | undefined;
   keys: string[];
   markets: string;

@@ -49,7 +49,7 @@ function withoutMembers({
   return { ...run, members: membersF.length, meanF: mean, varianceF: variance };
 }
 
-/** @param hours the hours for which the fits for days in progress are computed; default: all */
+/** @param hours the hours whose fits for days in progress are computed; default: all */
 export const trainAnew = (history: KnownHistory, hours?: readonly number[]) =>
   train(history, { previous: noFits, newId: () => newId(history.knownAt.getTime()), hours });
 

@@ -73,8 +73,8 @@ async function measureBody(product: Product, { path, body, headers }: HostileBod
 }
 
 /**
- * CPU time that the event-loop thread has used so far, in ms. On an idle machine, its increase is an upper bound for a
- * pause.
+ * CPU time that the event-loop thread has used so far, in ms. On an idle machine, its increase during a request is an
+ * upper bound for the pause.
  */
 const mainThreadMs = ({ pid }: Product): number =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;

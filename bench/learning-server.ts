@@ -1,6 +1,6 @@
 /**
- * The service, with retraining every few seconds that SIGUSR2 turns on and off. In production, the service trains a few
- * times a day. Writes READY_FILE once the simulated past is complete.
+ * Runs the service and, between one SIGUSR2 and the next, retrains every few seconds. In production, the service trains
+ * a few times a day. Writes READY_FILE once the simulated past is complete.
  */
 import { writeFileSync } from 'node:fs';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';

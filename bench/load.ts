@@ -15,7 +15,7 @@ export interface LoadPlan {
    * warms up.
    */
   rate?: number;
-  /** Complete requests with headers. Connection i starts with the request at index i modulo their number. */
+  /** Complete requests with headers. Connection i starts with the request at index i modulo the number of requests. */
   requests: string[];
   /** Makes each connection cycle through all requests, starting with its own. */
   rotates?: boolean;

@@ -90,7 +90,10 @@ const product = await startProduct({
 
 const group = db.shards.groups[0]!;
 let written = 0;
-/** Messages to send for each message to a responsive endpoint. A hanging endpoint gets as many as a responsive one. */
+/**
+ * Total number of messages for each message to a responsive endpoint. A hanging endpoint gets as many as a responsive
+ * one.
+ */
 const share = (endpoints + hanging) / endpoints;
 const startedMs = performance.now();
 const cpuBefore = cpuMsOf(product.pid);

@@ -140,7 +140,7 @@ async function stopChild(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** Creates 50 products and Organizations that are entitled to all of them, each with an API key. */
+/** Creates 50 products, and Organizations that are entitled to all of them and have an API key each. */
 export async function createTenants(
   db: Database,
   count: number,
@@ -174,7 +174,7 @@ function post(path: string, body: string, secret?: string): string {
 
 /**
  * Builds one request with `size` events for a tenant's first product.
- * @param more returns additional fields for the event at an index
+ * @param more returns additional fields for the event at the given index
  */
 export function usageRequest(
   { secret, slugs }: Tenant,

@@ -140,10 +140,10 @@ function listen() {
   const onNews = ({ type, data }) => {
     // The pending refresh covers this change too.
     if (timer !== undefined) return;
-    // The first message may only repeat what the page already shows.
+    // Ignores the first message if it only repeats what the page already shows.
     if (type === 'snapshot' && JSON.parse(data).asOf === document.querySelector('[data-as-of]')?.dataset.asOf) return;
     const dueMs = lastRefreshMs + paceMs - Date.now();
-    // A random delay spreads the requests of all readers.
+    // A random delay spreads out the requests of all readers.
     timer = setTimeout(
       () => {
         timer = undefined;

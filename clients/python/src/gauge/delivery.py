@@ -85,7 +85,7 @@ def read_final(response: Response, sent: int) -> UsageAnswer | Problem:
 
 
 def is_about_events(status: int, problem: Problem) -> bool:
-    """True if the body is too large, breaks the schema, or breaks rules that are listed because a proxy dropped `Prefer`."""
+    """True if the events are the problem. A 403 lists their errors if a proxy has dropped the header `Prefer`."""
     if status in (413, 422):
         return True
     if status == 400:

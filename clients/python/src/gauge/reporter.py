@@ -50,7 +50,7 @@ class ReportedEvent(_ReportedEventRequired, total=False):
 @dataclass(frozen=True)
 class RefusedEvent:
     event: UsageEvent | None
-    """None if it was damaged on disk."""
+    """None if the event was damaged on disk."""
     code: str
     detail: str
 
@@ -77,7 +77,7 @@ class Reporter:
         """
         directory: Folder on a local disk for events that wait to be sent; it survives restarts.
         max_bytes: Maximum size of the waiting events.
-        interval: Seconds for which an event waits for others to be sent with.
+        interval: Seconds that an event waits, so that several are sent together.
         on_full: Called with the waiting bytes when the spool becomes full. `report()` raises until some events have been sent.
         on_refused: Called with events that the service rejected, which `refused.ndjson` keeps. A crash may repeat a call.
         on_retry: Called with the reason and the pause in seconds when nothing could be sent. The reporter retries forever.
@@ -127,7 +127,7 @@ class Reporter:
         return complete
 
     def flush(self, timeout: float = 30.0) -> bool:
-        """Sends all events accepted so far. True once each has an answer, false after `timeout` seconds."""
+        """Sends all events accepted so far. Returns True once all have an answer, or False after `timeout` seconds."""
         give_up_at = time.monotonic() + timeout
         last = self._spool.last
         while True:
@@ -216,7 +216,7 @@ class Reporter:
         self._notify(self._on_retry, reason, seconds)
 
     def _notify(self, callback: Callable[..., object] | None, *values: Any) -> None:
-        """An error in a callback is its owner's problem and must not stop the reporter."""
+        """Calls a callback. Its errors are logged, so that they do not stop the reporter."""
         if callback is None:
             return
         try:
@@ -240,7 +240,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def complete_event(event: ReportedEvent) -> UsageEvent:
-    """The service finds all other errors in an event; the event is then set aside."""
+    """Fills in a missing time and key. Only the quantity is checked here; the service finds all other errors."""
     if not 0 <= event.get("quantity", 1) < math.inf:
         raise ValueError("A quantity must be a finite number of at least 0.")
     # Without a time, the service would use the time of receipt, which may be days after the event.

@@ -88,7 +88,7 @@ class Spool:
                     db.execute("pragma incremental_vacuum(1)")
 
     def put_aside(self, lines: Sequence[str]) -> None:
-        """Keeps only the newest lines, in `refused.ndjson` and, if they are older, in `refused.1.ndjson`."""
+        """Appends lines to `refused.ndjson`. When full, that file replaces `refused.1.ndjson`, so old lines are lost."""
         append_refused(self.directory / "refused.ndjson", lines)
 
     @property
@@ -97,17 +97,17 @@ class Spool:
 
     @property
     def first(self) -> int:
-        """Id of the oldest line, 0 if nothing waits."""
+        """Id of the oldest line, or 0 if there are none."""
         return self._number("select coalesce(min(id), 0) from lines")
 
     @property
     def last(self) -> int:
-        """Id of the newest line, 0 if nothing waits."""
+        """Id of the newest line, or 0 if there are none."""
         return self._number("select coalesce(max(id), 0) from lines")
 
     @contextmanager
     def sending(self) -> Iterator[bool]:
-        """True in only one process at a time. A process that is killed gives it up."""
+        """Yields True in only one process at a time. When that process is killed, another one can send."""
         try:
             self._sending.execute("begin exclusive")
         except sqlite3.OperationalError:

@@ -126,5 +126,5 @@ class Transport:
 
 
 def backoff(first: float, failures: int, longest: float) -> float:
-    """A random pause between half and all of the doubling pause, so that senders do not retry in step."""
+    """Exponential backoff with a random factor between 0.5 and 1, so that senders do not retry in step."""
     return min(first * 2.0 ** min(failures, 20), longest) * (0.5 + random.random() / 2)
