@@ -17,7 +17,7 @@ export function followLanguage() {
   });
 }
 
-/** Returns the stored language, or null if there is none or the browser denies access to local storage. */
+/** Returns the stored language, or null if nothing is stored or the browser denies access to local storage. */
 function stored() {
   try {
     return localStorage.getItem(STORED);
