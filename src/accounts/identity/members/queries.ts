@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, gte, inArray, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import { and, asc, count, eq, gt, gte, inArray, lt, ne, not, or, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { firstIdOf } from '../../audit/queries.js';
 import { auditLog } from '../../audit/table.js';
@@ -6,7 +6,7 @@ import type { Orm, Tx } from '../../../core/db/client.js';
 import { containsText } from '../../../core/db/sql.js';
 import type { Range } from '../../../core/http/page.js';
 import { invitations, memberships, users, type Role } from '../../organizations/table.js';
-import { secondFactors } from '../table.js';
+import { hasFactor } from '../second-factor/queries.js';
 
 export type Member = NonNullable<Awaited<ReturnType<typeof findMember>>>;
 
@@ -73,11 +73,7 @@ export async function countWithoutFactor(orm: Orm, orgId: string): Promise<numbe
   const [row] = await orm
     .select({ members: count() })
     .from(memberships)
-    .leftJoin(
-      secondFactors,
-      and(eq(secondFactors.userId, memberships.userId), isNotNull(secondFactors.confirmedAt)),
-    )
-    .where(and(eq(memberships.orgId, orgId), isNull(secondFactors.userId)));
+    .where(and(eq(memberships.orgId, orgId), not(hasFactor(memberships.userId))));
   return row!.members;
 }
 
