@@ -30,7 +30,7 @@ async function inTurn<T>(work: () => Promise<T>, signal: AbortSignal | undefined
 }
 
 /**
- * PHC format, including the salt. Slow, so call this before taking any lock.
+ * Returns a hash in PHC format, including the salt. Slow, so call this before taking any lock.
  * @param signal aborts the wait in the queue
  * @throws AppError unavailable
  */
@@ -59,11 +59,11 @@ export const MIN_PASSWORD = 12;
 
 export const MAX_PASSWORD = 1024;
 
-/** Passwords that take fewer guesses are refused; zxcvbn scores 3 and 4 pass (Wheeler 2016). */
+/** Minimum number of guesses that a password must withstand: those that zxcvbn scores 3 and 4 pass (Wheeler 2016). */
 const MIN_GUESSES = 1e8;
 
 /**
- * Only this many characters are judged: estimation time is quadratic in the length, and further characters only make a
+ * Maximum number of characters judged: estimation time is quadratic in the length, and further characters only make a
  * password stronger.
  */
 const MAX_JUDGED = 32;

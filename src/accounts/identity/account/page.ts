@@ -84,7 +84,9 @@ function isConfirmedByIssuer({ clock }: AccountDeps, res: Response): boolean {
   return person.singleSignOnAt !== null && isConfirmedAt(person, new Date(clock.now()));
 }
 
-/** Lets the current-password field offer confirmation by the issuer instead. Undefined if single sign-on is off. */
+/**
+ * Lets the form offer confirmation by the issuer instead of the current password. Undefined if single sign-on is off.
+ */
 export const issuerProof = (deps: AccountDeps, res: Response, next: string) =>
   deps.config.singleSignOn && {
     name: deps.config.singleSignOn.name,

@@ -18,7 +18,7 @@ export const noticesSchema = z.strictObject({
 
 export const passwordSchema = z.strictObject({
   currentPassword: password.optional(),
-  // Checked by the password rules, which explain what is missing.
+  // Not validated here: the password rules check it and explain what is missing.
   newPassword: z.string(),
   newPasswordAgain: z.string(),
   ...factorFields,

@@ -21,7 +21,7 @@ const paths: Record<LinkKind, string> = {
   operator_invitation: '/set-up',
 };
 
-/** Used and expired links are kept this long, so that their page can say what happened. */
+/** How long used and expired links are stored, so that their page can say what happened. */
 const KEPT_MS = 30 * DAY_MS;
 
 export type OneTimeLink = typeof oneTimeLinks.$inferSelect;
@@ -51,7 +51,7 @@ export class LinkGone extends AppError {
 }
 
 /**
- * Replaces open links of the same kind and person. An e-mailed link replaces only other e-mailed links, so that a
+ * Replaces the person's open links of the same kind. An e-mailed link replaces only other e-mailed links, so that a
  * stranger's request cannot invalidate a link that an operator handed out.
  */
 export async function createLink(

@@ -264,7 +264,8 @@ export async function findChallenge(orm: Orm, hashedToken: string, now: Date) {
 }
 
 /**
- * Counts a try before it is checked, so that concurrent tries cannot exceed the limit. Undefined if no try was left.
+ * Counts an attempt before it is checked, so that concurrent attempts cannot exceed the limit. Returns undefined if no
+ * attempts were left.
  */
 export async function countTry(orm: Orm, hashedToken: string, now: Date): Promise<number | undefined> {
   const [row] = await orm

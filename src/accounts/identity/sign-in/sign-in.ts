@@ -41,7 +41,7 @@ export interface SignedIn {
 }
 
 /**
- * The token is always new.
+ * Always issues a new token.
  * @returns undefined for an unknown address or a wrong password, which take equally long
  */
 export async function signIn(

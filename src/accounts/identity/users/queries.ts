@@ -29,12 +29,15 @@ const MAX_SEARCHED = 100_000;
 interface UserFilter {
   /** Case-insensitive; matches any part of the address or name. */
   search?: string | undefined;
-  /** Last address to read; see `findSearchEnd`. */
+  /** Last address to examine; see `findSearchEnd`. */
   until?: string | undefined;
   failedSince?: Date | undefined;
 }
 
-/** Last address that a search starting after `after` examines; undefined if it examines all the remaining ones. */
+/**
+ * Returns the last address that a search starting after `after` examines, or undefined if it examines all the remaining
+ * ones.
+ */
 export async function findSearchEnd(orm: Orm, after: string | undefined): Promise<string | undefined> {
   const [last] = await orm
     .select({ email: users.email })
