@@ -159,7 +159,7 @@ function gatherUse(clock: Clock, maxCells: number) {
     return cell;
   }
 
-  /** Returns the cell for the current minute, or undefined if the key has no calls pending and no cells are left. */
+  /** Returns the cell for the current minute, or undefined if the key has no pending calls and no cells are left. */
   function findCell(hashedSecret: string, now: number) {
     const minuteMs = now - (now % MINUTE_MS);
     const use = pending.get(hashedSecret) ?? openKey(hashedSecret, minuteMs);

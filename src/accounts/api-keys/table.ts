@@ -50,7 +50,8 @@ export const apiKeys = pgTable(
 );
 
 /**
- * Calls by key and minute, kept for eight days. A crash loses up to half a minute of call counts, but no usage events.
+ * Calls by key and minute, deleted after eight days. A crash loses up to half a minute of call counts, but no usage
+ * events.
  */
 export const apiKeyCalls = pgTable(
   'api_key_calls',
@@ -85,7 +86,7 @@ export const apiKeyScopeUse = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.apiKeyId, t.scope] })],
 );
 
-/** One row per write to the two tables above, to recognize a retried write. Kept for a day. */
+/** One row per write to the two tables above, to recognize a retried write. Deleted after a day. */
 export const apiKeyUseReceipts = pgTable(
   'api_key_use_receipts',
   {

@@ -8,7 +8,7 @@ export interface LoggedAction {
   email: string | null;
 }
 
-/** How the audit log words each action. Each product adds wording for its own actions. */
+/** Wording of each action in the audit log. Each product adds wording for its own actions. */
 export interface Wording {
   /** Sentences by action, each without its subject. */
   sentences: Record<string, (entry: LoggedAction) => Part[]>;

@@ -50,7 +50,10 @@ export function createDispatcher(deps: DispatcherDeps, chat: Chat) {
     loops.delete(group);
   }
 
-  /** Resolves shortly after a sweep that found deliveries, when an endpoint has room again, or at the next poll. */
+  /**
+   * Resolves shortly after a sweep that found deliveries; otherwise when a running delivery finishes, or at the next
+   * poll.
+   */
   async function nextLook(begun: number): Promise<void> {
     const waitMs = begun > 0 ? GAP_MS : POLL_MS;
     const poll = pause(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined);

@@ -84,7 +84,7 @@ const DEADLINE_MS = 15 * SECOND_MS;
 /** Maximum response size. Longer responses are cut off, but their status still counts. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const KEPT_ANSWER_BYTES = 1024;
-/** Longest pause that a receiver can ask for. */
+/** Longest pause that a receiver can request. */
 const MAX_PAUSE_MS = HOUR_MS;
 /** Idle time after which a connection is closed. */
 const IDLE_MS = 5 * SECOND_MS;
@@ -112,7 +112,7 @@ export interface Answer {
   error: string | null;
   /** Beginning of the response body. */
   text: string | null;
-  /** Pause that the receiver asked for. */
+  /** Pause that the receiver requested. */
   retryAfterMs?: number | undefined;
 }
 

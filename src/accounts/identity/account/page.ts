@@ -95,7 +95,8 @@ export const issuerProof = (deps: AccountDeps, res: Response, next: string) =>
   };
 
 /**
- * @throws WrongGuess; AppError invalid_request if the password is missing, unless the issuer has confirmed the person
+ * @throws WrongGuess; AppError invalid_request if the password is missing, unless the issuer has confirmed the person's
+ * identity
  */
 export async function prove(
   deps: AccountDeps,

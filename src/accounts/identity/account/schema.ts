@@ -28,7 +28,7 @@ export const confirmSchema = z.strictObject({ currentPassword: password });
 
 export const setupSchema = z.strictObject({ code: text(100) });
 
-/** The password may be missing if the issuer has just confirmed the person. */
+/** The password may be missing if the issuer has just confirmed the person's identity. */
 export const proofSchema = z.strictObject({ currentPassword: password.optional(), ...factorFields });
 
 export const confirmBothSchema = z.strictObject({ currentPassword: password, ...factorFields });

@@ -34,7 +34,7 @@ interface LinkInput {
   createdBy?: string | undefined;
   /** Defaults to the lifetime for the link's kind. */
   lifetimeMs?: number;
-  /** True if the service e-mails the link on request. Anyone can request one for any address. */
+  /** True if the service e-mails the link on request. Anyone can request one for any e-mail address. */
   isMailed?: boolean;
 }
 
@@ -100,7 +100,7 @@ export async function lockOpenLinks(tx: Tx, kind: LinkKind): Promise<void> {
 
 const shape = /^[\w-]{43}$/;
 
-/** Accepts a link or a bare secret. */
+/** Accepts a link or a bare secret. Returns undefined if the text is neither. */
 export const readLinkToken = (typed: string): string | undefined =>
   /(?:^|#)([\w-]{43})$/.exec(typed.trim())?.[1];
 

@@ -70,7 +70,7 @@ export interface GivenFactor {
   code?: string | undefined;
   passkey?: Assertion | undefined;
   site: Site;
-  /** Hashed token of the session or pending sign-in that asked for the factor. */
+  /** Hashed token of the session or pending sign-in that requires the factor. */
   hashedToken: string;
 }
 

@@ -38,7 +38,10 @@ export async function hasSecondFactor(orm: Orm, userId: string): Promise<boolean
   return row!.has;
 }
 
-/** Name of the service or Organization that requires the person to have a second factor. */
+/**
+ * Returns the name of the service or Organization that requires the person to have a second factor, or undefined if
+ * none does.
+ */
 export async function findFactorDemand(orm: Orm, userId: string): Promise<string | undefined> {
   const [row] = await selectRows<{ name: string }>(
     orm,

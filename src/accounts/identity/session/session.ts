@@ -69,8 +69,8 @@ export interface ReadSession {
 }
 
 /**
- * Uses one query, and at most one write a minute. If the person has left the current Organization, only a page view
- * moves them to another one: a change meant for one Organization must not happen in another.
+ * Each read takes one query and at most one write a minute. If the person has left the current Organization, only a
+ * page view moves them to another one: a change meant for one Organization must not happen in another.
  * @throws AppError forbidden_role
  */
 export function createSessionReader({ db, clock }: { db: Database; clock: Clock }): ReadSession {
