@@ -17,7 +17,7 @@ import type { Scope } from './scopes.js';
 export interface KeyUse {
   /** Counts an accepted call. `scope` is null if the route accepts any valid key. */
   touch(hashedSecret: string, scope: Scope | null): void;
-  /** Counts a refused call. Counts for unknown keys are dropped on write. */
+  /** Counts a refused call. The counts of unknown keys are discarded on write. */
   refuse(hashedSecret: string, refusal: CallRefusal): void;
   /** True if the key was valid when this instance last saw it. Affects only the order of the checks, never access. */
   hasSeen(hashedSecret: string): boolean;

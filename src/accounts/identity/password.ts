@@ -20,7 +20,7 @@ const MAX_WAITING = 100;
 
 const queue = new PQueue({ concurrency: MAX_PARALLEL });
 
-/** @throws the reason of `signal` if it aborts while waiting; AppError unavailable if too many calls wait */
+/** @throws the reason of `signal` if it aborts while waiting; AppError unavailable if too many calls are waiting */
 async function inTurn<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (queue.size >= MAX_WAITING)
     throw new AppError('unavailable', 'Too many passwords are being checked. Try again in a few seconds.', {
@@ -41,7 +41,10 @@ export const hashPassword = (password: string, signal?: AbortSignal): Promise<st
 export const hashWithSalt = async (text: string, salt: Uint8Array, signal?: AbortSignal): Promise<string> =>
   (await inTurn(() => hashRaw(text, { ...parameters, salt }), signal)).toString('hex');
 
-/** Hash that matches no password. Verifying it for an unknown address takes as long as rejecting a wrong password. */
+/**
+ * Hash that matches no password. Verifying it for an unknown e-mail address takes as long as rejecting a wrong
+ * password.
+ */
 let unusedHash: Promise<string> | undefined;
 
 /** @throws AppError unavailable */

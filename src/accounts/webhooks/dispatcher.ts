@@ -68,7 +68,7 @@ export function createDispatcher(deps: DispatcherDeps, chat: Chat) {
   let supervisor: NodeJS.Timeout | undefined;
 
   return {
-    /** Delivers what is due now and resolves when the outcomes are recorded. */
+    /** Delivers everything that is due now and resolves when the outcomes are recorded. */
     async sweep(): Promise<void> {
       await Promise.all(db.shards.groups.map((group) => sweeper.sweep(group)));
       await Promise.all(sweeper.underWay.values());

@@ -18,7 +18,7 @@ export const noticesSchema = z.strictObject({
 
 export const passwordSchema = z.strictObject({
   currentPassword: password.optional(),
-  // Not validated here: the password rules check it and explain what is missing.
+  // Not validated here, because the error messages of the password rules explain which requirement is not met.
   newPassword: z.string(),
   newPasswordAgain: z.string(),
   ...factorFields,

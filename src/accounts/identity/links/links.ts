@@ -21,7 +21,7 @@ const paths: Record<LinkKind, string> = {
   operator_invitation: '/set-up',
 };
 
-/** How long used and expired links are stored, so that their page can say what happened. */
+/** How long used and expired links are stored, so that a link's page can state why it no longer works. */
 const KEPT_MS = 30 * DAY_MS;
 
 export type OneTimeLink = typeof oneTimeLinks.$inferSelect;

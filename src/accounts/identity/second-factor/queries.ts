@@ -65,7 +65,7 @@ export async function findSecondFactor(orm: Orm, userId: string) {
   return factor;
 }
 
-/** Visible only to the session that started the set-up. */
+/** Returns the encrypted secret of an unfinished set-up, or undefined unless this session started it. */
 export async function findSetup(
   orm: Orm,
   { userId, sessionId }: { userId: string; sessionId: string },

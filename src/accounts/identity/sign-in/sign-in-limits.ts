@@ -151,7 +151,7 @@ export function setSignIn(req: Request, res: Response, devices: Devices, email: 
 
 const signInOf = (res: Response) => res.locals.signInOf as SignInOf;
 
-/** Marks a guess as right or wrong if the response's status does not (401 means wrong). */
+/** Marks a guess as right or wrong if the response's status does not show it (401 means wrong). */
 export function markGuess(res: Response, isRight: boolean): void {
   res.locals.isGuessRight = isRight;
 }

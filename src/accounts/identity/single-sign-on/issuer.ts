@@ -26,7 +26,10 @@ export interface Begun {
 
 export interface Issuer {
   config: SingleSignOnConfig;
-  /** @param isFresh makes the issuer ask the person again, even if it remembers them @throws CannotSignIn */
+  /**
+   * @param isFresh true to make the issuer ask the person to sign in again, even if it remembers them @throws
+   * CannotSignIn
+   */
   begin(redirectUri: string, isFresh: boolean): Promise<Begun & { address: string }>;
   /** @param answer the full URL to which the issuer redirected the browser @throws CannotSignIn */
   finish(answer: URL, begun: Begun): Promise<Claims>;
@@ -36,7 +39,7 @@ export interface Issuer {
 
 const TIMEOUT_SECONDS = 5;
 
-/** Clock skew tolerated in tokens and by `/readyz`. */
+/** Clock skew tolerated in tokens, the same as in `/readyz`. */
 export const TOLERANCE_SECONDS = 60;
 
 /** How long the issuer's metadata stays cached. */

@@ -17,7 +17,10 @@ export async function findUser(orm: Orm, by: UserName): Promise<User | undefined
   return user;
 }
 
-/** No sign-in by the user can complete while the row is locked. */
+/**
+ * Locks the row of a user, so that no sign-in by the user can complete in the meantime. Returns undefined if there is
+ * no such user.
+ */
 export async function lockUser(tx: Tx, by: UserName): Promise<User | undefined> {
   const [user] = await tx.select().from(users).where(isUser(by)).for('no key update');
   return user;
