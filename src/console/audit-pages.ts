@@ -19,7 +19,7 @@ import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type Conso
 const PATH = `${CONSOLE}/audit-log`;
 const MAX_ACTIONS = 200;
 
-/** `/console/audit-log` and the audit log of each customer. */
+/** `/console/audit-log` and each customer's audit log. */
 export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Router {
   const { wording } = deps;
   const { orm } = deps.db;

@@ -64,7 +64,7 @@ function explainCommon(error: unknown): string | undefined {
 }
 
 /**
- * Returns the id of the Organization given by --org, or undefined without the flag.
+ * Returns the id of the Organization that --org names, or undefined without the flag.
  * @throws CommandError
  */
 export async function organizationFlag(

@@ -57,7 +57,7 @@ export function toChart(summary: string, bars: Bar[], line?: { value: number; la
   };
 }
 
-/** Stacks the nonzero parts and keeps each part's index. `scale` is in pixels per unit. */
+/** Stacks the nonzero parts, each with its original index. `scale` is in pixels per unit. */
 function stack(parts: number[], scale: number): { place: number; y: string; height: string }[] {
   let below = 0;
   return parts.flatMap((part, place) => {
@@ -71,7 +71,7 @@ function stack(parts: number[], scale: number): { place: number; y: string; heig
 
 const percent = (value: number): string => `${Number(value.toFixed(3))}%`;
 
-/** The sum of very long decimals may overflow a double. */
+/** Caps the value, because the sum of very long decimals may overflow a double. */
 const finite = (value: number): number => Math.min(value, 1e300);
 
 const almost = 1 - 1e-9;

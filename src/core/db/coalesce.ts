@@ -11,7 +11,7 @@ export interface CoalesceOptions<Request, Answer> {
   parallel: number;
   /** Weight that must be waiting before a second flush starts in parallel. Smaller flushes cost more than they gain. */
   fullWeight: number;
-  /** Maximum weight of a flush. A single larger request is still sent. */
+  /** Maximum weight of a flush. A request that exceeds it is still sent, by itself. */
   maxWeight: number;
   /**
    * For flushes with a high fixed cost. Waits as long as each turn of the event loop brings another request, until
@@ -22,7 +22,7 @@ export interface CoalesceOptions<Request, Answer> {
   weigh?(request: Request): number;
   /** Memory that a waiting request occupies, in bytes; default 0. */
   measure?(request: Request): number;
-  /** Requests beyond either limit are rejected at once. */
+  /** Requests beyond either limit are rejected immediately. */
   queueLimit: { weight: number; bytes: number };
 }
 

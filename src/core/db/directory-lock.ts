@@ -14,7 +14,8 @@ export class DirectoryInUseError extends Error {
 }
 
 /**
- * If several processes start at once, how long the one that takes precedence waits for the others to withdraw, in ms.
+ * When several processes start simultaneously, how long the one with precedence waits for the others to withdraw, in
+ * ms.
  */
 const STEP_BACK_MS = 2_000;
 

@@ -4,12 +4,15 @@ import type { Orm } from './client.js';
 import { selectRows } from './sql.js';
 
 /**
- * Reference tables, which every node holds in full. They are rarely written, and read together with any Organization's
- * rows.
+ * Reference tables, which every node holds in full. They are rarely written, and are read together with the rows of
+ * every Organization.
  */
 const onEveryNode = sql.raw(`array['organizations', 'users', 'memberships', 'products', 'operators']`);
 
-/** Stays on one node although its rows have an Organization, because it is used to find the Organization's group. */
+/**
+ * Table that stays on one node although its rows belong to Organizations, because it is used to find an Organization's
+ * group.
+ */
 const directory = sql.raw('api_key_directory');
 
 /**
