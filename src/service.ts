@@ -53,7 +53,7 @@ interface ServiceDeps extends Pick<Context, 'log' | 'accessLog'>, DashboardOptio
 /** The service cannot listen on its address. The message says what to do. */
 export class CannotListenError extends Error {}
 
-/** Maximum time that a demo waits for its products to load. */
+/** Maximum time that a demo waits at startup for its products to load. */
 const LOADING_WAIT_MS = 3_000;
 /** Time for accepted requests to finish. Orchestrators kill the process after 30 s. */
 const DRAIN_MS = 25_000;

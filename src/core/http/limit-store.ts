@@ -11,7 +11,8 @@ export interface LimitStores {
 
 /**
  * The library's store returns a live counter that the caller reads a moment later. Concurrent calls would all see the
- * last count, and all would be rejected. This store returns each call's own count.
+ * final count, so one call over the limit would cause all of them to be rejected. This store returns each call's own
+ * count.
  */
 class ProcessStore extends MemoryStore {
   override increment(key: string): Promise<ClientRateLimitInfo> {
@@ -87,7 +88,7 @@ class FallbackStore implements Store {
   init(options: Options): void {
     this.options = options;
     this.memory.init(options);
-    // A limit that is created while Redis is up loads its scripts at once. A failure takes the link down.
+    // If Redis is up when a limit is created, its scripts are loaded immediately. A failure marks the link as down.
     if (this.link.isUp) this.link.run(() => this.loadScripts()).catch(() => undefined);
   }
 
@@ -135,7 +136,7 @@ class FallbackStore implements Store {
       try {
         return await this.link.run(shared);
       } catch {
-        // The link has logged the failure. Count as if it were down.
+        // The link has logged the failure. Count as if Redis were down.
       }
     }
     this.metrics.limitStoreFailures.inc();

@@ -8,9 +8,9 @@ import { statusOf, toAppError } from './problem.js';
 
 const WINDOW_MS = 60_000;
 const WINDOW_SECONDS = WINDOW_MS / 1000;
-/** Maximum number of calls with invalid keys per address and minute. */
+/** Maximum number of calls with invalid keys per IP address and minute. */
 const MAX_FAILURES = 300;
-/** Maximum number of tracked addresses, which take about 10 MB. Beyond it, the least recently used are evicted. */
+/** Maximum number of tracked IP addresses, which take about 10 MB. Beyond it, the least recently used are evicted. */
 const MAX_ADDRESSES = 50_000;
 
 export interface PerKeyLimitOptions {
@@ -173,8 +173,8 @@ interface PerAddressLimitOptions {
 }
 
 /**
- * Limits the calls per minute of each address, for routes without a credential. Every response reports the remaining
- * calls. Counts in this process, because asking Redis would cost more than the calls.
+ * Limits the calls per minute of each IP address, for routes without a credential. Every response reports the remaining
+ * calls. Counts in this process, because asking Redis would cost more than the calls themselves.
  */
 export function perAddressLimit(
   { clock }: Pick<Context, 'clock'>,

@@ -17,7 +17,7 @@ export interface RedisLinkOptions {
   onChange: (isUp: boolean, cause?: unknown) => void;
 }
 
-/** A Redis that may be unavailable or stall at any time. Its users only see whether it is up. */
+/** Connection to a Redis server that may be unavailable or stall at any time. Callers see only whether it is up. */
 export interface RedisLink {
   /**
    * False while Redis is unreachable, stalled or not yet connected. Callers with a fallback should then use the
@@ -27,7 +27,7 @@ export interface RedisLink {
   /** Sends one command without a time limit. For use inside `run` and `prepare`. */
   send(command: string[]): Promise<Reply>;
   /**
-   * Runs work that sends commands. Gives up after 100 ms and ignores late replies.
+   * Runs `work`, which sends commands. Gives up after 100 ms and ignores late replies.
    * @throws any failure; Redis then counts as down until a probe succeeds
    */
   run<T>(work: () => Promise<T>): Promise<T>;
@@ -40,7 +40,7 @@ type Reply = string | number | boolean | (string | number | boolean)[];
 const clientOptions = {
   disableOfflineQueue: true,
   commandsQueueMaxLength: MAX_QUEUED_COMMANDS,
-  // The time limit applies to whole operations. The client's own would cost an AbortSignal per command.
+  // The time limit applies to whole operations. The client's own time limit would cost an AbortSignal per command.
   commandOptions: { timeout: 0 },
   socket: {
     connectTimeout: SILENT_FOR_MS,
@@ -75,7 +75,8 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
     if (isProbing || isClosed || !client?.isReady) return;
     isProbing = true;
     try {
-      // Does not send a second probe while one is pending; the reply to the pending one will show that Redis is back.
+      // Waits for a pending probe instead of sending another; the reply to the pending one will show that Redis is
+      // back.
       await inTime(probing.run());
       if (state !== 'up') {
         await inTime(prepare());
