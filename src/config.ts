@@ -210,7 +210,7 @@ export type Config = ServiceConfig;
 
 /**
  * Reads the environment. Treats empty variables as unset, because compose files and shells produce them.
- * @throws ConfigError with every problem at once
+ * @throws ConfigError listing every problem
  */
 export function readConfig(env: Environment): Config {
   const given = Object.fromEntries(

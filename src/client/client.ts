@@ -137,8 +137,8 @@ const PAUSES_MS = [100, 300, 1_000, 3_000, 10_000];
 
 /**
  * Reserves usage, calls `run`, and settles the units used. If `run` throws, the hold is released and the error is
- * rethrown. Reserving and settling are retried during outages, which their idempotency keys make safe. If the
- * settlement cannot be delivered, this function throws and the hold expires.
+ * rethrown. Reserving and settling use idempotency keys, so they are safely retried during outages. If the settlement
+ * cannot be delivered, this function throws and the hold expires.
  * @param run receives the reservation and returns its result and the units used
  * @throws CreditsExhaustedError, or RefusedError for any other refusal
  */
@@ -152,7 +152,7 @@ export async function withReservation<Result>(
   // The async wrapper also catches errors that `run` throws synchronously.
   const running = (async () => run(reservation))();
   const { used, result } = await running.catch(async (error: unknown) => {
-    // If the release fails, the hold expires by itself.
+    // If the release fails, the hold expires on its own.
     await client.DELETE('/api/usage/reservations/{id}', { params }).catch(() => undefined);
     throw error;
   });

@@ -26,7 +26,7 @@ import {
   type DemoOrganization,
 } from './demo.js';
 
-/** An arbitrary constant that all instances share. */
+/** Advisory lock key, an arbitrary constant that all instances share. */
 const DEMO_LOCK = 4_283_641_098;
 
 /**

@@ -140,7 +140,7 @@ async function showNext(deps: SetUpDeps, req: Request, res: Response, isMember: 
   if (typeof step === 'object') return showStep(deps, step, req, res, newForm(step.given));
   if (step === 'owner') return res.redirect(303, `${SET_UP}/owner`);
   const organization = await findOwnerless(deps.db.orm);
-  // Set-up is complete. An operator without an Organization also gets here after every sign-in.
+  // Set-up is complete. Operators without an Organization are also sent here after every sign-in.
   if (!organization && !isMember) return res.redirect(303, '/console');
   const invited = organization && (await findInvitedOwner(deps.db.orm, organization.id, now));
   const page = { view: 'set-up/done', title: 'Gauge is set up', frame };

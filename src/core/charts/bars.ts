@@ -1,4 +1,4 @@
-/** One bar of a chart. Doubles are precise enough for pixel positions; the table shows the exact numbers. */
+/** One bar of a chart. Doubles are precise enough for pixel positions; the chart's table shows the exact numbers. */
 
 export interface Bar {
   axis: string;

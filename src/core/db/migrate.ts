@@ -45,7 +45,7 @@ async function grantServing(orm: Orm, role: string): Promise<void> {
 }
 
 const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.meta.url));
-/** An arbitrary constant that all instances share. */
+/** Advisory lock key, an arbitrary constant that all instances share. */
 const MIGRATION_LOCK = 4_283_641_097;
 
 export type Opened = ReturnType<typeof openPostgres> | Awaited<ReturnType<typeof openEmbedded>>;

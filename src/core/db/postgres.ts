@@ -21,11 +21,11 @@ const PLAN_SETTINGS =
  */
 const OWN_PLAN_SETTINGS = `${PLAN_SETTINGS}; select set_config('plan_cache_mode', 'auto', false) where to_regclass('pg_catalog.pg_dist_partition') is not null`;
 
-/** Concurrent hot statements. Four saturate one Postgres (see bench/README.md). */
+/** Maximum number of concurrent hot statements. Four saturate one Postgres (see bench/README.md). */
 const PARALLEL = 4;
 const asText = { getTypeParser: () => (value: string) => value };
 
-/** Concurrent hot transactions. Each keeps its connection from its first statement to its commit. */
+/** Maximum number of concurrent hot transactions. Each uses one connection from its first statement to its commit. */
 const PARALLEL_TRANSACTIONS = 5;
 
 /** Time limits: `HOT_WAIT_MS` for hot statements, `WAIT_MS` for pages and jobs. */

@@ -68,7 +68,7 @@ export function createLines(listener: RequestListener): Lines {
   };
 }
 
-/** Responses whose bytes stay in memory anyway, no matter how many clients have yet to read them. */
+/** Responses whose bytes are shared and stay in memory regardless of how many clients have yet to read them. */
 const shared = new WeakSet<ServerResponse>();
 
 export function endShared(res: ServerResponse, bytes: Buffer): void {

@@ -89,9 +89,9 @@ export interface UnknownKeyGuardOptions {
 }
 
 /**
- * Looks up keys that this process has not seen yet, so that nothing is counted or stored for nonexistent keys. An
+ * Looks up keys that this process has not seen yet, so that nothing is counted or stored for nonexistent keys. An IP
  * address with too many failed lookups gets 429 for unseen keys, so guessing keys puts little load on the database.
- * Counts in this process, whose memory and database load the guard protects.
+ * Counts in this process, because the guard protects this process's memory and its load on the database.
  */
 export function unknownKeyGuard(
   { clock }: Pick<Context, 'clock'>,
@@ -144,7 +144,7 @@ interface Counted {
   resetsAt: number;
 }
 
-/** Counts calls per address in windows of one minute. Each window starts with the first call. */
+/** Counts calls per IP address in windows of one minute. Each window starts with the first call. */
 function countByAddress(clock: Clock) {
   const byAddress = createRecentMap<string, Counted>(MAX_ADDRESSES);
   function get(address: string): Counted {

@@ -3,7 +3,7 @@ import { shareRun } from '../steps.js';
 
 const ANSWER_WITHIN_MS = 100;
 const PROBE_EVERY_MS = 1_000;
-/** A connection that is silent for this long is closed and reopened, because its peer may be gone. */
+/** Time without traffic after which a connection is closed and reopened, because its peer may be gone. */
 const SILENT_FOR_MS = 5_000;
 const MAX_QUEUED_COMMANDS = 10_000;
 
@@ -11,7 +11,7 @@ export interface RedisLinkOptions {
   url: string;
   /** Command, repeated every second, that succeeds only if Redis can do its job. */
   probe: string[];
-  /** Runs whenever Redis comes up, because it may have lost its data. */
+  /** Runs whenever Redis comes up, because Redis may have lost its data. */
   prepare: () => Promise<unknown>;
   /** Called once the state is known and after each change. `cause` says why Redis is not used. */
   onChange: (isUp: boolean, cause?: unknown) => void;

@@ -71,7 +71,7 @@ export function setOwnOrigin(
     });
 }
 
-/** Origin at which people reach the service: PUBLIC_URL, or the request's own. */
+/** Origin at which people reach the service: PUBLIC_URL, or the request's own origin. */
 export const originOf = (req: Request<object>): string =>
   (req.app.get(originSetting) as string | undefined) ?? `${req.protocol}://${req.host}`;
 

@@ -101,7 +101,7 @@ export function createHttpServer(app: Express, { limits, log, accessLog }: HttpS
  */
 const BACKLOG = 4_096;
 
-/** Rejects with the system's error if the address is unavailable. */
+/** Rejects with the system's error if the host or port is unavailable. */
 export function listen(server: Server, { port, host }: { port: number; host: string }): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);

@@ -36,7 +36,7 @@ export const decimalField = z.string().transform((typed, context) => {
 const earliest = Date.parse('1970-01-01T00:00:00Z');
 const latest = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** A time with an offset. It stays text, because a `Date` would drop digits beyond milliseconds. */
+/** A time with an offset. Not parsed into a `Date`, which would drop digits beyond milliseconds. */
 export const timeInput = z.iso
   .datetime({
     offset: true,

@@ -17,7 +17,7 @@ export interface FormState {
 
 export const newForm = (values: FormFields = {}): FormState => ({ values, errors: {}, problem: undefined });
 
-/** Errors that the user can correct in the form. All others get an error page. */
+/** Errors that the user can correct in the form. Any other error is shown on an error page. */
 const formCodes = new Set<ErrorCode>([
   'invalid_request',
   'not_found',
