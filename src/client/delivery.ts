@@ -132,7 +132,7 @@ export function createPost(options: PostOptions): Post {
   const { maxAttempts, signal } = options;
   let pauseEndsAt = 0;
 
-  /** When the service asks one sender to wait, all senders wait. */
+  /** Waits until the pause ends. When the service asks one sender to wait, all senders wait. */
   async function waitForPause(): Promise<void> {
     signal.throwIfAborted();
     // Checks again because timers can fire early and another sender can extend the pause.

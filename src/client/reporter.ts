@@ -249,7 +249,7 @@ async function retryUntilDone(
   }
 }
 
-/** A callback that throws must not stop the reporter. */
+/** Calls back in a microtask, so that an error in a callback does not reach the reporter. */
 const notify = (callback: () => void): void => queueMicrotask(callback);
 
 function toRefusedEvent({ event: { json }, code, detail }: Refused<Sendable>): RefusedEvent {

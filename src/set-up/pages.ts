@@ -81,7 +81,7 @@ export function setUpPages(deps: SetUpDeps, readSession: ReadSession): Router {
   return router;
 }
 
-/** The state of the set-up, and its first step: creating the operator's account. */
+/** Adds the pages for the state of the set-up and for its first step: creating the operator's account. */
 function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSession): void {
   const { db, clock } = deps;
   const { opened, wrongLinks, showOpen, showGone } = addLinkPages(router, deps, {
@@ -147,7 +147,7 @@ async function showNext(deps: SetUpDeps, req: Request, res: Response, isMember: 
   await renderPage(deps, req, res, page, { isMember, organization, invited });
 }
 
-/** The second step: authenticator app and recovery codes, as for any account. */
+/** Adds the pages for the second step: authenticator app and recovery codes, as for any account. */
 function addFactorPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
   const show = (req: Request, res: Response, form: FormState) => showFactor(deps, req, res, form);
 

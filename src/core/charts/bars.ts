@@ -19,7 +19,7 @@ export const CHART_HEIGHT = 200;
 /** Minimum height of a nonzero bar in pixels, so that it stays visible. */
 const MIN_HEIGHT = 2;
 
-/** X positions are percentages, so the chart fits any width without scaling its text. */
+/** Lays out a bar chart. X positions are percentages, so the chart fits any width without scaling its text. */
 export function toChart(summary: string, bars: Bar[], line?: { value: number; label: string }) {
   const values = [...bars.flatMap(({ value, before = 0 }) => [value, before]), line?.value ?? 0].map(finite);
   const ticks = niceTicks(Math.max(...values), values.every(Number.isInteger));

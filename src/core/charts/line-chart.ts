@@ -19,7 +19,7 @@ const HEIGHT = 200;
 const WIDTH = 1000;
 const AXIS_LABELS = 4;
 
-/** Only the lines stretch with the chart's width; text size and stroke width do not. */
+/** Lays out a line chart. Only the lines stretch with the chart's width; text size and stroke width do not. */
 export function toLineChart({ summary, labels, axis, lines, formatTick, hasZero = true }: LineChartInput) {
   const values = lines.flatMap((line) => line.values.filter((value) => value !== null));
   const isFlat = new Set(values).size < 2;

@@ -26,7 +26,10 @@ export type StackedChart = ReturnType<typeof toStackedChart>;
  */
 export const MAX_SERIES = 5;
 
-/** The largest series is at the bottom. Order and fills follow the totals, so they can change between periods. */
+/**
+ * Lays out a stacked bar chart with the largest series at the bottom. Order and fills follow the totals, so they can
+ * change between periods.
+ */
 export function toStackedChart(input: StackedInput) {
   const { title, stepName, steps, format = formatDecimal } = input;
   const series = joinOthers(

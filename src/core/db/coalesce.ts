@@ -158,7 +158,7 @@ export function createCoalescer<Request, Answer>(
 const overloaded = () =>
   new AppError('unavailable', 'Too many requests are waiting. Try again shortly.', { retryAfterSeconds: 1 });
 
-/** Each shard group has its own coalescer, so that a blocked or unreachable group delays only its own requests. */
+/** Creates a coalescer for each shard group, so that a blocked or unreachable group delays only its own requests. */
 export function createGroupCoalescer<Request extends { hashedSecret: string }, Answer>(
   shards: Shards,
   optionsOf: (group: ShardGroup) => CoalesceOptions<Request, Answer>,

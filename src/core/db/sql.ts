@@ -81,10 +81,10 @@ export async function insertRows<T extends PgTable>(
   );
 }
 
-/** Postgres stores microseconds; a `Date` holds only milliseconds. */
+/** A timestamp column. Postgres stores microseconds; a `Date` holds only milliseconds. */
 export const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 
-/** Text compared byte by byte, which is cheaper than a language's collation and the same on every server. */
+/** A text column compared byte by byte, which is cheaper than a language's collation and the same on every server. */
 export const bytewiseText = customType<{ data: string }>({ dataType: () => 'text collate "C"' });
 
 export class ConcurrentChangeError extends AppError {

@@ -17,7 +17,7 @@ export const nameField = text(200).refine((name) => !/^\s+$/.test(name), 'must n
 const plainNumber = /^\d{1,30}(?:\.\d{1,30})?$/;
 /** Digits in groups of three with one kind of separator: `1,000`, `1 000`, `1_000.5`. */
 const groupedNumber = /^[1-9]\d{0,2}([,_'’\s])\d{3}(?:\1\d{3})*(?:\.\d{1,30})?$/;
-/** Ambiguous, because in many countries `1.000` and `12.500` mean thousands. */
+/** An ambiguous number, because in many countries `1.000` and `12.500` mean thousands. */
 const ambiguousNumber = /^[1-9]\d{0,2}\.\d\d0$/;
 
 /** Converts a number typed into a form to plain digits, keeping every digit. */

@@ -87,7 +87,10 @@ export function maskPath(url: string, mask: Mask): string {
   return masked === decoded ? path : masked;
 }
 
-/** If the path is not valid UTF-8, decodes only ASCII, so that a secret beside the broken bytes is still recognized. */
+/**
+ * Decodes a path. If it is not valid UTF-8, decodes only ASCII, so that a secret beside the broken bytes is still
+ * recognized.
+ */
 function decodePath(path: string): string {
   if (!path.includes('%')) return path;
   try {

@@ -18,8 +18,8 @@ interface Described {
 const schemaFields = ['severity', 'schema', 'table', 'column', 'constraint', 'routine'] as const;
 
 /**
- * Omits the values of a failed statement, which are customer data, and the stack of an outage, which does not show the
- * cause.
+ * Describes an error for the log. Omits the values of a failed statement, which are customer data, and the stack of an
+ * outage, which does not show the cause.
  */
 function describeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error))

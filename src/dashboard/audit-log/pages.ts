@@ -60,7 +60,7 @@ export function auditPages(deps: AuditPageDeps): Router {
   return router;
 }
 
-/** Entries checked when the page opens. Each request for older entries checks `CHECKED_MORE`. */
+/** Number of entries checked when the page opens. Each request for older entries checks `CHECKED_MORE`. */
 const CHECKED = 500;
 const CHECKED_MORE = 2_000;
 
