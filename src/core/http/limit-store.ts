@@ -23,14 +23,14 @@ class ProcessStore extends MemoryStore {
   }
 }
 
-/** Counts in this process, which is exact only for a single instance. */
+/** Creates stores that count in this process, which is exact only for a single instance. */
 export function memoryLimitStores(): LimitStores {
   return { create: () => new ProcessStore(), close: () => Promise.resolve() };
 }
 
 /**
- * Counts in Redis across all instances. If Redis is unavailable or takes over 100 ms, each instance counts on its own.
- * A limit protects the service, so an inexact count is better than an outage.
+ * Creates stores that count in Redis across all instances. If Redis is unavailable or takes over 100 ms, each instance
+ * counts on its own. A limit protects the service, so an inexact count is better than an outage.
  */
 export function redisLimitStores({
   url,
@@ -92,7 +92,10 @@ class FallbackStore implements Store {
     if (this.link.isUp) this.link.run(() => this.loadScripts()).catch(() => undefined);
   }
 
-  /** The library caches the outcome forever, even a failure, so the scripts are loaded again after every outage. */
+  /**
+   * Loads the library's scripts. The library caches the outcome forever, even a failure, so the scripts are loaded
+   * again after every outage.
+   */
   async loadScripts(): Promise<void> {
     if (this.options) await this.redis.init(this.options);
   }

@@ -126,7 +126,10 @@ export function rememberClientAddress(app: Express): void {
   });
 }
 
-/** Aborts if the caller disconnects before the response. The abort reason is an error that no caller sees. */
+/**
+ * Returns a signal that aborts if the caller disconnects before the response. The abort reason is an error that no
+ * caller sees.
+ */
 export function hangUpSignal(res: Response): AbortSignal {
   const gone = new AbortController();
   res.once('close', () => {

@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { AppError, type ErrorPlace } from '../errors.js';
 
-/** Unicode text without control characters. Surrogate halves are excluded because UTF-8 cannot encode them. */
+/**
+ * Pattern for Unicode text without control characters. Surrogate halves are excluded because UTF-8 cannot encode them.
+ */
 export const textPattern = (maxLength: number) => new RegExp(`^[^\\p{Cc}\\p{Cs}]{1,${maxLength}}$`, 'u');
 
 export const text = (maxLength: number) => {
