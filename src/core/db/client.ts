@@ -67,7 +67,7 @@ export interface ShardGroup {
   readonly id: string;
   /** Server that currently holds the group, as host:port. Empty if there is only one group. */
   readonly worker: string;
-  /** Useful concurrency: `parallel` for writes, `parallelReads` for each kind of read. */
+  /** Maximum useful concurrency: `parallel` for writes, `parallelReads` for each kind of read. */
   readonly parallel: number;
   readonly parallelReads: number;
   /** Runs one hot statement and resolves after the commit. @throws ShardGroupGoneError */

@@ -17,10 +17,10 @@ const directory = sql.raw('api_key_directory');
 
 /**
  * Keeps shard groups from moving until the statement commits, or raises 40001 if they have already moved. A move takes
- * the same lock in a conflicting mode on every node before its cut-over. The function checks once before taking the
- * lock, because Citus cannot lock a shard that is gone. It is volatile so that the second check sees what was committed
- * while it waited for the lock. It runs as the tables' owner, because Citus lets only the owner lock them and the
- * serving role owns nothing.
+ * the same lock in a conflicting mode on every node before its cut-over. The function checks before taking the lock,
+ * because Citus cannot lock a shard that no longer exists, and again afterwards. It is volatile so that the second
+ * check sees what was committed while it waited for the lock. It runs as the tables' owner, because Citus lets only the
+ * owner lock them and the serving role owns nothing.
  */
 const createHold = sql`
 create or replace function gauge_hold(shards bigint[]) returns int
