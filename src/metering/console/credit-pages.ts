@@ -261,7 +261,7 @@ function previewGrant(credits: Credits, input: GrantInput & { grantKey: string }
 
 const endMs = (expiresAt: string | null): number => (expiresAt === null ? Infinity : Date.parse(expiresAt));
 
-/** The first number may be negative. */
+/** Adds two decimals, the first of which may be negative. */
 const addSigned = (a: string, b: string): string =>
   a.startsWith('-') ? differenceOf(b, a.slice(1)) : addDecimals(a, b);
 const subtractSigned = (a: string, b: string): string =>

@@ -83,7 +83,7 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context,
 }
 
 /**
- * Reads the filters, which default to the totals of this month in live mode. A search may match several customers or
+ * Reads the filters, which default to this month's totals in live mode. A search may match several customers or
  * products.
  */
 async function readRequest(deps: ConsoleDeps, query: FormFields) {

@@ -68,7 +68,7 @@ async function listTerms(orm: Orm, id: AccountId, grantIds: readonly string[]): 
 }
 
 /**
- * Reads what corrections need from the ledger.
+ * Reads the part of the ledger that corrections need.
  * @param account the locked account, brought up to date
  */
 export async function readPast(

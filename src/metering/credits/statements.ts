@@ -44,8 +44,8 @@ interface Burning {
 
 /**
  * CTEs that burn credits for the rows of another CTE, which has org_id, livemode, product_id, hour and credits (rows
- * may repeat). Accounts are locked last, after all sums, and in primary-key order. `burnt` holds the accounts
- * afterwards.
+ * may repeat). Accounts are locked last, after all sums, and in primary-key order. The `burnt` CTE contains the
+ * resulting accounts.
  */
 export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Burning): string => `demand as (
   select org_id, livemode, array_agg(product_id order by hour, product_id) as asked, array_agg(hour order by hour, product_id) as hours,

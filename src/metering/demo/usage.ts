@@ -20,7 +20,7 @@ const DAYS = 70;
 /** Recent events are hourly. Each earlier event stands for half a day, so that the demo starts quickly. */
 const RECENT_MS = 7 * DAY_MS;
 const EARLIER_STEP_MS = 12 * HOUR_MS;
-/** Less than the age at which ingestion refuses events. */
+/** Longest period covered by a batch: less than the age at which ingestion refuses events. */
 const BATCH_MS = 6 * DAY_MS;
 const BATCH = 250;
 const RECEIPTS = '5e0f4a3c-3b1d-4d6e-9a55-6f1f0a3c7d21';
@@ -144,7 +144,7 @@ function hoursOfMonth(ms: number): number {
   return (Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1) - start) / HOUR_MS;
 }
 
-/** Records hourly call counts for the period for which they are kept, including a few refused calls. */
+/** Records hourly call counts for the whole retention period, including a few refused calls. */
 async function recordCalls(
   run: Run,
   { share, isSecond }: DemoKey,

@@ -97,7 +97,10 @@ interface SumRange {
   maxKeys: number;
 }
 
-/** A range's sums by step and by API key, in one pass over its hours. Returns only the keys with the largest sums. */
+/**
+ * Returns a range's sums by step and by API key, in one pass over its hourly sums. Includes only the keys with the
+ * largest sums.
+ */
 export function selectSums({ orgId, productId, livemode }: UsageScope, range: SumRange): SQL {
   const key = range.apiKeyId;
   // Without a key, both sums are the same expression, so the database computes it once.
@@ -131,7 +134,7 @@ export function selectSums({ orgId, productId, livemode }: UsageScope, range: Su
 export const readSums = (orm: Orm, scope: UsageScope, range: SumRange): Promise<UsageSum[]> =>
   selectRows(orm, selectSums(scope, range));
 
-/** Usage in one step through one API key, or through all keys that are not among the largest. */
+/** Usage in one step by one API key, or by all keys that are not among those with the most usage. */
 export interface KeyStep {
   /** Rank of the key by usage; all remaining keys share the last place. */
   place: number;
@@ -193,8 +196,8 @@ export function toKeySeries(rows: readonly KeyStep[], steps: readonly Date[]) {
 }
 
 /**
- * An Organization's usage of a product in one time step. `quantity` is of the product's metric; `events` counts events
- * of any metric.
+ * An Organization's usage of a product in one time step. `quantity` includes only the product's metric; `events` counts
+ * events of any metric.
  */
 export interface ProductSum {
   productId: string;

@@ -37,7 +37,7 @@ export const createFlushMemory = (repeatedAtMs = -Infinity): FlushMemory => ({
   repeatedAtMs,
 });
 
-/** For this long after a repeat, further repeats are likely. */
+/** How long after a repeat further repeats are considered likely. */
 const REPEATS_EXPECTED_MS = MINUTE_MS;
 
 /**
@@ -69,7 +69,7 @@ export async function recordBatches(
     if (!batch.isLenient && above.size > 0) outcome.aboveCeiling = above;
     else again.push({ at, batch: leaveOut(batch, above) });
   }
-  // Terminates, because each round excludes an event, decides a batch, moves to a further variant, or lists a
+  // The loop terminates, because each round excludes an event, decides a batch, moves to a further variant, or lists a
   // combination.
   if (again.length > 0) {
     await addCombinations(run, findUnlisted(again, outcomes));

@@ -279,7 +279,7 @@ export const usageReservations = pgTable(
     expiresAt: time('expires_at').notNull(),
     releasedAt: time('released_at'),
     settledAt: time('settled_at'),
-    /** Time given by the settlement; null if it gave none. */
+    /** Event time given in the settlement; null if none was given. */
     settleOccurredAt: time('settle_occurred_at'),
     livemode: boolean().notNull(),
     /** For a settled reservation, whether its event was new. */

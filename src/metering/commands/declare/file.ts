@@ -26,7 +26,7 @@ import { webhookTypes } from '../../../products.js';
 import { entitlementSchema, productSchema } from '../../entitlements/operator/schema.js';
 import { toBoundedDecimal } from '../../entitlements/exact-number.js';
 
-/** The parser needs about a second and 200 MB for a file of this size. */
+/** Maximum size of a file. Parsing a file of this size takes about a second and 200 MB. */
 export const MAX_FILE_BYTES = 4 * 1024 * 1024;
 /** Maximum number of values that aliases may expand to. */
 const MAX_ALIASES = 1_000;
@@ -165,7 +165,7 @@ const PRICES = /^products\/[^/]+\/credits\/by\/prices$/;
 
 /**
  * Whether the map's keys are values of a dimension, where `__proto__` is an ordinary value. A map with an anchor can be
- * aliased elsewhere, where zod would silently drop that key.
+ * aliased elsewhere, where zod would silently drop the key `__proto__`.
  */
 const arePrices = ({ anchor }: YAMLMap, path: readonly unknown[]): boolean =>
   !anchor &&
@@ -200,7 +200,7 @@ const digitsOf = ({ source = '', value }: Scalar<number>): string =>
     'number',
   );
 
-/** The key or item at a JSON pointer, or its nearest ancestor. */
+/** Returns the key or item at a JSON pointer, or its nearest ancestor if the document has no such item. */
 function findNode(document: Document, pointer: string): Node | undefined {
   let found: unknown;
   let node: unknown = document.contents;

@@ -205,7 +205,7 @@ export const isMasked = ({ fields, created }: Resource): boolean =>
 
 export interface Change {
   kind: 'create' | 'change' | 'delete' | 'archive';
-  /** The resource as declared in the file; for a deletion, as the service has it. */
+  /** The resource as declared in the file; for a deletion, as stored by the service. */
   resource: Resource;
   /** One line per changed field, with its old and new value. */
   differences: string[];

@@ -49,7 +49,10 @@ export interface MappedColumn {
   name: string;
 }
 
-/** Omits columns that may be missing: the default fields for quantity and time. */
+/**
+ * Lists the columns that a mapping requires. Omits columns that may be missing: the default fields for quantity and
+ * time.
+ */
 export function listMappedColumns(options: MappingOptions): MappedColumn[] {
   const expressions: [flag: string, expression: string | undefined][] = [
     ['--product-slug', options.productSlug ?? 'productSlug'],
@@ -223,7 +226,7 @@ function toText(value: unknown, flag: string, expression: string): string {
   throw new UnmappedError(`The value for ${flag} is not text.`);
 }
 
-/** Longer text cannot be valid: the service accepts at most 100 digits. */
+/** Maximum length of a quantity. Longer text cannot be valid: the service accepts at most 100 digits. */
 const MAX_QUANTITY_LENGTH = 120;
 const decimal = /^\+?0*(\d+(?:\.\d+)?|\.\d+)(e[+-]?\d+)?$/i;
 
