@@ -37,8 +37,8 @@ export interface WrittenFile {
 }
 
 /**
- * Writes a file completely or not at all: its name appears only once the contents are on disk. Each piece is a gzip
- * member of its own, which bounds memory.
+ * Writes a file completely or not at all: its name appears only once the contents are on disk. Each piece is a separate
+ * gzip member, which bounds memory.
  */
 export async function writePieces(
   dir: string,

@@ -124,7 +124,7 @@ export const listStageable = (orm: Orm, slugs: string[]): Promise<StageableProdu
     from products where slug = any (${textArray(slugs)}::text[])`,
   );
 
-/** Months of a mode whose events are archived or being archived. */
+/** Months whose events in the given mode are archived or being archived. */
 export const listArchivedMonths = (orm: Orm, orgId: string, livemode: boolean): Promise<string[]> =>
   selectTexts(
     orm,

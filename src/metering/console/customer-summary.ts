@@ -157,8 +157,8 @@ function toUseView({ used, cap, ...product }: ProductUse) {
 const PANEL_PRODUCTS = 8;
 
 /**
- * Products with an entitlement in effect, nearest to the cap first, each with its cap, limits and last 30 days of
- * usage; also the latest problem in sending usage to Stripe.
+ * Reads the products with an entitlement in effect, nearest to the cap first, each with its cap, limits and last 30
+ * days of usage. Also reads the latest problem in sending usage to Stripe.
  */
 async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId: string) {
   const now = new Date(clock.now());

@@ -28,7 +28,7 @@ import { readUsageChart, type NameOf } from './usage-chart.js';
 
 const USAGE = `${CONSOLE}/usage`;
 
-/** If there are more customers or products than this, the page offers a search instead of a list. */
+/** Maximum number of customers or products in a list. If there are more, the page offers a search instead. */
 const MAX_OPTIONS = 200;
 const MAX_MATCHES = 20;
 

@@ -80,7 +80,7 @@ const columnsOf = ({ grants, overdrafts }: Account) => {
   };
 };
 
-/** Locks the account until the transaction ends. Take all locks on sums before this. */
+/** Locks the account until the transaction ends. Take all locks on sums before calling this. */
 export async function lockAccount(tx: Tx, id: AccountId): Promise<Account> {
   await tx.insert(creditAccounts).values(id).onConflictDoNothing();
   const row = await selectRow<{ account: AccountArrays }>(

@@ -48,7 +48,9 @@ export async function chooseProduct(
   );
 }
 
-/** Like `chooseProduct`, but reads the products itself. @throws AppError not_found, also if there are no products */
+/**
+ * Like `chooseProduct`, but reads the products itself. @throws AppError not_found, including if there are no products
+ */
 export async function requireProduct(
   deps: PageDeps,
   orgId: string,
@@ -76,7 +78,7 @@ export const scopeOf = (orgId: string, { id: productId }: UsageProduct, mode: Mo
   livemode: mode === 'live',
 });
 
-/** Refuses what the Organization does not own, without revealing whether it exists elsewhere. */
+/** Refuses a product or API key that the Organization does not own, without revealing whether it exists elsewhere. */
 function refuseUnknown(field: string, detail: string): never {
   throw new AppError('not_found', `/${field} ${detail}.`, {
     errors: [{ pointer: `/${field}`, code: 'not_found', detail }],

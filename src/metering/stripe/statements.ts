@@ -1,8 +1,8 @@
 import type { Template } from '../../core/db/client.js';
 
-/** Stripe refuses values with more significant digits. A later revision carries the rest. */
+/** Maximum number of significant digits that Stripe accepts in a value. A later revision carries the rest. */
 const MAX_DIGITS = 15;
-/** Decimal places. Smaller differences are not sent. */
+/** Maximum number of decimal places. Smaller differences are not sent. */
 const MAX_SCALE = 12;
 
 /** SQL: the part of a difference that one meter event can carry; null if it is too small. */

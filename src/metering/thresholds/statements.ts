@@ -24,15 +24,14 @@ const useJson = (row: string): string =>
   `'productSlug', ${row}.slug, 'metric', ${row}.metric, 'livemode', ${row}.livemode, 'limit', ${limitJson(row)}`;
 
 /**
- * A CTE that queues threshold evaluations in `usage_checks`, next to `hourly` and `raised` in the statement that
- * records events. Adds a row only if an endpoint listens, and not if the month's total shows that no threshold can have
- * been reached since the last evaluation.
- * The statement cannot evaluate thresholds itself, because its view of a window is older than the locks it waited for:
- * if two statements reach a threshold together, neither might see it. A later statement that takes the queued row sees,
- * in one snapshot, everything committed with that row. If two rows are queued, at least one is taken with a snapshot
- * that includes the events of both.
- * Each `in` hashes a table once, whereas a join of CTEs would compare every row with every other row, and a flush may
- * have hundreds. Limits per subject have no thresholds.
+ * A CTE that queues threshold evaluations in `usage_checks`. The statement, which records events, must also define the
+ * CTEs `hourly` and `raised`. Adds a row only if an endpoint listens, and not if the month's total shows that no
+ * threshold can have been reached since the last evaluation. The statement cannot evaluate thresholds itself, because
+ * its view of a window is older than the locks it waited for: if two statements reach a threshold together, neither
+ * might see it. A later statement that takes the queued row sees, in one snapshot, everything committed with that row.
+ * If two rows are queued, at least one is taken with a snapshot that includes the events of both. Each `in` hashes a
+ * table once, whereas a join of CTEs would compare every row with every other row, and a flush may have hundreds.
+ * Limits per subject have no thresholds.
  * @param entitled an earlier CTE with org_id, product_id, unit_cap, limits and thresholds of the events' entitlements;
  * rows may repeat
  */

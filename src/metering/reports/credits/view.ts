@@ -101,10 +101,13 @@ export function toEntryView({ at, hour, kind, productSlug, grantKey, amount }: E
 }
 
 export const PACE_DAYS = 7;
-/** Longest time that a projection looks ahead. */
+/** How far ahead a projection looks. */
 const HORIZON_DAYS = 366;
 
-/** Undefined unless credits were burned over at least a day, some are left, and there is no overdraft. */
+/**
+ * Projects when the credits run out. Undefined unless credits were burned over at least a day, some are left, there is
+ * no overdraft, and `projectEnd` has a result.
+ */
 function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now: Date) {
   if (Number(balance) <= 0 || overdrafts.length > 0 || pace.firstAt === null) return undefined;
   const days = pace.isOlder ? PACE_DAYS : (now.getTime() - Date.parse(pace.firstAt)) / DAY_MS;
