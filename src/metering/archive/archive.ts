@@ -344,7 +344,7 @@ function throwIfInterrupted({ signal }: ArchiveDeps): void {
 
 /**
  * Runs a statement, then pauses so that other work can use the database.
- * @throws InterruptedError if the run has been interrupted, without running the statement
+ * @throws InterruptedError instead of running the statement if the run has been interrupted
  */
 async function runPaced<T>(deps: ArchiveDeps, events: number, work: () => Promise<T>): Promise<T> {
   throwIfInterrupted(deps);

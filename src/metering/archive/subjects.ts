@@ -64,7 +64,7 @@ export async function createSubjectCheck(
 const nameOf = (slot: string, { subject, metric }: { subject: string; metric: string }): string =>
   `${slot} ${metric} ${subject}`;
 
-/** `2025-10-31T13:45` for 13:47. */
+/** Returns the start of a time's five-minute slot, such as `2025-10-31T13:45` for 13:47. */
 const slotOf = (occurredAt: string): string =>
   `${occurredAt.slice(0, 15)}${Number(occurredAt[15]) < 5 ? 0 : 5}`;
 

@@ -218,7 +218,7 @@ function readGrant(fields: FormFields): GrantInput & { grantKey: string } {
 }
 
 /**
- * Rejects a past time before the preview is shown; the change itself would reject it only afterwards.
+ * Rejects invalid times before the preview is shown, not only when the change is made.
  * @throws AppError invalid_request
  */
 function refusePast({ startsAt, expiresAt }: GrantInput, now: Date): void {

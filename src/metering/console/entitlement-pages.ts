@@ -192,7 +192,7 @@ function addWithdrawal(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Undefined applies the product's cap; null means unlimited. */
+/** Returns undefined to apply the product's cap, or null for unlimited usage. */
 function toOwnCap(cap: 'product' | 'own' | 'none', unitCap: string | undefined): string | null | undefined {
   if (cap === 'product') return undefined;
   return cap === 'none' ? null : toPlainDecimal(unitCap!, 0);

@@ -102,7 +102,7 @@ export async function readPreview({ shards }: Pick<Database, 'shards'>, asked: A
     values: [...byValue].map(([value, own]) => ({ value, ...sumCosts(own) })).toSorted(byCost),
     total: sumCosts(of('total')),
     unknown: sumDecimals(of('total').map(({ unknown }) => unknown)),
-    /** Number of customers with usage, and of those included in the sums. */
+    /** Number of customers with usage, and number of customers included in the sums. */
     customerCount: of('total').reduce((sum, row) => sum + row.customers, 0),
     countedCustomers: customers.reduce((sum, count) => sum + count, 0),
   };

@@ -191,7 +191,7 @@ export const termsJson = ({ rolloverPercent, rolloverDays, ...grant }: CreditGra
   rollover: rolloverPercent === null ? null : { percent: rolloverPercent, for: `P${rolloverDays}D` },
 });
 
-/** Normalizes the body and leaves out defaults, so that equal requests compare as equal. */
+/** Normalizes the body and leaves out defaults, so that equivalent requests compare equal. */
 function toRequest({ startsAt, expiresAt, productSlugs, ...sent }: GrantInput): Record<string, unknown> {
   const fields = {
     ...sent,

@@ -88,7 +88,7 @@ export async function readPast(
 }
 
 async function readLedger(tx: Tx, id: AccountId, needed: readonly Flush[]): Promise<Past> {
-  // Removes duplicates, because the query would add up a repeated flush twice.
+  // Removes duplicates, because the query would count a repeated flush twice.
   const flushes = [...new Map(needed.map((flush) => [nameFlush(flush), flush])).values()];
   if (flushes.length === 0) return { burned: new Map(), repaid: new Map(), terms: new Map() };
   const burned = await listBurned(tx, id, flushes);

@@ -73,7 +73,7 @@ export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Bu
 ), ${enterTaken(t, 'burnt', now)}`;
 
 /**
- * CTE: adds the entries of accounts that burned credits to the ledger. Two statements with the same time may add to the
+ * CTE: adds to the ledger the entries of accounts that burned credits. Two statements with the same time may add to the
  * same entry.
  */
 export const enterTaken = (t: Names, accounts: string, now: string): string => `entered as (
@@ -104,9 +104,9 @@ export const heldCredits = (t: Names, row: string, now: string): string => `(
   )`;
 
 /**
- * SQL: for a row with org_id and livemode, each `product` of an array with the `room` left for it after holds; no rows
- * if there is no account. Simulates burning the holds in the order in which they were made. In any other order, a hold
- * could take the only grant that an earlier hold may use, although another grant covers the later hold.
+ * SQL: for a row with org_id and livemode, each `product` in an array with the `room` left for that product after
+ * holds; no rows if there is no account. Simulates burning the holds in the order in which they were made. In any other
+ * order, a hold could take the only grant that an earlier hold may use, although another grant covers the later hold.
  */
 export const creditRooms = (t: Names, row: string, ids: string, now: string): string => `(
     select r.*

@@ -3,7 +3,7 @@ import type { Names, Template } from '../../core/db/client.js';
 import { openGrants } from '../credits/statements.js';
 import { effectiveCap, type EntitlementKind } from './table.js';
 
-/** A row of `checkEntitlements`. */
+/** A row that `checkEntitlements` returns. */
 export interface BalanceRow {
   /** Index of the pair; in `listEntitlements`, of the call. */
   place: string;
@@ -21,7 +21,7 @@ export interface BalanceRow {
   credits: string | null;
 }
 
-/** A row of `findEntitlements` and `listEntitlements`. */
+/** A row that `findEntitlements` and `listEntitlements` return. */
 export interface EntitlementRow extends BalanceRow {
   productSlug: string;
   productName: string;

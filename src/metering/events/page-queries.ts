@@ -6,8 +6,8 @@ import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
 
 /**
  * Queries of the usage pages, based on the events in `event-queries.ts`. Each statement uses an index over one
- * Organization's rows, which the plan test verifies. They run on the pages' own pool, so a slow page cannot delay
- * ingestion. Decimals are text with all digits; times are RFC 3339 with microseconds.
+ * Organization's rows, which the plan test verifies. The statements run on the pages' own pool, so a slow page cannot
+ * delay ingestion. Decimals are text with all digits; times are RFC 3339 with microseconds.
  */
 
 export interface UsageProduct {
@@ -82,7 +82,10 @@ export interface UsageSum {
   keyPrefix: string | null;
   quantity: string;
   events: string;
-  /** Sums of the requested API key, or of all keys if none was requested; null if the key has no usage here. */
+  /**
+   * Sums of the requested API key, or of all keys if none was requested; null if the requested key has no usage in this
+   * row.
+   */
   keyQuantity: string | null;
   keyEvents: string | null;
   /** Number of sums of this kind. For API keys, only the largest sums are returned. */

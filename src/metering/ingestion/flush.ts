@@ -42,10 +42,10 @@ const REPEATS_EXPECTED_MS = MINUTE_MS;
 
 /**
  * Records the batches and returns each batch's outcome after the commit. One statement decides all batches. A batch
- * with a refused pair leaves nothing behind and does not affect the others; in a lenient batch, only that pair's events
- * are left out. If a quantity exceeded its product's maximum, the other events of that pair are sent again without it.
- * Batches that one variant of the statement refuses are sent again through another. Batches with an unlisted
- * combination of dimensions are sent again once it is listed.
+ * with a refused pair records nothing and does not affect the others; in a lenient batch, only that pair's events are
+ * left out. If an event exceeded its product's maximum quantity, the pair's other events are sent again without that
+ * event. Batches that one variant of the statement refuses are sent again through another. Batches with an unlisted
+ * combination of dimensions are sent again once the combination is listed.
  * @param onNoted called when a threshold evaluation was queued
  */
 export async function recordBatches(

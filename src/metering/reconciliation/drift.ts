@@ -13,7 +13,7 @@ export interface DriftRow {
   /** Slugs, or an id if the Organization's or product's row was deleted. */
   organization: string;
   product: string;
-  /** The month's first day, or the start of the hour or the five minutes, in UTC. */
+  /** The month's first day, or the start of the hour or the five-minute slot, in UTC. */
   period: string;
   livemode: boolean;
   metric: string;

@@ -59,11 +59,11 @@ export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport>
 
 /**
  * Recomputes totals, hours and sums by subject from their events, in one transaction with the audit rows (on a sharded
- * database, one transaction per shard group).
- * Finding drift reads every event, so it happens before the lock. Under the lock, only the affected months are summed
- * again. The lock allows reads and blocks ingestion. It takes the tables in the same order as the recording statements
- * (events, corrections, totals, hours, subjects), so they may wait for each other but never deadlock, and no event can
- * be committed between computing a sum and writing it. A waiting ingestion then adds to the corrected rows.
+ * database, one transaction per shard group). Finding drift reads every event, so it happens before the lock. Under the
+ * lock, only the affected months are summed again. The lock allows reads and blocks ingestion. It takes the tables in
+ * the same order as the recording statements (events, corrections, totals, hours, subjects), so a repair and ingestion
+ * may wait for each other but never deadlock, and no event can be committed between computing a sum and writing it. A
+ * waiting ingestion then adds to the corrected rows.
  * @throws Error if rows still differ afterwards, in which case nothing changes, or if the lock cannot be acquired in
  * time
  */

@@ -30,8 +30,8 @@ export function readProducts({ orm, clock }: PageDeps, orgId: string, mode: Mode
 }
 
 /**
- * Chooses the product by slug, or the first with usage this month, or else the first. @throws AppError not_found that
- * names the field
+ * Chooses the product by slug. Without a slug, chooses the first product with usage this month, or else the first, or
+ * returns undefined if there are no products. @throws AppError not_found that names the field
  */
 export async function chooseProduct(
   orm: Orm,
@@ -62,7 +62,7 @@ export async function requireProduct(
   return product;
 }
 
-/** Undefined if no key was requested. @throws AppError not_found that names the field */
+/** Returns undefined if no key was requested. @throws AppError not_found that names the field */
 export async function chooseKey(
   orm: Orm,
   orgId: string,

@@ -177,8 +177,8 @@ export function createReservationWatch({
 }
 
 /**
- * The lowest id that may still be held, because ids start with their creation time. An hour's margin covers slow
- * clocks.
+ * The lowest id that a held reservation may have, because ids start with their creation time. An hour's margin covers
+ * slow clocks.
  */
 const lowestHeldId = (nowMs: number): string =>
   uuid({

@@ -135,8 +135,8 @@ function whileBounded<T>(name: string, work: () => T): T {
 type Offend = (node: Node | undefined, detail: string) => string;
 
 /**
- * Converts every key to its source text. Returns a problem for each key that is not plain text or would hide another
- * value.
+ * Converts every key to its source text. Returns a problem for each key that is not plain text, appears twice, or is
+ * `__proto__` where that is not allowed.
  */
 function nameKeys(document: Document, offend: Offend): string[] {
   const problems: string[] = [];
@@ -164,8 +164,8 @@ function nameKeys(document: Document, offend: Offend): string[] {
 const PRICES = /^products\/[^/]+\/credits\/by\/prices$/;
 
 /**
- * Whether the map's keys are values of a dimension, where `__proto__` is an ordinary value. A map with an anchor can be
- * aliased elsewhere, where zod would silently drop the key `__proto__`.
+ * Whether the map's keys are values of a dimension, among which `__proto__` is an ordinary value. A map with an anchor
+ * does not count, because an alias could use the map elsewhere, and zod would silently drop `__proto__` there.
  */
 const arePrices = ({ anchor }: YAMLMap, path: readonly unknown[]): boolean =>
   !anchor &&
@@ -200,7 +200,10 @@ const digitsOf = ({ source = '', value }: Scalar<number>): string =>
     'number',
   );
 
-/** Returns the key or item at a JSON pointer, or its nearest ancestor if the document has no such item. */
+/**
+ * Returns the key or item at a JSON pointer. If it does not exist, returns its nearest ancestor, or undefined if there
+ * is none.
+ */
 function findNode(document: Document, pointer: string): Node | undefined {
   let found: unknown;
   let node: unknown = document.contents;

@@ -16,7 +16,10 @@ const statuses: Record<CreditGrant['status'], { label: string; tone: string }> =
   voided: { label: 'Void', tone: '' },
 };
 
-/** When an open grant ends, in milliseconds. After a rollover, the later end. */
+/**
+ * When an open grant ends, in milliseconds. For a grant that has already rolled over, this is when the rolled-over
+ * credits expire.
+ */
 function endOf({ expiresAt, rolloverDays }: CreditGrant, nowMs: number): number {
   if (expiresAt === null) return Infinity;
   const ms = Date.parse(expiresAt);
