@@ -39,7 +39,7 @@ export interface NoEntitlementRow {
 
 const keyProblem = `case${whenKeyIsBad('$4::timestamptz', 'entitlements:read')} end`;
 
-/** What the limits apply to, as JSON; null without limits. */
+/** The `LimitedSubject` as JSON; null without limits. */
 const limitedSubject = (entitlement: string, { id, metric }: { id: string; metric: string }): string =>
   `case when ${entitlement}.limits is not null then
     json_build_object('orgId', k.org_id, 'productId', ${id}, 'livemode', k.livemode, 'metric', ${metric},

@@ -14,7 +14,7 @@ import {
 export const MAX_EVENTS = 500;
 export const MAX_TEXT_LENGTH = 255;
 /**
- * Maximum bytes per character: a character beyond the basic multilingual plane, written by ASCII-only encoders as two
+ * Maximum bytes per character. ASCII-only encoders write a character beyond the basic multilingual plane as two
  * `\uXXXX` escapes.
  */
 const MAX_CHARACTER_BYTES = 12;

@@ -63,19 +63,18 @@ export const noteCorrected = (isCorrected: SQL): SQL => sql`
   group by c.org_id, c.product_id, c.livemode, c.metric, date_trunc('day', c.occurred_at at time zone 'UTC')`;
 
 /**
- * Takes the rows queued in the oldest second and writes the resulting messages in one commit.
- * A calendar window is the one that contains the events, and its message key prevents a second message. Once that key
- * may have been deleted, no threshold of the window is reported; otherwise a late correction would report it again.
- * A rolling window ends when the events were recorded, or when they occurred if the sender's clock was ahead. The time
- * of its last message is a separate row, which a statement can update only once, so rows more than a second apart are
- * never taken together. For all queued rows of a product, the rolling window is first read once, ending at the earliest
- * of their times; usually this already shows that none of them reaches a new threshold.
- * Next to the month's total, the statement stores how far the total must grow before a new threshold can be reached. It
- * locks totals in the same order as the statements that record events. Only events and corrections raise the usage in a
- * window, and totals plus corrected amounts include both. If the total has already grown that far, another evaluation
- * is queued. The stored bound is 0, so that every recording statement queues an evaluation, if a rolling window may
- * reach a threshold again or a calendar window may differ from the events' month.
- * Returns the number of rows taken. $1 now
+ * Takes the rows queued in the oldest second and writes the resulting messages in one commit. A calendar window is the
+ * one that contains the events, and its message key prevents a second message. Once that key may have been deleted, no
+ * threshold of the window is reported; otherwise a late correction would report it again. A rolling window ends when
+ * the events were recorded, or when they occurred if the sender's clock was ahead. The time of its last message is a
+ * separate row, which a statement can update only once, so rows more than a second apart are never taken together. For
+ * all queued rows of a product, the rolling window is first read once, ending at the earliest of their times; usually
+ * this already shows that none of them reaches a new threshold. With the month's total, the statement stores how far
+ * the total must grow before a new threshold can be reached. It locks totals in the same order as the statements that
+ * record events. Only events and corrections raise the usage in a window, and totals plus corrected amounts include
+ * both. If the total has already grown that far, another evaluation is queued. The stored bound is 0, so that every
+ * recording statement queues an evaluation, if a rolling window may reach a threshold again or a calendar window may
+ * differ from the events' month. Returns the number of rows taken. $1 now
  */
 export const evaluate: Template = {
   name: 'usage_thresholds_evaluate',

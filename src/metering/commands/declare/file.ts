@@ -201,8 +201,8 @@ const digitsOf = ({ source = '', value }: Scalar<number>): string =>
   );
 
 /**
- * Returns the key or item at a JSON pointer. If it does not exist, returns its nearest ancestor, or undefined if there
- * is none.
+ * Returns the key or item at a JSON pointer. If it does not exist, returns its nearest ancestor, or undefined if no
+ * ancestor exists.
  */
 function findNode(document: Document, pointer: string): Node | undefined {
   let found: unknown;

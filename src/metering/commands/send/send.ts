@@ -131,8 +131,8 @@ async function runInParallel(
 }
 
 /**
- * Returns the backfill's path, below its Organization, or undefined if events are counted immediately. @throws
- * CommandError
+ * Returns the backfill's path, below its Organization, or undefined if events are counted immediately.
+ * @throws CommandError
  */
 async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise<string | undefined> {
   if (id === undefined) return undefined;

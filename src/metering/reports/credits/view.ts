@@ -108,8 +108,8 @@ export const PACE_DAYS = 7;
 const HORIZON_DAYS = 366;
 
 /**
- * Projects when the credits run out. Undefined unless credits were burned over at least a day, some are left, there is
- * no overdraft, and `projectEnd` has a result.
+ * Projects when the credits run out. Returns undefined unless credits were burned over at least a day, some are left,
+ * there is no overdraft, and `projectEnd` finds an end.
  */
 function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now: Date) {
   if (Number(balance) <= 0 || overdrafts.length > 0 || pace.firstAt === null) return undefined;
