@@ -25,7 +25,9 @@ interface ListedProduct {
 }
 
 export interface ClimateReader {
-  /** Lists the reports for the station that the weather service still serves (about a week's worth), oldest first. */
+  /**
+   * Lists the station's reports that are still available from the weather service (about a week's worth), oldest first.
+   */
   list(station: Station, signal: AbortSignal): Promise<ListedProduct[]>;
   read(station: Station, product: ListedProduct, signal: AbortSignal): Promise<ClimateProduct | undefined>;
 }
@@ -54,7 +56,7 @@ export interface ClimateProduct {
   date: string;
   /** Issue time from the message's WMO header. */
   issuedAt: Date;
-  /** True for a report on the whole day, false for one on the day so far. */
+  /** True for a report covering the whole day, false for one on the day so far. */
   isFinal: boolean;
   isCorrection: boolean;
   /** Whole °F; null if the report gives no value (`MM`). */
@@ -108,7 +110,9 @@ function readDate(text: string): string | undefined {
   return dateFrom(year!, index + 1, day!);
 }
 
-/** Returns the time within a day of `near` that has this day of the month and time of day. */
+/**
+ * Returns the time within a day of `near` that has this day of the month and time of day; undefined if there is none.
+ */
 function issueTime(near: Date, day: number, hour: number, minute: number): Date | undefined {
   return [-1, 0, 1]
     .map((days) => {

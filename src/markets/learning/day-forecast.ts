@@ -149,7 +149,10 @@ function forecastDay(known: Known): DayForecast {
   };
 }
 
-/** Markets of an hour settle on the observed index value, whereas a day's observed extreme only bounds the report. */
+/**
+ * Hourly markets settle on the observed index value, whereas a day's observed extreme is only a bound for the reported
+ * value.
+ */
 function givenObservation({ ensemble, run, corrected, observed, fits, at }: Known): {
   distribution: TemperatureDistribution;
   running: RunningDay | null;

@@ -32,7 +32,9 @@ export interface ModelPart {
   reason: string | null;
 }
 
-/** Forecast of one temperature: a climate day's maximum or minimum at a station, or an hour of an area. */
+/**
+ * Forecast of one temperature: a climate day's maximum or minimum at a station, or an area's temperature at one hour.
+ */
 export interface DayForecast {
   kind: TemperatureKind;
   date: string;
@@ -41,7 +43,7 @@ export interface DayForecast {
   method: ForecastMethod;
   /** True if corrected for past forecast errors, which holds for every method but `raw_ensemble`. */
   isCalibrated: boolean;
-  /** Why no better method was used, in words; null for the best method. */
+  /** Readable reason why no better method was used; null for the best method. */
   fallback: string | null;
   fit: Fit | null;
   /** The station's own seasonal fit, weighted equally with `fit`; omitted if the station has none. */
@@ -74,7 +76,7 @@ export interface DayForecast {
 export interface StationForecast {
   station: Place;
   source: string;
-  /** Forecasts of every kind with a run, ordered by kind, date and hour. */
+  /** Forecasts of every kind that has a run, ordered by kind, date and hour. */
   days: readonly DayForecast[];
 }
 

@@ -40,13 +40,13 @@ export interface RunningDay {
   stays: number;
   /** The fit for days at that hour; null if the day-ahead forecast was used instead. */
   fit: HourFit | null;
-  /** Reason for not using a fit, in words; null if a fit was used. */
+  /** Readable reason for not using a fit; null if a fit was used. */
   fallback: string | null;
   /** Weight of the day-ahead forecast, from 0 to 1; the fit gets the rest. */
   dayAheadShare: number;
 }
 
-/** The daily temperature cycle changes with the season, so older fits are not used. */
+/** Maximum age of a fit. The daily temperature cycle changes with the season, so older fits are not used. */
 const LONGEST_AGE_DAYS = 7;
 const RECENT = 3;
 /** Assumed correlation between the errors of the fit and the day-ahead forecast, as for models without data. */

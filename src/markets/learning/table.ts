@@ -49,7 +49,7 @@ const learnedColumns = {
   trainedAt: time('trained_at').notNull(),
 };
 
-/** Name of one of the source's models. Rows written before other models were added belong to the first. */
+/** Name of one of the source's models. Rows written before other models were added belong to the first model. */
 const modelColumn = () => text('model').notNull().default(MAIN_MODEL);
 
 export interface BracketCost {
@@ -181,7 +181,9 @@ export const ensembleRuns = pgTable(
   ],
 );
 
-/** Hourly station temperatures, as known when each was first received. Written once. Local standard time. */
+/**
+ * Hourly station temperatures, as known when each was first received. Hours are in local standard time. Written once.
+ */
 export const observedHours = pgTable(
   'observed_hours',
   {
@@ -204,7 +206,7 @@ export const observedHours = pgTable(
   ],
 );
 
-/** Settlement values of a day or an hour. A correction adds a row, so that what was known earlier is preserved. */
+/** Settlement values of a day or an hour. A correction adds a row, so that the value known earlier is preserved. */
 export const climateReports = pgTable(
   'climate_reports',
   {
@@ -234,7 +236,9 @@ export const forecastFits = pgTable(
     /** Null for a fit of all stations. */
     station: text(),
     leadHours: integer('lead_hours').notNull(),
-    /** Null for fits of earlier versions with a normal distribution, kept as the basis of past forecasts. */
+    /**
+     * Null for fits of earlier versions with a normal distribution, which are retained as the basis of past forecasts.
+     */
     coefficients: jsonb().$type<Fit['coefficients']>(),
     a: doublePrecision(),
     b: doublePrecision(),

@@ -19,7 +19,7 @@ export interface NamedEvent {
 
 /**
  * Parses an event ticker: `KXHIGHNY-25JAN16` is the series KXHIGHNY on 2025-01-16, and `KXTEMPMIAH-26SEP1312` is the
- * hour that starts at 12 local clock time. Undefined if the ticker does not name a series and a day.
+ * hour that starts at 12 local clock time. Returns undefined if the ticker does not name a series and a day.
  */
 export function readEventTicker(ticker: string): NamedEvent | undefined {
   const [, seriesTicker, year, name, day, hour] =

@@ -147,7 +147,9 @@ const readPrice = (text: string): Micros | null => toPrice(parseDollars(text));
 
 const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR ? price : null);
 
-/** Prices, sizes and worst cases assume payouts without bounds, so markets with settlement bounds are not traded. */
+/**
+ * Prices, sizes and worst cases are calculated for unbounded payouts, so markets with settlement bounds are not traded.
+ */
 function readBounds({ settlement_bounds_type: type, settlement_floor_dollars: floor }: KalshiMarket) {
   if (type === 'default') return undefined;
   if (type !== 'floor') return `its payout has unknown bounds (“${type.slice(0, 40)}”)`;

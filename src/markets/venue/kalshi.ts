@@ -31,7 +31,9 @@ interface Known {
   notes: readonly VenueNote[];
 }
 
-/** Caches parsed markets: parsing again costs ten times more, and identical objects keep derived values valid. */
+/**
+ * Caches parsed markets: parsing costs ten times as much as a lookup, and identical objects keep derived values valid.
+ */
 function createMarketReader() {
   let known = new Map<string, Known>();
 

@@ -167,7 +167,7 @@ function toRun(
   };
 }
 
-/** Removes the name and password, which are sent in a header that is never logged. */
+/** Returns the URL without its user name and password, which are sent in a header that is never logged. */
 function addressOf(url: string): URL {
   const address = new URL(url);
   address.username = '';
@@ -176,7 +176,10 @@ function addressOf(url: string): URL {
   return address;
 }
 
-/** Shorter values occur in ordinary text, so hiding them would not protect anything. */
+/**
+ * Minimum length of a value that is hidden in messages. Shorter values occur in ordinary text, so hiding them would not
+ * protect anything.
+ */
 const SHORTEST_SECRET = 4;
 
 /** Returns every secret part of the URL in every encoding, because models may repeat the request in their responses. */

@@ -44,7 +44,10 @@ const calibrationsAnswerSchema = z.looseObject({
   calibrations: z.array(calibrationSchema).max(10_000),
 });
 
-/** A minute's value appears after two or three minutes. Four areas at 10 tokens use 40 of 12,000 tokens per minute. */
+/**
+ * Interval between reads of the index. A minute's value appears after two or three minutes. Four areas at 10 tokens use
+ * 40 of 12,000 tokens per minute.
+ */
 const INDEX_EVERY_MS = MINUTE_MS;
 const CALIBRATIONS_EVERY_MS = DAY_MS;
 /** Readings count if they arrive within this time after their minute, so a value younger than this is not final. */

@@ -36,7 +36,7 @@ const RETRY_MS = 30 * MINUTE_MS;
 export const APART_MS = 4_000;
 const FIRST_PAUSE_MS = 2 * MINUTE_MS;
 const LONGEST_PAUSE_MS = 2 * HOUR_MS;
-/** Older runs are not used by any model. */
+/** Runs older than this are not used by any model. */
 const OLDEST_RUN_MS = DAY_MS;
 
 interface Known {

@@ -173,7 +173,7 @@ type Partners = ReadonlyMap<string, ForecastEvent>;
 
 const toOwnPair = (each: ForecastEvent) => [each.event.eventTicker, each] as const;
 
-/** Gives each event its neighbor in a shuffled ring of similar events, so that no event keeps its own forecast. */
+/** Pairs each event with its neighbor in a shuffled ring of similar events, so that no event keeps its own forecast. */
 const pairUp = (alike: readonly (readonly ForecastEvent[])[], seed: string): Partners =>
   new Map(
     alike.flatMap((events) => {

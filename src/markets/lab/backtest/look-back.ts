@@ -24,8 +24,8 @@ const markWith = (
 };
 
 /**
- * Each fill's book is followed for longer than the minute being judged, because the first reading after that minute
- * shows the book as it was at its end.
+ * How long each fill's book is followed: longer than the minute being judged, because the first reading after that
+ * minute shows the book as it was when the minute ended.
  */
 const FOLLOWED_MS = 2 * WAIT_MS;
 

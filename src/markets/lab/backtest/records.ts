@@ -108,8 +108,8 @@ function readEvent(
 }
 
 /**
- * Returns undefined if the event does not override the fees. An unsupported fee type becomes `unknown`, which prevents
- * buying because the fee cannot be calculated.
+ * Returns the event's fee override, or undefined if it has none. An unsupported fee type becomes `unknown`, which
+ * prevents buying because the fee cannot be calculated.
  */
 function feeRuleOf({
   fee_type_override: type = null,
@@ -134,8 +134,8 @@ function parseJson(text: string, place: string): unknown {
 }
 
 /**
- * Settles closed markets that have no result by their closing prices; undefined unless exactly one bid is at least
- * `SURE_BID`.
+ * Settles closed markets that have no result by their closing prices. Returns undefined unless exactly one bid is at
+ * least `SURE_BID`.
  */
 function settleByPrice(markets: readonly Market[]): Market[] | undefined {
   if (!markets.every(({ status, settlementValue }) => status === 'closed' && settlementValue === null))

@@ -31,9 +31,9 @@ interface SimulationOptions {
   /** First and last climate day to trade. */
   from: string;
   to: string;
-  /** Stations to trade; more of them take longer. Default: the leading stations. */
+  /** Stations to trade; more stations take longer. Default: the leading stations. */
   stations?: readonly Station[] | undefined;
-  /** Days scored before the first purchase; older days are for training. Default: 45. */
+  /** Number of days scored before the first purchase; older days are for training. Default: 45. */
   scoreDays?: number;
   onDay?: (done: number, total: number) => void;
 }
@@ -163,8 +163,8 @@ interface Step {
   atMs: number;
   due: StationDay[];
   /**
-   * Includes `due` and the days that may have open positions, whose value and share of the daily cap must always be
-   * known.
+   * Includes `due` and every day that may have open positions, because the value of those positions and their share of
+   * the daily cap must always be known.
    */
   shown: StationDay[];
 }

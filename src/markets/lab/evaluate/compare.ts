@@ -107,7 +107,8 @@ function compare(
 }
 
 /**
- * Errors on the same date are correlated and persist for several days, so blocks of seven dates are resampled.
+ * Returns the mean difference over dates and its interval. Errors on the same date are correlated and persist for
+ * several days, so blocks of seven dates are resampled.
  * @param differences in date order, each with its day
  */
 export function differenceByDate(

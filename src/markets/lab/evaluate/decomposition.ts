@@ -27,8 +27,9 @@ const probabilityAt = ({ mean, deviation }: Case, cdf: Cdf, t: number): number =
   deviation === 0 ? Number(t >= mean) : cdf((t - mean) / deviation);
 
 /**
- * ∫ (F(t) − 1{y ≤ t})² dt over the temperatures in the tail, averaged over the cases. T. Gneiting, R. Ranjan, Comparing
- * Density Forecasts Using Threshold- and Quantile-Weighted Scoring Rules, J. Bus. Econ. Stat. 29 (2011).
+ * Returns the integral ∫ (F(t) − 1{y ≤ t})² dt over the temperatures in the tail, averaged over the cases. T. Gneiting,
+ * R. Ranjan, Comparing Density Forecasts Using Threshold- and Quantile-Weighted Scoring Rules, J. Bus. Econ. Stat. 29
+ * (2011).
  */
 export function weightedCrps(cases: readonly Case[], cdf: Cdf, { side, threshold }: Tail): number {
   let sum = 0;

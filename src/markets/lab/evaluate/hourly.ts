@@ -246,7 +246,7 @@ function scoreHourly(
 }
 
 interface HourlyCase extends SameDayCase {
-  /** Settled value in whole degrees: so far, and at the end of the day. */
+  /** Settled value in whole degrees: the extreme so far, and the day's final extreme. */
   reachedDegree: number;
   degree: number;
 }

@@ -21,7 +21,7 @@ import {
 } from './evaluation.js';
 import { styleSheets } from '../../../core/pages/stylesheet.js';
 
-/** The relative path is the same from the source and from the build. */
+/** The path relative to this file is the same in the source tree and in the build. */
 const views = fileURLToPath(new URL('../../../../views/markets', import.meta.url));
 
 /** @throws CommandError if the folder is missing, or if the target exists and is not an ordinary file */

@@ -22,7 +22,7 @@ export interface BookProblem {
 
 interface Subscription {
   lastSeq: number;
-  /** True once the sequence is broken: none of its frames are trusted until the subscription ends. */
+  /** True once the sequence is broken; no more frames are then trusted until the subscription ends. */
   isBroken: boolean;
   tickers: Set<string>;
 }
