@@ -67,7 +67,7 @@ export interface ClimateProduct {
 const months = `JANUARY FEBRUARY MARCH APRIL MAY JUNE JULY AUGUST SEPTEMBER OCTOBER NOVEMBER DECEMBER`.split(
   ' ',
 );
-/** For example `CDUS41 KOKX 200644 CCA`, with the report's name on the next line. */
+/** Matches a header such as `CDUS41 KOKX 200644 CCA`, with the report's name on the next line. */
 const heading = /^[A-Z]{4}\d\d [A-Z]{4} (\d\d)(\d\d)(\d\d)(?: ([A-Z]{3}))?\s*\n(CLI[A-Z]{3})\s*$/m;
 
 /**
@@ -122,7 +122,7 @@ function issueTime(near: Date, day: number, hour: number, minute: number): Date 
     .find((at) => at.getUTCDate() === day && Math.abs(at.getTime() - near.getTime()) <= DAY_MS);
 }
 
-/** Matches for example `MAXIMUM         78   3:53 PM  92 …`; an `R` after the value marks a record. */
+/** Matches, for example, `MAXIMUM         78   3:53 PM  92 …`; an `R` after the value marks a record. */
 function readValue(section: string, name: 'MAXIMUM' | 'MINIMUM'): number | null {
   const [, value] = new RegExp(`^\\s*${name}\\s+(-?\\d{1,3})R?(?=\\s|$)`, 'm').exec(section) ?? [];
   return value === undefined ? null : Number(value);

@@ -41,7 +41,7 @@ const WHILE_KNOWN_MS = 3 * HOUR_MS;
 const WINDOW_MS = 3 * DAY_MS;
 const AT_ONCE = 2;
 const KEPT_DAYS = 400;
-/** Longer than the pause between two passes, so that the lease does not expire between them. */
+/** Duration of the lease: longer than the pause between two passes, so that it does not expire between them. */
 const LEASE_SECONDS = 15 * 60;
 
 export interface ClimateWatch {

@@ -140,7 +140,10 @@ const STATED_FACTOR = 1.5;
 /** Days, summed over all stations, after which the learned standard deviation has the same weight as the stated one. */
 const STATED_DAYS = 60;
 
-/** Starts near 1.5 times the stated standard deviation and approaches the learned one as days accumulate. */
+/**
+ * Returns a standard deviation that starts near 1.5 times the stated one and approaches the learned one as days
+ * accumulate.
+ */
 function withStated({ spreadF }: Ensemble, learnedF: number, days: number): number {
   if (spreadF === undefined) return learnedF;
   const share = days / (days + STATED_DAYS);

@@ -227,7 +227,10 @@ export function* fitAheadInSteps(
   };
 }
 
-/** A group's slope applies to deviations from the group's own mean, so that it does not change the group's bias. */
+/**
+ * Returns the mean of each group. A group's slope applies to deviations from the group's own mean, so that it does not
+ * change the group's bias.
+ */
 const centresOf = (cases: readonly AheadCase[]): Record<string, number> =>
   Object.fromEntries(
     [...groupBy(cases, ({ group }) => group)].map(([group, own]) => [

@@ -8,9 +8,9 @@ import type { RunningDay } from './running-day.js';
 import type { Place } from '../market/place.js';
 
 /**
- * How a distribution was made. `same_day`: from past days observed up to the same hour. `emos_pooled`: corrected by a
- * fit over all stations. `emos`: the average of that and a fit to the station's own long archive. `raw_ensemble`: the
- * members' own mean and spread, uncorrected.
+ * How a distribution was made. `same_day`: from past days as observed up to the same hour. `emos_pooled`: corrected by
+ * a fit over all stations. `emos`: the average of `emos_pooled` and a fit to the station's own long archive.
+ * `raw_ensemble`: the members' own mean and spread, uncorrected.
  */
 export const forecastMethods = ['same_day', 'emos', 'emos_pooled', 'raw_ensemble'] as const;
 export type ForecastMethod = (typeof forecastMethods)[number];
@@ -94,7 +94,7 @@ export interface ForecastInput {
   at: Date;
 }
 
-/** Makes forecasts by station from known data. Pure: the same inputs give the same forecasts. */
+/** Computes forecasts by station from known data. Pure: the same inputs give the same forecasts. */
 export interface ForecastModel {
   (input: ForecastInput): ReadonlyMap<string, StationForecast>;
   inSteps(input: ForecastInput): Steps<ReadonlyMap<string, StationForecast>>;

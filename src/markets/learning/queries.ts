@@ -10,7 +10,7 @@ import { dateOf } from '../market/climate-day.js';
 import { knownVersions, versionOn } from '../weather/versions.js';
 import { ensembleRuns } from './table.js';
 
-/** Sources of prices and forecasts. Fits and scores for one pair of sources do not apply to another pair. */
+/** Names of the price and forecast sources. Fits and scores for one pair of sources do not apply to another pair. */
 export interface SourceNames {
   marketSource: string;
   forecastSource: string;

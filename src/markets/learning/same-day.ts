@@ -15,7 +15,7 @@ export interface DaySoFar {
   stationId: string;
   /** Latest hour (local standard time) with a known temperature, 0 to 22. */
   hour: number;
-  /** Highest temperature so far, including reports between the hours. */
+  /** Highest temperature so far, including reports between whole hours. */
   reachedF: number;
   /**
    * Later temperatures matter only above this bound: for whole-degree reports, half a degree above the degree already
@@ -105,7 +105,7 @@ const meanOf = (values: readonly number[]): number => values.reduce((sum, x) => 
 
 /** °F by which each station's curve is too warm; a grid point is often too warm by day and too cold by night. */
 interface Biases {
-  /** Bias at the hours so far. */
+  /** Bias over the hours so far. */
   stationBiasF: Readonly<Record<string, number>>;
   /** Bias at the day's extreme; empty for a fit of an earlier version. */
   stationExtremeBiasF: Readonly<Record<string, number>>;
@@ -115,7 +115,7 @@ export interface SameDayFit extends Biases {
   hour: number;
   coefficients: Readonly<Record<string, number>>;
   /**
-   * Coefficients of the log odds that the temperature rises further; null if it does so on at least half of the days,
+   * Coefficients of the log-odds that the temperature rises further; null if it does so on at least half of the days,
    * so that no hurdle is needed.
    */
   hurdle: readonly number[] | null;

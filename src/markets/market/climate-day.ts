@@ -19,8 +19,8 @@ export function dateFrom(year: string, month: number, day: string): string | und
 export const addDays = (date: string, days: number): string => dateOf(Date.parse(date) + days * DAY_MS);
 
 /**
- * Maximum number of remembered dates, enough for several years. Forecasts, reports and markets use the same dates again
- * and again.
+ * Maximum number of cached dates, enough for several years. Forecasts, reports and markets use the same dates
+ * repeatedly.
  */
 const MAX_KEPT = 2_000;
 const recallDate = createRecall<string>(MAX_KEPT);

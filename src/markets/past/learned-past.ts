@@ -58,7 +58,7 @@ const EVENING_MS = 18 * HOUR_MS;
 /** Same windows as in the archive and in training. */
 const WINDOW_DAYS = 90;
 const CLIMATE_DAYS = 30;
-/** Hours of a day in progress at which forecasts are recorded. The past needs no fits for other hours. */
+/** Hours of a day in progress at which forecasts are recorded. No fits of the past are needed for other hours. */
 const RECORDED_HOURS = LEAD_HOURS.map((lead) => 24 - lead).filter((hour) => hour > 0);
 
 /** The fits and reports that would have been known at any time in the past. */

@@ -74,7 +74,7 @@ const FITS_AT_ONCE = 7;
 const RUNS_AT_ONCE = 63;
 
 export interface Past extends PastFiller {
-  /** Makes the fits that training would have produced for a part over the past `days` days. */
+  /** Computes the fits that training would have produced for a part over the past `days` days. */
   learn(part: PastPart, signal: AbortSignal): Promise<LearnedPast>;
   /** Yields the forecasts that would have been made in the past `days` days, grouped by time. */
   recall(part: PastPart, learned: LearnedPast, signal: AbortSignal): AsyncGenerator<Recalled[]>;
@@ -83,7 +83,7 @@ export interface Past extends PastFiller {
    * @returns the number added
    */
   fillRecords(part: PastPart, learned: LearnedPast, signal: AbortSignal): Promise<number>;
-  /** Records the runs and reports that forecasts learn from, for twice as many days. */
+  /** Records the runs and reports that forecasts learn from, going back twice `days` days. */
   fillArchive(part: PastPart, signal: AbortSignal): Promise<void>;
 }
 

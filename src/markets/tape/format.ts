@@ -20,8 +20,8 @@ export const TAPE_FORMAT = 1;
 
 /**
  * Serializes as JSON with additional types: `{"$n":"12"}` is a bigint, `{"$t":0}` a time in milliseconds,
- * `{"$m":[[k,v]]}` a map and `{"$s":"KNYC"}` a station or area, which is read back as the one shared object. No value
- * that is written has such keys of its own.
+ * `{"$m":[[k,v]]}` a map and `{"$s":"KNYC"}` a station or area, which is read back as the one shared object. Values
+ * passed in never have such keys themselves.
  */
 export const writeValue = (value: unknown): string => JSON.stringify(encode(value));
 

@@ -94,7 +94,7 @@ const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
  * training uses.
  */
 export const HOURS_WINDOW_DAYS = 65;
-/** Number of days of a long history read at once, which is several thousand runs. */
+/** Number of days of a long history that are read at a time: several thousand runs. */
 const LONG_PART_DAYS = 180;
 const FURTHEST_DAYS = 5;
 /** Rows per write, to limit how long the event loop is blocked. */

@@ -43,7 +43,7 @@ export interface HourTrainingOptions {
 const WINDOW_DAYS = 60;
 /**
  * Minimum number of dates, not cases, because stations share a date's weather. With at least nine dates of seven
- * stations, a fit beats no fit at every hour (measured).
+ * stations, using a fit is better than using none, at every hour (measured).
  */
 const MIN_DATES = 9;
 /** Maximum number of cases per fit. More cases do not improve a fit, but take longer. */
@@ -232,5 +232,5 @@ export function problemOf(fit: SameDayFit, rawCrps: number): string | undefined 
   return undefined;
 }
 
-/** Change of the extreme in °F per °F of change in the forecast for the remaining hours. */
+/** Plausible change of the extreme in °F per °F of change in the forecast for the remaining hours. */
 const POSSIBLE_SLOPE = { lowest: -0.5, highest: 3 };

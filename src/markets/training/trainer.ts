@@ -49,7 +49,7 @@ const HOUR_FITS_KEPT_DAYS = 60;
 
 /** Keeps the forecast calibrated. Several instances may run at the same time. */
 export interface Trainer {
-  /** Loads the newest stored fits, which are used until better ones are made. Never rejects. */
+  /** Loads the newest stored fits, which are used until newer ones are made. Never rejects. */
   load(): Promise<void>;
   /** Records the news, and trains if there is new data. */
   learn(news: News): Promise<void>;

@@ -47,7 +47,7 @@ export function createCatalogue({ client, clock, only, notes, onFailure }: Catal
   }
 
   return {
-    /** Returns all series, refreshed hourly; keeps the last good list while the venue is failing. */
+    /** Returns all series, refreshed hourly; while the venue is failing, returns the last good list. */
     async read(signal: AbortSignal): Promise<{ series: readonly KalshiSeries[]; readAtMs: number }> {
       if (Math.abs(clock.now() - readAtMs) < CATALOGUE_FRESH_MS) return { series, readAtMs };
       try {
@@ -102,7 +102,7 @@ const eventChangesSchema = z.object({
   cursor: z.string().nullish(),
 });
 
-/** Fees of one event; null fields use the value of its series. */
+/** Fees of one event; for null fields, the values of the event's series apply. */
 interface EventChange {
   eventTicker: string;
   seriesTicker: string;

@@ -139,7 +139,7 @@ function findPlaceOf({
     const station = findStationOfReport(report);
     return station ? { station } : unknown(report);
   }
-  // For a single day, the rules named The Weather Company but gave only the city.
+  // On one day, the rules named The Weather Company but gave only the city.
   const station = source === 'The Weather Company' ? findStationOfCity(place) : findStationOfPlace(place);
   return station ? { station } : unknown(place);
 }

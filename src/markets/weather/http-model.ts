@@ -16,7 +16,10 @@ import {
 } from './weather.js';
 import { UnexpectedStatusError, createPoll, lastForecasts, placeOf, readJson } from './read-json.js';
 
-/** Enough for 31 days with five runs of each maximum and minimum at 24 stations and of each hour in 4 areas. */
+/**
+ * Maximum number of forecasts in a response: enough for 31 days with five runs of each maximum and minimum at 24
+ * stations and of each hour in 4 areas.
+ */
 const MAX_FORECASTS = 25_000;
 const possibleF = z.number().min(-100).max(150);
 
@@ -210,7 +213,7 @@ function credentialsOf(url: string): Record<string, string> {
   return { authorization: `Basic ${Buffer.from(pair).toString('base64')}` };
 }
 
-/** Limits requests to 288 a day, however often markets are read. */
+/** Minimum time between requests, which limits them to 288 a day, however often markets are read. */
 const FORECASTS_EVERY_MS = 5 * MINUTE_MS;
 /** HTTP statuses of a model without history: 404 Not Found, 410 Gone, 501 Not Implemented. */
 const noHistoryStatuses = new Set([404, 410, 501]);

@@ -6,7 +6,7 @@ import { isStation, places } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import type { Place } from '../market/place.js';
 
-/** Grid points are at most a quarter of a degree apart. */
+/** Maximum distance of a place from its grid point. Grid points are at most a quarter of a degree apart. */
 const NEAR_DEGREES = 0.5;
 
 /** One hourly series in °F; null if the service has no value. */

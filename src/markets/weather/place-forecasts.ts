@@ -14,7 +14,7 @@ export interface PlaceForecasts {
 
 interface Options {
   model: string;
-  /** @throws Error whose message says why the station has no forecast */
+  /** @throws Error whose message explains why the station has no forecast */
   ask: (station: Station, signal: AbortSignal) => Promise<DayEnsemble[]>;
   clock: Clock;
   of?: readonly Station[];
@@ -29,7 +29,10 @@ export interface Pace {
 
 export const createRequestPace = (): Pace => ({ nextMs: -Infinity, pauses: 0 });
 
-/** 24 stations once an hour are 576 requests a day, or twice as many while requests fail. */
+/**
+ * Interval between requests for a station. 24 stations once an hour are 576 requests a day, or twice as many while
+ * requests fail.
+ */
 const EVERY_MS = HOUR_MS;
 const RETRY_MS = 30 * MINUTE_MS;
 /** Minimum time between requests, as requested by the Iowa Environmental Mesonet. */

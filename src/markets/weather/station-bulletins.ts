@@ -118,7 +118,10 @@ function toRun(row: Row, cycle: readonly Row[], asked: Asked, modelRunAt: Date):
   };
 }
 
-/** °F. An hour outside the bulletin's window that is this close to its extreme may contain the day's extreme. */
+/**
+ * °F. If an hour outside the bulletin's window is within this of the bulletin's extreme, it may contain the day's
+ * extreme.
+ */
 const NEAR_F = 1;
 
 function numberOf(row: Row, name: string, url: string): number | undefined {

@@ -33,7 +33,7 @@ export interface LookBack {
   /** Calls must be in chronological order, the first no later than the first fill. */
   see(at: Date, data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>): void;
   read(prints: PrintsRead): void;
-  /** In the same order as the fills. */
+  /** Returns the marks in the same order as the fills. */
   marks(): FillMark[];
 }
 

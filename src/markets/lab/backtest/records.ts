@@ -310,9 +310,10 @@ export const toPrint = (
 });
 
 /**
- * Infers the part of an order book that trades prove: a taker who bought YES found that many contracts offered at that
- * price, and a taker who bought NO found that many bid for. Depth beyond the traded contracts is unknown and left out.
- * Takers get the best price first, so a buyer who paid more proves that cheaper offers were used up.
+ * Infers the part of an order book that trades prove: a taker who bought YES proves that at least the traded contracts
+ * were offered at that price, and a taker who bought NO proves that at least as many were bid for. Depth beyond the
+ * traded contracts is unknown and omitted. Takers get the best price first, so a buyer who paid more proves that
+ * cheaper offers were used up.
  * @param trades in chronological order
  */
 export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, toMs: number): OrderBook {
@@ -332,8 +333,8 @@ export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, t
 const TRACE = 0.01;
 
 /**
- * Like `bookOfTrades`, but adds a trace to an empty side that traded earlier: a market in which only one side has
- * traded for a few minutes still has the other side. A trace cannot be bought.
+ * Like `bookOfTrades`, but adds a trace to an empty side that traded earlier: if only one side of a market has traded
+ * for a few minutes, the other side is assumed to still exist. A trace cannot be bought.
  */
 export function bookWithTraces(
   trades: readonly RecordedTrade[],

@@ -102,7 +102,7 @@ export async function simulationFeed({
   };
 }
 
-/** Times after a fill at which the market's book is read. Simulated books change at this interval. */
+/** Times after a fill at which the market's book is read. Simulated books change at the same interval. */
 const BOOKS_AT_MS = [0, 15_000, 30_000, 45_000, 60_000];
 
 async function lookBackIn(
@@ -133,7 +133,7 @@ async function lookBackIn(
 const isOf = ({ station, day }: StationDay, event: MarketEvent): boolean =>
   station === event.station && day.date === event.date;
 
-/** Scores a record by its final report, from the time that report became known. */
+/** Scores a record by the day's final report, as of the time when the report became known. */
 function toJudged({ weather }: SimulatedWorld, due: readonly StationDay[], record: NewRecord): JudgedRecord {
   const { station, day } = due.find(
     (each) => each.station.id === record.station && each.day.date === record.date,

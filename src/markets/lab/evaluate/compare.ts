@@ -15,7 +15,10 @@ interface ModelScores extends ForecastScores, Decomposition {
   twCrps?: number;
 }
 
-/** Mean score of `model` minus `against` over the same rows, with its 95% interval; negative if `model` is better. */
+/**
+ * Mean score of `model` minus that of `against` over the same rows, with its 95% interval; negative if `model` is
+ * better.
+ */
 interface Comparison {
   model: ModelName;
   against: ModelName;

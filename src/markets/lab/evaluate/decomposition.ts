@@ -85,7 +85,7 @@ function isotonicScore(order: Uint32Array, said: Float64Array, outcomeOf: (row: 
   const blocks: { sum: number; count: number }[] = [];
   for (let i = 0; i < order.length;) {
     const block = { sum: 0, count: 0 };
-    // Equal forecasts form one block, whatever their outcomes.
+    // Equal forecasts form one block, regardless of their outcomes.
     for (const first = said[order[i]!]!; i < order.length && said[order[i]!] === first; i++) {
       block.sum += outcomeOf(order[i]!);
       block.count++;

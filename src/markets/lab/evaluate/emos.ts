@@ -19,7 +19,7 @@ interface Scale {
   level: number;
   slope: number;
   residual: number;
-  /** Mean ensemble variance; 0 if all variances are equal and so uninformative. */
+  /** Mean ensemble variance; 0 if all variances are equal and therefore uninformative. */
   variance: number;
 }
 

@@ -242,7 +242,7 @@ export function simulateEnsembles(
   };
 }
 
-/** Returns noise in °F by hour, blended between knots as in `smoothNoise`, but from a single hash. */
+/** Returns noise in °F by hour, blended between knots as in `smoothNoise`, but computed from a single hash. */
 function curveNoise(next: () => number): (hour: number) => number {
   const knots = Array.from({ length: 24 / CURVE_NOISE_HOURS + 1 }, () => nextGaussian(next));
   return (hour) => {

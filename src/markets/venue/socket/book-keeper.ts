@@ -94,7 +94,7 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
       return sharedProblem ?? problem;
     },
     doubt,
-    /** Returns undefined if the book is in doubt or not kept. */
+    /** Returns undefined if the book is in doubt or not maintained. */
     book(ticker: string): OrderBook | undefined {
       const market = kept.get(ticker);
       return market?.isTrusted ? bookOf(market) : undefined;

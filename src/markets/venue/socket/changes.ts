@@ -79,7 +79,7 @@ interface Life {
 }
 
 /**
- * Merges kept books into market data and marks books in doubt.
+ * Merges the stream's books into market data and marks books in doubt.
  * @param keepBooks called once, after the first read, so that creating a source does not open a connection
  */
 export function createKalshiChanges({

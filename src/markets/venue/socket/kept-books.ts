@@ -16,7 +16,7 @@ export interface KeptBooksTimings {
   /** A command that is unanswered for this long is considered lost with its connection. */
   answerMs: number;
   tendMs: number;
-  /** Pause before the first repeated repair; doubles up to a minute. */
+  /** Pause before a repair is first repeated; doubles up to a minute. */
   repairMs: number;
 }
 

@@ -62,7 +62,7 @@ export function createSubscriptions({ keeper, repairs, repairMs, commands }: Sub
   let refusals = 0;
   let placeAt = 0;
 
-  /** Subscribes to wanted markets that are neither kept nor requested, filling existing subscriptions first. */
+  /** Subscribes to wanted markets that are neither maintained nor requested, filling existing subscriptions first. */
   function place(): void {
     if (!isOpen || performance.now() < placeAt) return;
     const asked = new Set([...commands.pending.values()].flatMap(({ tickers }) => tickers));
