@@ -111,7 +111,7 @@ function readDate(text: string): string | undefined {
 }
 
 /**
- * Returns the time within a day of `near` that has this day of the month and time of day; undefined if there is none.
+ * Returns the time within a day of `near` that has this day of the month and time of day; undefined if no time matches.
  */
 function issueTime(near: Date, day: number, hour: number, minute: number): Date | undefined {
   return [-1, 0, 1]

@@ -18,8 +18,8 @@ export interface AheadRow {
   /** Sample variance of the members; 0 for a single member. */
   variance: number;
   /**
-   * True if an older version of the model made the run. Its bias may differ from the newest version's; its spread is
-   * assumed to be the same.
+   * True if the run is from an older version of the model. The bias of that version may differ from the newest
+   * version's; its spread is assumed to be the same.
    */
   isOlder?: boolean | undefined;
 }

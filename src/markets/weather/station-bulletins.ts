@@ -137,7 +137,8 @@ const LAMP = 'LAV';
 
 /**
  * Returns LAMP's temperatures at hours 0 to 23 of a climate day, each from the newest cycle that has it: forecasts
- * begin an hour after their cycle, so earlier hours come from earlier cycles. Undefined unless all hours are present.
+ * begin an hour after their cycle, so earlier hours are from earlier cycles. Returns undefined unless all hours are
+ * present.
  * @throws the errors of `parseBulletins`
  */
 export function parseHours(
