@@ -87,7 +87,7 @@ interface MarketsConfig {
 interface MarketLimits {
   /** Portfolio and order calls per key. */
   tradingPerMinute: number;
-  /** Market data reads per address. */
+  /** Market data reads per IP address. */
   readsPerMinute: number;
 }
 
@@ -141,7 +141,7 @@ function readTradingConfig(e: Environment) {
     forecastSource,
     /** Host for ensembles. */
     openMeteoBaseUrl: openMeteoUrls[0],
-    /** Host for single runs, current and past. */
+    /** Host for individual runs, current and past. */
     openMeteoHistoryBaseUrl: openMeteoUrls[1],
     openMeteoApiKey: e.OPEN_METEO_API_KEY,
     /** True if forecasts come from a host that is free for non-commercial use only. */

@@ -166,6 +166,6 @@ const tryToJudgeGates = ({ background }: TradingServices, log: Logger): Promise<
 
 async function fillPast({ background, refresher }: TradingServices): Promise<void> {
   await background.fillPast();
-  // Pages show the results at once instead of after the next refresh.
+  // Pages show the results immediately instead of after the next refresh.
   await refresher.refresh();
 }

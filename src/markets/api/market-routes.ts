@@ -14,8 +14,8 @@ import type { SnapshotReads } from './snapshot-reads.js';
 import { readStationId } from '../market/stations.js';
 
 /**
- * Divides the limit for reads to get the limit for sizings. A sizing for a custom bankroll costs far more than a read,
- * which all callers share.
+ * The rate limit for reads is divided by this to get the limit for sizings. Sizing for a custom bankroll costs far more
+ * than a read, whose answer all callers share.
  */
 const READS_PER_SIZING = 10;
 

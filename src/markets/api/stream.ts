@@ -9,7 +9,7 @@ import { createMarketFeed } from './market-feed.js';
 export interface StreamLimits {
   readers: number;
   readersPerAddress: number;
-  /** Readers with this many unread bytes are dropped, because they would only fall further behind. */
+  /** Number of unread bytes at which a reader is dropped, because it would only fall further behind. */
   unreadBytes: number;
   heartbeatMs: number;
 }
@@ -150,7 +150,7 @@ export function setStreamHeaders(res: Response): void {
 
 const retryMs = (): number => RETRY_MS + Math.floor(Math.random() * RETRY_SPREAD_MS);
 
-/** Undefined for an event id from another process. */
+/** Returns the sequence number in an event id; undefined if another process issued the id. */
 function readSequence(eventId: string | undefined, instance: string): number | undefined {
   const [, digits] = new RegExp(`^${instance}-(\\d{1,15})$`).exec(eventId ?? '') ?? [];
   return digits === undefined ? undefined : Number(digits);

@@ -157,7 +157,7 @@ const explain = (error: unknown): string | undefined =>
 
 const ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 5_000;
-/** If a service asks for a longer pause, the command gives up on it. */
+/** Longest pause that a service may ask for; the command gives up on a service that asks for more. */
 const LONGEST_PAUSE_MS = 15 * 60_000;
 
 export interface Pauses {
@@ -216,9 +216,9 @@ export function planChunks({ from, to }: DateRange, isThere: (date: string) => b
   return chunks;
 }
 
-/** Training uses no older data. */
+/** Days to fetch by default; training uses no older data. */
 export const DEFAULT_DAYS = 90;
-/** The service deletes older data. */
+/** Maximum number of days to fetch; the service deletes older data. */
 export const MAX_DAYS = 400;
 
 export interface RangeFlags {

@@ -77,7 +77,7 @@ export const tradingOrders = pgTable(
     id: uuid().notNull(),
     mode: text({ enum: tradeModes }).notNull(),
     idempotencyKey: text('idempotency_key').notNull(),
-    /** SHA-256 of the order's fields, hex. The same key with another hash is a conflict. */
+    /** SHA-256 of the order's fields, hex. Reusing the idempotency key with a different hash is a conflict. */
     requestHash: text('request_hash').notNull(),
     /** Id sent to the venue; derived from Organization and idempotency key. */
     clientOrderId: text('client_order_id').notNull(),
@@ -98,7 +98,7 @@ export const tradingOrders = pgTable(
     status: text({ enum: orderStatuses }).notNull(),
     reason: text(),
     filledContracts: contractsColumn('filled_contracts').notNull().default(0),
-    /** The fee accumulator, see `OrderAccount`. */
+    /** Fee accumulator; see `OrderAccount`. */
     exact: micros('exact')
       .notNull()
       .default(sql`0`),

@@ -203,7 +203,7 @@ function orderOf(ticker: string, limitPrice: Micros, clock: Clock, timeInForce: 
   };
 }
 
-/** Sends an order once. If the response is lost, a lookup decides. */
+/** Sends an order once. If the response is lost, looks up whether the order arrived. */
 async function place(deps: DemoDeps, order: Order, signal: AbortSignal): Promise<string> {
   await deps.venue.takeTurn(signal);
   const verdict = await deps.venue.createOrder(toWireOrder(order)).then(

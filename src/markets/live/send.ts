@@ -22,7 +22,7 @@ export interface SendDeps extends StatusDeps, Pick<ReconcileDeps, 'db' | 'status
   lookUpPausesMs: readonly number[];
   /** Closes live trading after a venue answer that could not be understood. */
   close: (reason: string) => void;
-  /** Aborts when waiting orders must be rechecked at once. */
+  /** Aborts when waiting orders must be rechecked immediately. */
   nextReview: () => AbortSignal;
 }
 
@@ -52,7 +52,7 @@ export async function sendOrder(
   }
 }
 
-/** Waits for the order's turn. A review ends the wait of an order that may no longer be sent. */
+/** Waits for the order's turn. A review ends the wait if the order may no longer be sent. */
 async function waitForTurn(deps: SendDeps, order: LiveOrder, stopping: AbortSignal): Promise<Recheck> {
   let blockedMs: number | undefined;
   for (let hasTurn = false; ;) {
@@ -174,8 +174,8 @@ const reasonOf = (verdict: OrderVerdict): string =>
 
 /**
  * Cancels an order at the venue, or decreases it to `remaining` contracts, and determines its state afterwards. The
- * state in the answer is never trusted, because a fill may have crossed the request. The request is idempotent, so it
- * is repeated if it may have been lost. Never rejects: an undetermined outcome is `unknown`.
+ * state in the response is never trusted, because a fill may have occurred while the request was in flight. The request
+ * is idempotent, so it is repeated if it may have been lost. Never rejects: an undetermined outcome is `unknown`.
  */
 export async function withdraw(
   deps: SendDeps,

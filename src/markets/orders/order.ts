@@ -11,8 +11,8 @@ import { DOLLAR, type Micros } from '../market/money.js';
 import type { FillRow, OrderRow } from './queries.js';
 
 /**
- * SHA-256 in hex of every requested field, which identifies the terms of an order. Orders that may not rest leave out
- * the `rest` fields, so that hashes from before resting orders stay valid.
+ * SHA-256 in hex of every requested field, which identifies the terms of an order. The hash of an order that may not
+ * rest omits the `rest` fields, so that hashes from before resting orders stay valid.
  */
 export function requestHash(order: OrderInput): string {
   const { mode, ticker, side, action, contracts, limitPrice, timeInForce, rest } = order;
@@ -22,7 +22,7 @@ export function requestHash(order: OrderInput): string {
 }
 
 /**
- * The id that the venue uses for our order: a UUID that every instance derives from the Organization and the
+ * The id that we send to the venue with an order: a UUID that every instance derives from the Organization and the
  * idempotency key.
  */
 export const clientOrderId = ({
@@ -101,7 +101,7 @@ export type LiveOrder = Pick<
 
 export type RestingOrder = LiveOrder & Pick<Trade, 'venueOrderId' | 'filledContracts'>;
 
-/** Exceeds the longest time that a request to the venue can be in flight. */
+/** Time after which an order can no longer arrive: longer than a request to the venue can be in flight. */
 export const SAFE_MS = MINUTE_MS;
 
 /** The last step of a live order; paper orders share everything before it. */
@@ -116,7 +116,7 @@ export interface LiveExecutor {
   /** Cancels an order in the venue's book. The outcome includes any fill that beat the cancellation. */
   cancel(order: RestingOrder): Promise<VenueOutcome>;
   /**
-   * Leaves at most `remaining` contracts in the venue's book; fewer after further fills. The outcome is `resting` if
+   * Leaves at most `remaining` contracts in the venue's book, or fewer after further fills. The outcome is `resting` if
    * that worked.
    */
   decrease(order: RestingOrder, remaining: number): Promise<VenueOutcome>;
@@ -151,7 +151,7 @@ export interface Orders {
    * entitlement_read_only, risk_limit, insufficient_funds
    */
   place(input: OrderInput): Promise<PlacedOrder>;
-  /** Why a paper order would be refused now; undefined if it would pass. */
+  /** Returns why a paper order would be refused now; undefined if it would pass. */
   preview(input: PaperOrder): Promise<OrderRefusal | undefined>;
   /** Newest first. `cursor` is the id of the previous page's last order. */
   list(filter: {

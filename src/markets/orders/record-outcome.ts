@@ -94,7 +94,7 @@ function applyOutcome(
   return { order: { ...order, ...rejected }, fills: [] };
 }
 
-/** True if a request to change the order may still be on its way. */
+/** True if a request to change the order may still be in flight. */
 export const mayStillChange = ({ unknownSince }: Pick<OrderRow, 'unknownSince'>, at: Date): boolean =>
   unknownSince !== null && at.getTime() - unknownSince.getTime() <= SAFE_MS;
 
@@ -138,7 +138,10 @@ function addFills(
   };
 }
 
-/** Why the order was not filled completely. Our own cancellation or expiry takes precedence over the venue's reason. */
+/**
+ * Returns why the order was not filled completely. Our own cancellation or expiry takes precedence over the venue's
+ * reason.
+ */
 function reasonOfEnd(
   order: OrderRow,
   outcome: Extract<VenueOutcome, { kind: 'done' | 'resting' }>,

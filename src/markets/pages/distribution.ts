@@ -94,7 +94,7 @@ function toPassed(
   return { x: percent(step * from), width: percent(step * count) };
 }
 
-/** Null outside the chart. Early in a day, temperatures are still far from its maximum. */
+/** Null outside the chart. Early in the day, temperatures are still far from the maximum. */
 function observedMark(x: number, extremeF: number) {
   if (x < 0 || x > 100) return null;
   return { x: percent(x), label: `${formatDegrees(extremeF, 1)} so far`, isRight: x > 60 };

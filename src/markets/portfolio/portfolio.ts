@@ -33,7 +33,7 @@ export interface PortfolioDeps {
   paperCash: Micros;
 }
 
-/** Maximum number of valued positions, several times what a venue lists at once. */
+/** Maximum number of valued positions; several times the number of markets that a venue lists at any time. */
 export const MAX_POSITIONS = 500;
 /** Maximum number of listed open orders; `reserved` covers all of them. */
 export const MAX_OPEN_ORDERS = 100;

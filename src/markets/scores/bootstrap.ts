@@ -8,7 +8,7 @@ export interface Interval {
 }
 
 export interface BootstrapOptions {
-  /** Consecutive values drawn together, which preserves their dependence. */
+  /** Number of consecutive values drawn together, which preserves their dependence. */
   blockLength: number;
   resamples: number;
   /** Coverage of the interval, with equal tails. */
