@@ -20,7 +20,7 @@ interface Possible {
   /** Lower bound, for a maximum. `atMost` is the upper bound, for a minimum. */
   atLeast: number | null;
   atMost?: number | null;
-  /** °F to which temperatures are rounded. Defaults to 1. */
+  /** Rounding step of temperatures in °F. Defaults to 1. */
   step?: number;
 }
 

@@ -30,7 +30,10 @@ export interface Judge {
 }
 
 export interface PastFiller {
-  /** Resumes where an earlier run stopped. @returns the number of missing forecasts */
+  /**
+   * Adds the forecast records that are missing, so an interrupted run resumes where it stopped. @returns the number
+   * added
+   */
   fillIn(into: FilledIn, signal: AbortSignal): Promise<number>;
 }
 

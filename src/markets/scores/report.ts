@@ -125,7 +125,7 @@ async function readReliability({ orm }: Database, wanted: Wanted) {
   return { model, market };
 }
 
-/** Changes whenever anything in the answer of `readScores` changes, except its times. */
+/** Returns a version that changes whenever anything in the answer of `readScores` changes, except its times. */
 async function readVersion(
   { db, clock, sources, calibration }: ScoresDeps,
   { kind }: Pick<ScoresQuery, 'kind'>,
@@ -216,7 +216,7 @@ function winnerOf({ kind, brackets }: ForecastRecord, temperatureF: number): str
 }
 
 /**
- * For each kind, station and lead, the database is checked for changes at most once in this time, however many requests
+ * Minimum time between checks of the database for changes, for each kind, station and lead, however many requests
  * arrive.
  */
 const KEPT_MS = 30_000;

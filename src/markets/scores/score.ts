@@ -15,7 +15,7 @@ import type { TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import { atMostOfMarket, type AtMost } from './implied.js';
 
-/** Smaller probabilities do not visibly change the score. */
+/** Probabilities below this do not visibly change the score. */
 const NEGLIGIBLE = 1e-8;
 /** Limit of the sum in °F, so that it ends for any distribution. */
 const MAX_DISTANCE = 500;
@@ -134,7 +134,7 @@ function scoreAgainstCosts(
   return { advantage: advantages[winner]!, worstAdvantage: Math.min(...advantages) };
 }
 
-/** Dollars. */
+/** Minimum cost in dollars. */
 const MIN_COST = 0.01;
 
 /**
@@ -226,7 +226,7 @@ export const recordedBracket = (
 
 /** Floor for probabilities. A forecast that ruled out the outcome is penalised heavily, but not infinitely. */
 const MIN_PROBABILITY = 1e-4;
-/** Dollars. A wider spread gives no meaningful price. */
+/** Maximum spread for which the mid price is meaningful. */
 const MAX_SPREAD = DOLLAR / 5n;
 
 const COSTED_CONTRACTS = 10;

@@ -122,7 +122,10 @@ export async function closePositions(
     where p.org_id = ${orgId}::uuid and p.mode = ${mode} and p.ticker = e.ticker`);
 }
 
-/** Moves cash, below zero if necessary, because a payout that is taken back may already be spent. */
+/**
+ * Moves an account's cash, below zero if necessary, because a payout that the venue takes back may already have been
+ * spent.
+ */
 export async function moveCash(tx: Orm, account: Account, change: bigint): Promise<void> {
   const cash = sql`${tradingAccounts.cash} + ${String(change)}::bigint`;
   await tx

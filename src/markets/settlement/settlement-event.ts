@@ -59,7 +59,7 @@ export function doubtAbout(market: ListedMarket): string | undefined {
   if (value === null) return 'the market is finalized without a payout: its positions stay open';
   if (temperature === null || !isPlaced(market)) return undefined;
   if (isFairPrice(value)) return 'the market pays a last fair price although a temperature was reported';
-  // The venue's payout counts, even if it contradicts the market's rule.
+  // The venue's payout applies even if it contradicts the market's rule.
   return value > 0n === bracketPays(market.bracket, temperature)
     ? undefined
     : 'the payout contradicts the rule of the market for the reported temperature';

@@ -21,9 +21,12 @@ interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
 /** Longer than the pause between two passes. When the lease expires, another instance takes over. */
 const LEASE_SECONDS = 90;
 const STOP_MS = 5_000;
-/** Ample: contracts taken by paper orders count only until the venue's next book, which arrives seconds later. */
+/**
+ * How long paper books are retained. Contracts taken by paper orders count only until the venue's next book, which
+ * arrives seconds later.
+ */
 const PAPER_BOOKS_KEPT_MS = DAY_MS;
-/** Longer than the period of an execution report. */
+/** How long queue positions are retained: longer than the period of an execution report. */
 const QUEUE_POSITIONS_KEPT_MS = 100 * DAY_MS;
 
 export type Settlement = ReturnType<typeof createSettlement>;
