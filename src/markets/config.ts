@@ -132,7 +132,7 @@ function readTradingConfig(e: Environment) {
       baseUrl: e.KALSHI_BASE_URL.replace(/\/+$/, ''),
       /** URL of the venue's stream; used only with a key. */
       wsUrl: e.KALSHI_WS_URL ?? streamUrlOf(e.KALSHI_BASE_URL),
-      /** Set together with the key file, or not at all. Without them only public data is read. */
+      /** Set together with the key file, or not at all. Without both, only public data is read. */
       keyId: e.KALSHI_KEY_ID,
       privateKeyFile: e.KALSHI_PRIVATE_KEY_FILE,
       /** Defaults to every series in the venue's climate category. */

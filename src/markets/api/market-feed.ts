@@ -26,7 +26,7 @@ const KEPT_REMOVALS = 100_000;
 
 const MAX_EVENTS = 64;
 
-/** Events for stream readers: a full snapshot, or the changes since the refresh they last saw. */
+/** Events for stream readers: a full snapshot, or the changes since the last refresh that a reader received. */
 export interface MarketFeed {
   /** Number of the last refresh; 0 before the first. */
   readonly sequence: number;

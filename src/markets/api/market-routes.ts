@@ -186,7 +186,7 @@ A signal is neither advice nor an order: \`POST /trade\` checks everything again
 
 export const marketRoutes = [markets, signals];
 
-/** False if the limiter has responded or passed on an error. */
+/** Resolves to true if the request is within the limit; to false if the limiter has responded or passed on an error. */
 const isWithin = (limit: RequestHandler, req: Request, res: Response, next: NextFunction): Promise<boolean> =>
   new Promise((resolve) => {
     res.once('close', () => resolve(false));

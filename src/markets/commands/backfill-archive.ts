@@ -26,7 +26,7 @@ export interface BackfillOptions {
   pauses: Pauses;
   /** Called after each answer with the number of days requested so far, out of all missing days. */
   onDays(done: number, all: number, what: string): void;
-  /** On abort, the current chunk is finished and no other is started. */
+  /** On abort, the current chunk is finished and no further chunk is started. */
   stop: AbortSignal;
 }
 
@@ -140,7 +140,7 @@ async function fillPart<C extends Chunk & { station?: Station }>(
       if (sentence === undefined) throw error;
       const at = chunk.station ? ` at ${chunk.station.id}` : '';
       problems.push(`The ${what}${at} from ${chunk.from} on could not be fetched: ${sentence}`);
-      // A malformed answer for one station says nothing about the others.
+      // A malformed answer for one station does not affect the others.
       if (chunk.station && error instanceof UnexpectedAnswerError) continue;
       break;
     }

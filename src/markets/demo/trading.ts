@@ -31,7 +31,7 @@ const RECENT_DAYS = 5;
 const STEP_MS = { recent: 6 * HOUR_MS, earlier: 12 * HOUR_MS };
 /** Hour in UTC at which orders are placed. */
 const ORDER_HOUR = 18;
-/** Signals followed at each step that places orders. */
+/** Number of signals followed at each step that places orders. */
 const ORDERS_AT_ONCE = 5;
 /** Contracts per order: few enough to stay within the daily limits. */
 const MAX_CONTRACTS = 15;
@@ -90,7 +90,7 @@ export async function seedDemoTrading(
     if (!reconstructed) return;
     past.ms = nowMs;
     const training = await reconstructed.learn(part!, signal);
-    // Kept only in memory; another job stores the same records once the service is ready.
+    // Held only in memory; another job stores the same records once the service is ready.
     const records: JudgedRecord[] = [];
     for await (const recalled of reconstructed.recall(part!, training, signal))
       records.push(...recalled.map(toJudged));

@@ -46,7 +46,7 @@ interface QueueWatchDeps {
   gatherMs?: number | undefined;
 }
 
-/** Records where resting live orders stand in the venue's queue, and where paper trading would have them. */
+/** Records where resting live orders stand in the venue's queue, and where paper trading would place them. */
 export function createQueueWatch(
   context: WorkContext,
   { live, markets, snapshots, gatherMs = GATHER_MS }: QueueWatchDeps,

@@ -86,8 +86,8 @@ export const tradingOrders = pgTable(
     eventTicker: text('event_ticker').notNull(),
     seriesTicker: text('series_ticker').notNull(),
     /**
-     * The bracket in words. Stored because a ticker alone does not say which tail it is, and markets disappear from the
-     * listing.
+     * The bracket in words. Stored because a ticker alone does not show which tail a bracket is, and markets disappear
+     * from the listing.
      */
     label: text().notNull(),
     side: text({ enum: ['yes', 'no'] }).notNull(),

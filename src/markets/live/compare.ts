@@ -96,7 +96,10 @@ export function compareWithVenue(ours: Ours, venues: Venues) {
       ...cash,
     ],
     settling: positions.settling,
-    /** The venue's cash minus ours, less what pending settlements, resting orders and transfers explain. */
+    /**
+     * The venue's cash minus ours, after subtracting the part explained by pending settlements, resting orders and
+     * transfers.
+     */
     cashDifference,
     transfers: venues.transfers.filter(({ isPending }) => !isPending),
     /** Contracts held by others, in hundredths, assuming that the venue is right. */

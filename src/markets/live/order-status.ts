@@ -123,7 +123,7 @@ function toStatus(
     return { kind: 'resting', outcome: { kind: 'resting', venueOrderId, fills, contracts }, remaining };
   }
   const mayHaveRested = mayRest(order.timeInForce);
-  // Everything that was left after a decrease has filled.
+  // All contracts that were left after a decrease have filled.
   const isDecreased = mayHaveRested && status === 'executed' && filled < order.contracts;
   const unfilled = mayHaveRested ? TAKEN_OUT : UNFILLED;
   const reason = filled === order.contracts || isDecreased ? null : unfilled;

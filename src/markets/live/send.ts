@@ -66,7 +66,7 @@ async function waitForTurn(deps: SendDeps, order: LiveOrder, stopping: AbortSign
     // The recovery of lost orders relies on old orders never being sent.
     if (deps.now() - order.createdAt.getTime() > MAX_SEND_AGE_MS)
       return notSent('the order had waited for too long');
-    // If a review has started meanwhile, the recheck may have read the database before a switch was set.
+    // If a review has started in the meantime, the recheck may have read the database before a switch was set.
     if (sending?.kind === 'ready' && !review.aborted && !stopping.aborted) return checked;
     if (sending?.kind === 'wait') await sleep(CLAIM_PAUSE_MS);
   }

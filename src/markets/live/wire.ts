@@ -67,7 +67,7 @@ export type VenuePosition = z.infer<typeof venuePositionSchema>;
 export const venueSettlementSchema = z.object({
   ticker: id,
   market_result: z.string(),
-  /** Cents. */
+  /** In cents. */
   revenue: z.number(),
   settled_time: time,
 });

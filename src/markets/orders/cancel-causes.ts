@@ -19,7 +19,7 @@ interface Seen {
   nowMs: number;
 }
 
-/** Stations publish their hourly report in the last ten minutes of the hour. */
+/** Start of the ten minutes before each full hour in which stations publish their hourly report. */
 const REPORT_MS = 50 * MINUTE_MS;
 
 const causes: Causes = {

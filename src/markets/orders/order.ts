@@ -145,7 +145,7 @@ export interface OrderChange extends Pick<OrderInput, 'orgId' | 'by'> {
 
 export interface Orders {
   /**
-   * Checks an order, then fills it on paper or sends it. Durable when it resolves.
+   * Checks an order, then fills it on paper or sends it. The order is durable once this resolves.
    * @throws AppError market_data_unavailable, market_data_stale, unknown_market, market_closed, invalid_request,
    * live_trading_disabled, unavailable, idempotency_conflict, insufficient_position, price_moved, entitlement_required,
    * entitlement_read_only, risk_limit, insufficient_funds

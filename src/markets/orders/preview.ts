@@ -64,7 +64,8 @@ function findRemedy(input: PaperOrder, grounds: Grounds): Remedy | null {
 }
 
 /**
- * The largest number up to `most` that passes, or 0. Binary search, so everything below a passing number must pass too.
+ * Returns the largest number up to `most` that passes, or 0. Uses a binary search, so everything below a passing number
+ * must pass too.
  */
 function largest(most: number, passes: (count: number) => boolean): number {
   let [least, highest] = [0, most];

@@ -123,7 +123,7 @@ export interface Execution {
   isNew: boolean;
   filled?: { fills: WrittenFill[]; position: Position | undefined; cashChange: Micros };
   at: Date;
-  /** What paper orders, including this one, have taken from the market's book; undefined for live orders. */
+  /** Liquidity that paper orders, including this one, have taken from the market's book; undefined for live orders. */
   book?: { hash: string; taken: Taken; forgetBefore: Date };
   /** The part of a new live order that paper trading would have filled immediately. */
   shadow?: { contracts: number; value: Micros; fees: Micros };

@@ -22,8 +22,8 @@ import { subtractCounts, sumCounts, valueOf } from '../market/contracts.js';
  * Books an outcome of a live order. Idempotent: fills are matched by the venue's id, and a final order never becomes
  * pending or rejected again. A fill that is reported later is still booked.
  * @param isOfChange true if the outcome answers a cancellation or a decrease
- * @throws RangeError if the order does not exist or the venue reports more fills than were ordered; nothing is written
- * then
+ * @throws RangeError if the order does not exist or the venue reports more fills than were ordered; in that case,
+ * nothing is written
  */
 export function recordOutcome(
   orm: Orm,

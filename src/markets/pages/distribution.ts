@@ -10,8 +10,8 @@ const MIN_HEIGHT = 1.5;
 
 /**
  * The forecast's distribution as bars. A day has one bar for each whole degree that the report can still show; an hour
- * has one for each degree of the index. X positions are percentages, so that the drawing stretches to any width while
- * its text keeps its size.
+ * has one for each degree of the index. X positions are percentages, so that the chart stretches to any width while its
+ * text keeps its size.
  */
 export function toDistribution(day: DayForecast, event: MarketEvent) {
   const degrees = degreesOf(day, event);

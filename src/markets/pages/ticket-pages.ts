@@ -145,7 +145,7 @@ async function review(
   return { review: reviewOrder({ ...facts, feeRule, order }), refusal };
 }
 
-/** The review for a form shown with errors; null if the form is too invalid to review. */
+/** The review for a form shown with errors; null if the errors prevent a review. */
 const tryReview = (...of: Parameters<typeof review>): Promise<Reviewed | null> =>
   review(...of).catch((error: unknown) => {
     if (error instanceof AppError) return null;

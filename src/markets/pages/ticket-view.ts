@@ -25,7 +25,7 @@ export interface TicketFacts {
   tradingSwitch: TradingSwitch;
   market: ListedMarket;
   book: OrderBook;
-  /** The venue's full book, including what paper orders have taken. */
+  /** The venue's full book, including the contracts that paper orders have taken. */
   whole: OrderBook;
   held: Holding | undefined;
   cash: Micros;
@@ -105,7 +105,7 @@ function toLimit({ market, form, isFollowing, snapshot: { asOf } }: TicketInput)
   };
 }
 
-/** A note if the price has moved away from the signal that the ticket was opened from. */
+/** Returns a note if the price has moved away from the signal that the ticket was opened from; otherwise null. */
 function describeSignal({ form: { values }, book, isFollowing }: TicketInput, side: Side): string | null {
   const signal = readSignal(values);
   const ask = bestPrice(book, side, 'buy');

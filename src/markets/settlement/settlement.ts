@@ -56,7 +56,7 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
     return ending.finally(() => running.delete(ending));
   }
 
-  /** Returns the current snapshot if it is fresh. Otherwise this instance releases the lease to another. */
+  /** Returns the current snapshot if it is fresh. Otherwise this instance releases the lease to another instance. */
   async function findFreshSnapshot(): Promise<Snapshot | undefined> {
     const { current } = snapshots;
     if (current && ageOf(current, clock.now()) <= MAX_TRADING_AGE_MS) return current;

@@ -79,7 +79,7 @@ export interface EventSignals {
   hour?: number | undefined;
   method: ForecastMethod | null;
   isCalibrated: boolean;
-  /** Whether such forecasts have beaten the market. Signals require an open gate. */
+  /** Whether forecasts like the event's have beaten the market. Signals require an open gate. */
   gate: Gate;
   /** From cold to warm, YES before NO. */
   signals: readonly Signal[];
