@@ -170,8 +170,8 @@ function toOpenMeteoUrl(e: Environment, given: string | undefined, free: string)
 }
 
 /**
- * On the venue's newer API hosts, streams have a host name of their own. On the older, shared hosts, they use the same
- * name.
+ * On the venue's newer API hosts, streams have a separate host name. On the older, shared hosts, the API and the
+ * streams use the same name.
  */
 function streamUrlOf(baseUrl: string): string {
   const { protocol, host } = new URL(baseUrl);

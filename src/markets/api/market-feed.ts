@@ -9,7 +9,7 @@ interface Entry {
   stationId: string | null;
   json: string;
   changedAt: number;
-  /** Inputs that `json` was built from. It is reused until one of them changes. */
+  /** Inputs of the cached `json`, which is reused until one of them changes. */
   from: { market: ListedMarket; book: OrderBook; probability: number | null; state: string };
 }
 

@@ -139,7 +139,7 @@ const toBinTable = ({ label, bins }: { label: string; bins: readonly FullBin[] }
   ]),
 });
 
-/** Probability that a calibrated forecast stays within the drawn range. */
+/** Probability that a calibrated forecast is within the plotted range. */
 const CHANCE = 0.9;
 
 /** Share of outcomes inside the central interval of each nominal probability. */

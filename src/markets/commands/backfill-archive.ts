@@ -49,7 +49,7 @@ interface Part<C extends Chunk = Chunk> {
 type StationChunk = Chunk & { station: Station };
 
 /**
- * Stores each answer as soon as it arrives, so that another run can resume. A failing source does not stop the other.
+ * Stores each answer as soon as it arrives, so that a later run can resume. A failing source does not stop the other.
  */
 export async function backfill(options: BackfillOptions): Promise<BackfillResult> {
   const { orm, archive, weather, markets, stations, range, stop } = options;

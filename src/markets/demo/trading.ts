@@ -67,7 +67,7 @@ export async function seedDemoTrading(
   // Replayed events are not logged at info level, not counted in the service's metrics and not recorded on the tape.
   const log = context.log.child({}, { level: 'warn' });
   const metrics = createMetrics([createMarketMetrics], { ofProcess: false });
-  // One part of the past is enough, and keeps the first start short.
+  // Reconstructing one part of the past is enough and keeps the first start short.
   const [part] = pastParts;
   const trading = createTradingServices(
     {

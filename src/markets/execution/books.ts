@@ -11,7 +11,7 @@ interface KnownBook {
   atMs: number;
   /** Undefined if the book was in doubt. */
   book: OrderBook | undefined;
-  /** True if the venue streamed the change, so the previous book was valid until then. */
+  /** True if the venue streamed the change, so the previous book was valid until that moment. */
   isTold: boolean;
 }
 

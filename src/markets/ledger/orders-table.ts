@@ -29,7 +29,7 @@ export const liveAccounts = pgTable('live_accounts', {
   foreignPositions: jsonb('foreign_positions').$type<Record<string, number>>().notNull(),
   /** Accepted order differences, each as `<venue order id> <ours> <venue's>`. They are not reported again. */
   accepted: jsonb('accepted').$type<string[]>().notNull(),
-  /** Set when a venue answer could not be understood. No instance sends orders until it is accepted. */
+  /** Set when a venue answer could not be understood. No instance sends orders until the problem is accepted. */
   problem: text('problem'),
   /** The venue's order group for resting orders, so that one request cancels all of them. */
   orderGroupId: text('order_group_id'),
@@ -223,8 +223,8 @@ export interface ShadowPlace extends PrintsSeen {
 }
 
 /**
- * A live order's place in the venue's queue, and the place that paper trading would give it. The first row is written
- * with the order, and another whenever a number changes.
+ * A live order's position in the venue's queue, and the position that paper trading would assign to it. The first row
+ * is written with the order, and another whenever a number changes.
  */
 export const queuePositions = pgTable(
   'queue_positions',

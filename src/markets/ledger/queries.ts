@@ -10,7 +10,7 @@ import { tradingAccounts, tradingPositions } from './portfolio-table.js';
 import type { Holding, Position } from './positions.js';
 
 /**
- * Maximum holdings per read; more than the number of markets that the venue lists at any time, over all cities and
+ * Maximum holdings per read; more than the number of markets that the venue lists at any one time, over all cities and
  * days.
  */
 const MAX_HOLDINGS = 500;
@@ -59,8 +59,8 @@ export const beforeAll: Account = { orgId: '00000000-0000-0000-0000-000000000000
 
 /**
  * Locks the account until the transaction ends, and returns its cash; undefined if it was never opened. Read everything
- * that the lock protects only after this call: a statement that waits for a lock still sees other tables as of before
- * the wait.
+ * that the lock protects only after this call: a statement that waits for a lock still sees other tables as they were
+ * before the wait.
  */
 export async function lockAccount(tx: Orm, { orgId, mode }: Account): Promise<Micros | undefined> {
   const [row] = await selectRows<{ cash: string }>(

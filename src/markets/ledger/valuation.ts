@@ -39,7 +39,7 @@ export function eventOutcomes(
   const cost = held.reduce((sum, position) => sum + position.cost, 0n);
   const bound = held.filter(({ ticker }) => !free.has(ticker));
   const loose = held.filter(({ ticker }) => free.has(ticker));
-  // Each loose position pays out on all of its contracts or on none.
+  // Each unrelated position pays out on all of its contracts or on none.
   const most = loose.reduce((sum, position) => sum + valueOf(DOLLAR, position.contracts), 0n);
   const toOutcome = (ticker: string | null, payout: Micros): EventOutcome => ({
     ticker,

@@ -63,7 +63,7 @@ export interface AccountStreamTimings extends Pick<
   gatherMs: number;
   /** First pause before another lookup of a hint that the venue's lists do not show yet; doubles each time. */
   retryMs: number;
-  /** If a subscription stays unanswered for this long, the connection is restarted. */
+  /** If a subscription is unanswered for this long, the connection is restarted. */
   answerMs: number;
 }
 

@@ -53,7 +53,7 @@ export interface Venues {
   positions: readonly VenuePosition[];
   orders: readonly VenueOrder[];
   fills: readonly VenueFillAnswer[];
-  /** Settlements of the markets that we hold and the venue no longer shows. */
+  /** Settlements of the markets that we hold and that the venue no longer shows. */
   settlements: readonly VenueSettlement[];
   transfers: readonly ShardTransfer[];
 }
@@ -97,14 +97,14 @@ export function compareWithVenue(ours: Ours, venues: Venues) {
     ],
     settling: positions.settling,
     /**
-     * The venue's cash minus ours, after subtracting the part explained by pending settlements, resting orders and
-     * transfers.
+     * The part of the cash difference (the venue's minus ours) that pending settlements, resting orders and transfers
+     * do not explain.
      */
     cashDifference,
     transfers: venues.transfers.filter(({ isPending }) => !isPending),
     /** Contracts held by others, in hundredths, assuming that the venue is right. */
     foreignPositions: positions.foreignPositions,
-    /** Our orders that are in another state at the venue; they are looked up. */
+    /** Our orders that are in a different state at the venue; they are looked up. */
     late: orders.late,
     /** The subset of `late` that rests in our ledger and is unknown to the venue. */
     lost: orders.lost,

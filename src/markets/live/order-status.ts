@@ -15,7 +15,7 @@ export type VenueStatus =
   | { kind: 'final'; outcome: Extract<VenueOutcome, { kind: 'done' }> }
   | { kind: 'absent' }
   | { kind: 'resting'; outcome: Extract<VenueOutcome, { kind: 'resting' }>; remaining: number }
-  /** The order has ended, but its fills are not all listed yet. */
+  /** The order has ended, but not all of its fills are listed yet. */
   | { kind: 'incomplete'; reason: string };
 
 /**

@@ -43,7 +43,10 @@ const MAX_ORDERS = 20_000;
 const MAX_POSITIONS = 5_000;
 const MAX_PENDING = 200;
 const MAX_RESTING = 1_000;
-/** Maximum orders per pass, because each lookup takes a few reads. The rest follow a few seconds later. */
+/**
+ * Maximum number of orders looked up per pass, because each lookup takes a few reads. The rest follow a few seconds
+ * later.
+ */
 const MAX_LOOKED_UP = 50;
 
 interface ComparisonDeps {

@@ -143,7 +143,7 @@ export function createLiveStatus(organization: string, now: () => number) {
     failed(reason: string, isUnexpected: boolean): void {
       failure = { reason, isUnexpected };
     },
-    /** Records the problem of an answer that could not be understood; null once a person has accepted it. */
+    /** Sets the problem with an answer that could not be understood; null once a person has accepted it. */
     setProblem(next: string | null): void {
       problem = next;
     },

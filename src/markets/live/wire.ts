@@ -78,7 +78,7 @@ export const ordersPageSchema = z.object({ orders: z.array(venueOrderSchema), cu
 export const fillsPageSchema = z.object({ fills: z.array(venueFillSchema), cursor });
 export const positionsPageSchema = z.object({ market_positions: z.array(venuePositionSchema), cursor });
 export const settlementsPageSchema = z.object({ settlements: z.array(venueSettlementSchema), cursor });
-/** `balance` is in cents; newer versions add the exact amount. Keys of subaccounts get no breakdown. */
+/** `balance` is in cents; newer versions add the exact amount. Subaccount keys get no breakdown. */
 export const balanceSchema = z.object({
   balance: z.int(),
   balance_dollars: dollars.optional(),

@@ -50,14 +50,14 @@ interface Ending {
 
 /** Longest time that an order stays open past its end because earlier prints are still unknown. */
 const LONGEST_WAIT_MS = HOUR_MS;
-/** Maximum lag of an unchanged order's stored watermark; well within what one read of prints covers. */
+/** Maximum lag of an unchanged order's stored watermark; well within the period that one read of prints covers. */
 const WRITTEN_EVERY_MS = 15 * MINUTE_MS;
 
 /**
- * Advances an account's resting paper orders in one market to now, inside the transaction `orm`: fills them from new
- * prints and ends those that are due. The watermark is stored together with the fills, so a crash cannot make a print
- * count twice.
- * @returns how many orders filled, at least in part, or ended
+ * Advances an account's resting paper orders in one market up to now, inside the transaction `orm`: fills them from new
+ * prints and ends those that are due. The watermark is stored together with the fills, so a print cannot count twice
+ * after a crash.
+ * @returns the number of orders that filled, at least in part, or ended
  */
 export async function advanceOrders(
   orm: Orm,

@@ -27,7 +27,7 @@ export interface Grounds {
   /** Undefined if the facts could not be read. */
   facts: RiskFacts | undefined;
   at: Date;
-  /** Set for an arrived paper order, whose price was checked before it was in flight. */
+  /** Set for an arrived paper order, whose price was checked before it was sent. */
   sent?: ArrivedOrder | undefined;
 }
 

@@ -19,7 +19,7 @@ interface Seen {
   nowMs: number;
 }
 
-/** Start of the ten minutes before each full hour in which stations publish their hourly report. */
+/** Time after each full hour at which stations start publishing their next hourly report. */
 const REPORT_MS = 50 * MINUTE_MS;
 
 const causes: Causes = {

@@ -67,11 +67,11 @@ export interface VenueFill {
 }
 
 export type VenueOutcome =
-  /** The unfilled part is in the book. `contracts` is the order's size at the venue, including what has filled. */
+  /** The unfilled part is in the book. `contracts` is the order's size at the venue, including filled contracts. */
   | { kind: 'resting'; venueOrderId: string; fills: VenueFill[]; contracts: number }
   /**
-   * Carried out as far as possible. The venue may give no id if nothing was traded. `contracts` is set if the order was
-   * decreased before it ended.
+   * Carried out as far as possible. The venue may return no id if nothing was traded. `contracts` is set if the order
+   * was decreased before it ended.
    */
   | {
       kind: 'done';
@@ -170,7 +170,8 @@ export interface Orders {
   cancel(change: OrderChange): Promise<Trade>;
   /**
    * Reduces the contracts still to be filled without losing the order's place in the queue; 0 cancels the order.
-   * @throws AppError invalid_request if `remaining` exceeds what may still fill, and everything that `cancel` throws
+   * @throws AppError invalid_request if `remaining` exceeds the contracts that may still fill, and everything that
+   * `cancel` throws
    */
   decrease(change: OrderChange & { remaining: number }): Promise<Trade>;
 }

@@ -11,7 +11,10 @@ import { requireTradable } from './tradable.js';
 import { assertAllowed, type Grounds } from './allowed.js';
 import type { TransactionDeps } from './transaction.js';
 
-/** Runs the checks for placing a paper order, without locks or writes. Undefined if the order would pass now. */
+/**
+ * Runs the checks for placing a paper order, without locks or writes. Resolves to undefined if the order would pass
+ * now.
+ */
 export async function previewOrder(
   orm: Orm,
   input: PaperOrder,

@@ -110,7 +110,7 @@ function addFills(
       `The venue reports ${filledContracts} filled contracts for order ${order.id}, which is for ${order.contracts}.`,
     );
   const wasOpen = isOpen(order.status);
-  // A decrease never goes below what has filled, and never applies to an order that has ended.
+  // A decrease never reduces an order below its filled contracts, and never applies to an order that has ended.
   const asked = wasOpen ? Math.min(outcome.contracts ?? order.contracts, order.contracts) : order.contracts;
   const contracts = Math.max(asked, filledContracts);
   const rests = outcome.kind === 'resting' && wasOpen && filledContracts < contracts;

@@ -36,7 +36,7 @@ export interface Resting {
    * holds the lease.
    */
   pass(): Promise<void>;
-  /** Advances an account's paper orders in one market to now, without checking their cancel conditions. */
+  /** Advances an account's paper orders in one market up to now, without checking their cancel conditions. */
   advance(orgId: string, ticker: string): Promise<void>;
   stop(): Promise<void>;
 }
@@ -224,8 +224,8 @@ async function cancelLiveOrders(
 }
 
 /**
- * Marks an order as cancelled before the request is sent to the venue; undefined if the order may stay. `isBarred` is
- * true if a switch or the market access forbids the order.
+ * Marks an order as cancelled before the request is sent to the venue. Resolves to undefined if the order may stay.
+ * `isBarred` is true if a switch or the market access forbids the order.
  */
 const markLive = (
   { db, clock }: WorkContext,

@@ -122,7 +122,7 @@ function restOf(
   };
 }
 
-/** Watermark of an order for which no print has counted yet; only prints after `at` will. */
+/** Watermark of an order for which no print has counted yet; only prints after `at` can count. */
 const noPrints = (at: Date): PrintsSeen => ({ at: new Date(at.getTime() + 1).toISOString(), counted: {} });
 
 const aheadAtPrice = ({ input, view: { book, snapshot } }: AcceptedOrder): number | null =>
@@ -267,7 +267,7 @@ export async function checkAndWrite(
 }
 
 /**
- * Runs the checks of `checkAndWrite` before a paper order is in flight, and writes nothing.
+ * Runs the checks of `checkAndWrite` before a paper order is sent, and writes nothing.
  * @throws AppError see `Orders.place`
  */
 export async function checkAndSend(
@@ -310,7 +310,7 @@ async function check(
   const facts = await readKnownFacts(tx, { orgId: input.orgId, mode: input.mode, at });
   const outlay = assertAllowed(input, { view, state, book, cash, facts, at, sent });
   if (input.mode === 'live') await assertResolved(tx, input, at);
-  // A crossed book does not show what can really be traded.
+  // A crossed book is not a reliable view of the contracts available.
   const matched = sent && isCrossed(view.book) ? emptyBook : book;
   return { tx, accepted: { input, view, state, at, sent }, book: matched, outlay };
 }

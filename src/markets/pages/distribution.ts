@@ -80,7 +80,7 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
   };
 }
 
-/** Degrees that the day has ruled out: below the running maximum or above the running minimum. */
+/** Degrees that the day's observations have ruled out: below the running maximum or above the running minimum. */
 function toPassed(
   degrees: readonly Degree[],
   { lowest, highest }: ReturnType<typeof possibleDegrees>,

@@ -60,7 +60,7 @@ function splitRows<Row extends { open: number; best: number }>(rows: readonly Ro
 const keyOf = ({ kind, stationId, leadHours }: Pick<Gate, 'kind' | 'stationId' | 'leadHours'>): string =>
   `${kind} ${stationId} ${leadHours}`;
 
-/** `level` sets the colour; the text says the same without colour. */
+/** `level` sets the colour; the text conveys the same without colour. */
 function toCell(gate: Gate | undefined) {
   if (!gate) return { level: 'absent', share: 0, text: '', words: 'No market' };
   const share = evidenceShare(gate);

@@ -43,7 +43,7 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
       isOpen,
       status: statusOf(market),
       impossible,
-      // The lowest threshold is always the likeliest, so hourly events mark none.
+      // The lowest threshold is always the likeliest, so none is marked for hourly events.
       isLikeliest:
         event.kind !== 'hourly' && isOpen && forecast !== null && forecast > 0 && forecast === highest,
       forecast: market.settlementValue === null ? forecast : null,

@@ -35,7 +35,7 @@ export function possibleDegrees(observed: Observed, kind: TemperatureKind): Boun
   if (observed === null || kind === 'hourly') return none;
   return kind === 'daily_maximum'
     ? { ...none, lowest: sureDegree(observed.extremeF) }
-    : // Rounds a tie up, so that the bound always holds.
+    : // Rounds ties up, so that the bound always holds.
       { ...none, highest: Math.floor(observed.extremeF + 0.5) };
 }
 

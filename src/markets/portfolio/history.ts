@@ -16,7 +16,7 @@ const ACCOUNTS_AT_ONCE = 100;
  * within hours.
  */
 const MAX_WAIT_MS = DAY_MS;
-/** After this long, a UTC date is over and its markets are closed in every time zone. */
+/** Time from the start of a UTC date until the date is over, and its markets are closed, in every time zone. */
 const DAY_OVER_MS = 2 * DAY_MS;
 
 /** Checked between parts of the work. Once it returns false, the rest is left to other instances. */

@@ -28,7 +28,7 @@ export function blockBootstrap(values: readonly number[], options: BootstrapOpti
   const mean = averageOf(values);
   const blocks = blockMeans(values, blockLength).map((block) => block - mean);
   const count = Math.floor(values.length / blockLength);
-  // Blocks of one series share its mean, which hides a fraction blockLength / values.length of their spread.
+  // All blocks share the series' mean, which hides a fraction blockLength / values.length of their spread.
   const hidden = values.length / (values.length - blockLength);
   const error = Math.sqrt((hidden * averageOf(blocks.map((block) => block ** 2))) / count);
   const ratios = drawRatios(Float64Array.from(blocks), count, resamples, seed);

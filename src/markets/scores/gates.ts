@@ -130,8 +130,8 @@ const firstDayOf = (quarter: number): string =>
   `${Math.floor(quarter / 4)}-${String((quarter % 4) * 3 + 1).padStart(2, '0')}-01`;
 
 /**
- * One day at a gate. Each record compares a forecast with the cost of its outcomes; hourly kinds have many records a
- * day.
+ * A gate's records for one day. Each record compares a forecast with the cost of its outcomes; hourly kinds have many
+ * records a day.
  */
 interface JudgedDay {
   date: string;

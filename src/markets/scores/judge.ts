@@ -71,7 +71,7 @@ export function createJudge({ db, calibration, sources, clock, log, past }: Judg
     const made = await past.fillIn(
       {
         async useFits(fitsAt) {
-          // The trainer will learn better fits. Until then, these are better than none.
+          // The trainer will produce better fits. Until then, these are better than none.
           if (calibration.current.fits.fits.length === 0)
             calibration.replace({ fits: await fitsAt(new Date(clock.now())) });
         },

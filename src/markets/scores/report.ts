@@ -125,7 +125,7 @@ async function readReliability({ orm }: Database, wanted: Wanted) {
   return { model, market };
 }
 
-/** Returns a version that changes whenever anything in the answer of `readScores` changes, except its times. */
+/** Returns a version that changes with everything in the answer of `readScores` except the times. */
 async function readVersion(
   { db, clock, sources, calibration }: ScoresDeps,
   { kind }: Pick<ScoresQuery, 'kind'>,

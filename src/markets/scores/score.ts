@@ -17,7 +17,7 @@ import { atMostOfMarket, type AtMost } from './implied.js';
 
 /** Probabilities below this do not visibly change the score. */
 const NEGLIGIBLE = 1e-8;
-/** Limit of the sum in °F, so that it ends for any distribution. */
+/** Limit of the sum in °F, so that the sum ends for any distribution. */
 const MAX_DISTANCE = 500;
 /** Step of the sum in °F. Summing over hundredths would be ten times the work for the same score. */
 const WIDTH_OF_HUNDREDTHS = 0.1;
@@ -139,7 +139,7 @@ const MIN_COST = 0.01;
 
 /**
  * Cost of each outcome: YES of its bracket or, between thresholds, YES of the lower plus NO of the higher, minus the
- * dollar that they always pay.
+ * dollar that the two always pay.
  */
 function outcomeCosts({ ranges, pays }: Outcomes, costs: readonly BracketCost[]): number[] {
   if (ranges.length === pays.length) return costs.map(({ yes }) => yes);

@@ -105,7 +105,7 @@ export const readRecorded = (tx: Orm, account: Account, tickers: string[]) =>
     .orderBy(asc(tradingSettlements.ticker), asc(tradingSettlements.n));
 
 /**
- * Closes positions, or corrects the profit of closed ones. No contracts stay held in a market that has been paid out.
+ * Closes positions, or corrects the profit of closed ones. No position stays open in a market that has been paid out.
  */
 export async function closePositions(
   tx: Orm,

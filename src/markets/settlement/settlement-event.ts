@@ -89,8 +89,8 @@ export interface PlannedEvent extends SettlementEvent, Holding {
 
 /**
  * Plans the rows to record for the venue's current event, given the holding and the recorded events. Pure. Invariant:
- * afterwards the last final event has paid everything that was closed, whatever came before and in whatever order. Each
- * later event books its difference from the previous one. A repeated event plans nothing.
+ * afterwards, the last final event has paid everything that was closed, regardless of the earlier events and their
+ * order. Each later event books its difference from the previous one. A repeated event plans nothing.
  */
 export function planSettlement(
   held: Holding | undefined,

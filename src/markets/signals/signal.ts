@@ -40,7 +40,7 @@ type Leads = readonly [longest: number, second: number, ...rest: number[]];
 
 export const leadsOf = (kind: TemperatureKind): Leads => (kind === 'hourly' ? HOURLY_LEADS : LEAD_HOURS);
 
-/** A purchase that rests in the book. Its fill is uncertain, and more likely if the counterparty knows more. */
+/** A purchase that rests in the book. Its fill is uncertain, and more likely if the counterparty is better informed. */
 export interface RestHint {
   /** One step above the side's best bid if that stays below the ask; otherwise the best bid. */
   price: Micros;

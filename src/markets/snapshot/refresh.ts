@@ -154,7 +154,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
   }
 
   return {
-    /** Runs swaps one after another. Each uses the data present when its turn comes. */
+    /** Runs swaps one after another. Each uses the data available when it starts. */
     swap: (): Promise<void> => (swapping = swapping.then(swapNow)),
     get swapping() {
       return swapping;
