@@ -148,7 +148,7 @@ function readTradingConfig(e: Environment) {
     hasFreeForecasts: forecastSource === 'openmeteo' && openMeteoUrls.some(isFreeHost),
     /** URL of the operator's model; set whenever the model is the forecast source. */
     modelUrl: e.MODEL_URL,
-    /** True if station forecasts from other services join Open-Meteo's models. */
+    /** True if station forecasts from other services supplement Open-Meteo's models. */
     hasStationForecasts: e.STATION_FORECASTS === 'on',
     /** Experimental: LAMP's hourly forecasts replace the first model's for the current day. */
     hasLamp: e.LAMP === 'on',

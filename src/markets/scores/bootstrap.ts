@@ -73,7 +73,7 @@ function drawRatios(blocks: Float64Array, count: number, resamples: number, seed
   return ratios.sort();
 }
 
-/** All gates are judged in one pass, each on about as many days, so they can share the same draws. */
+/** All gates are judged in one pass, each on about the same number of days, so they can share the same draws. */
 const recallDraws = createRecall<Uint32Array>(32);
 
 function drawIndices(below: number, count: number, seed: number): Uint32Array {

@@ -96,7 +96,7 @@ export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook
   );
 }
 
-/** Evaluates all gates on the data known at a time, one place at a time, so that requests can run in between. */
+/** Evaluates all gates on the data known at `at`, one place at a time, so that requests can run in between. */
 export async function readGates({ orm }: Database, sources: SourceNames, at: Date): Promise<GateBook> {
   const tracks: GateTrack[] = [];
   const since = firstDayOf(quarterAt(at) - QUARTERS + 1);

@@ -142,8 +142,8 @@ export const climateKey = ({ kind, stationId, hour }: Omit<Target, 'date'>): str
   hour === undefined ? `${kind} ${stationId}` : `${kind} ${stationId} ${hour}`;
 
 /**
- * Climates from the reports of the last 30 days that were known at a time. Targets with fewer than 10 reports have no
- * climate.
+ * Climates from the reports of the last 30 days that were known at a given time. Targets with fewer than 10 reports
+ * have no climate.
  */
 export async function readClimates(
   { orm }: Database,

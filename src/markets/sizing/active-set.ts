@@ -130,8 +130,8 @@ interface StepStart {
 }
 
 /**
- * Steps until a bound or limit. Returns the constraint that was met and the growth that the full step was predicted to
- * gain.
+ * Steps until a bound or limit is met. Returns the constraint that was met and the growth that the full step was
+ * predicted to gain.
  */
 function stepAlong(
   { columns, targets, upper }: ConcaveProblem,

@@ -59,7 +59,7 @@ export interface SizedPurchase {
   /** Share of the bankroll that the event's joint optimum puts into this purchase, in full and at `kellyShare`. */
   fullKelly: number;
   fractionalKelly: number;
-  /** Bought although it costs more than it is worth alone, because it reduces the risk of the other purchases. */
+  /** True if the purchase costs more than it is worth alone but reduces the risk of the other purchases. */
   isHedge: boolean;
   limitedBy: 'market' | 'event' | 'cash' | 'depth' | null;
 }
