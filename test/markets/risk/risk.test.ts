@@ -41,7 +41,7 @@ async function setUp({ cash = '1000', openedAt = yesterday, withoutAccount }: Se
       .insert(tradingAccounts)
       .values([
         { orgId, mode: 'paper', cash: parseDollars(cash), openedAt },
-        // The other mode's account must not matter.
+        // The other mode's account must have no effect.
         { orgId, mode: 'live', cash: 0n, openedAt },
       ]);
   }

@@ -26,7 +26,10 @@ const simulations = Number(process.env.GATE_YEARS ?? 1);
 const YEAR = 365;
 const LOOK_DAYS = 15;
 
-/** Returns the mean number of gates that ever open, and the day on which each of them opened. */
+/**
+ * Returns the mean number of gates per run that ever open, and the days on which gates first opened, in ascending
+ * order.
+ */
 function judgeSimulated(days: number, runs: readonly (readonly JudgedRecord[])[], lookDays = LOOK_DAYS) {
   const openedAfter: number[] = [];
   for (const records of runs) {

@@ -298,7 +298,8 @@ function showBalance(exchange: FakeExchange, shard: number | undefined): FakeAns
 }
 
 /**
- * Begins a transfer between shards. The source is debited at once; the target is credited when the transfer completes.
+ * Begins a transfer between shards. The source is debited immediately; the target is credited when the transfer
+ * completes.
  */
 export function beginTransfer(
   exchange: FakeExchange,

@@ -303,7 +303,7 @@ describe('the simulated prints', () => {
     expect([...some, ...others]).toEqual(all);
     expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
     expect(all.map(({ at }) => at)).toEqual(all.map(({ at }) => at).sort((a, b) => +a - +b));
-    // One read covers an hour at most; prints of a past day are still known.
+    // One read covers at most an hour; prints of a past day are still available.
     const late = await readBetween('2026-07-04T20:00:00Z', '2026-07-06T20:00:00Z');
     expect(late.slice(0, all.length)).toEqual(all);
     expect(+late.at(-1)!.at).toBeLessThanOrEqual(Date.parse('2026-07-04T21:00:00Z'));

@@ -109,7 +109,7 @@ describe("the operator's own model", () => {
         forecast({ kind: 'daily_minimum' }),
         forecast(hour),
         forecast({ ...hour, hour: 13 }),
-        // This run was made after 16:00Z, the time that it is for, so it is not a forecast.
+        // This run was made after 16:00Z, the hour that it covers, so it is not a forecast.
         forecast({ ...hour, date: '2026-07-03', modelRunAt: '2026-07-03T16:30:00Z' }),
       ],
     });
