@@ -384,7 +384,7 @@ describe('GET /forecast/:station', () => {
         peakedProbability: 0.88,
         fallback: null,
         dayAheadShare: 0.4,
-        // Fits for minima hold negated temperatures; the answer does not negate them.
+        // Fits for minima hold negated temperatures; the response contains the actual ones.
         fit: {
           id: calibrated.fit.id,
           hour: 6,

@@ -56,8 +56,8 @@ const shares = ({ models = [] }: DayForecast): Record<string, number> =>
   Object.fromEntries(models.map(({ model, weight }) => [model, weight]));
 
 /**
- * Single runs have no spread. These have a lead of 35 hours, which falls into the same half-day as 36 hours, but their
- * errors are independent.
+ * A model with a single run per forecast has no spread. Its lead here is 35 hours, in the same half-day as 36 hours but
+ * with independent errors.
  */
 const single = { members: 1, biasF: -1 };
 const main = pastOf(undefined);

@@ -88,7 +88,7 @@ describe('a live order', () => {
   it('takes what is within its limit and cancels the rest', async () => {
     const trade = await account.place({ limitPrice: 450_000n });
     expect(trade).toMatchObject({ status: 'partially_filled', filledContracts: 6 });
-    // The venue's book has emptied since the order was checked against it.
+    // The service still checks the order against the old book, but the venue's book is empty now.
     account.venue.books.set(TICKER, { yes_dollars: [], no_dollars: [] });
     const none = await account.place({ limitPrice: 460_000n });
     expect(none).toMatchObject({ status: 'cancelled', filledContracts: 0 });

@@ -99,7 +99,7 @@ describe('the check of the market data', () => {
 
   it.each<[Snapshot['sources'][number]['state'], boolean]>([
     ['ok', true],
-    // The last good answer is still recent enough.
+    // The last successful response is still recent enough.
     ['failing', true],
     ['unexpected', false],
     ['waiting', false],
