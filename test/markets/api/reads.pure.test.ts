@@ -384,7 +384,7 @@ describe('GET /forecast/:station', () => {
         peakedProbability: 0.88,
         fallback: null,
         dayAheadShare: 0.4,
-        // Fits for minima hold negated temperatures; the response contains the actual ones.
+        // Fits for minima use negated temperatures; the response restores the signs of the biases.
         fit: {
           id: calibrated.fit.id,
           hour: 6,

@@ -370,8 +370,8 @@ describe('the daily loss', () => {
     });
 
     it('until then at the lesser of cost and last price', () => {
-      // A last price of 10 cents for YES makes the NO worth 90 each, so their cost of 60 counts; at 80 cents they are
-      // worth 20 each.
+      // A last YES price of 10 cents values the NO contracts at 90 each, so their cost of 60 counts instead; at 80
+      // cents they are worth 20 each.
       expect(check({ lastPrice: 10n * CENT })).toBeUndefined();
       expect(check({ lastPrice: 80n * CENT })).toMatch(/\$230\.00 were lost/);
       expect(check({})).toMatch(/\$250\.00 were lost/);

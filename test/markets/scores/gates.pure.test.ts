@@ -341,7 +341,7 @@ describe('a gate', () => {
 
   it('forgets records from a year ago', () => {
     const records = steady(500, 1).map((record, i) => ({ ...record, advantage: i < 181 ? -4 : 1 }));
-    // On 15 May of the second year, the last four quarters began on 1 July.
+    // On 15 May of the second year, the oldest of the last four quarters began on 1 July of the first.
     expect(ofNewYork(records, endOf(499))).toMatchObject({ isOpen: true, n: 318, dropped: 0 });
   });
 

@@ -129,7 +129,7 @@ export const answer = (status: number, body?: Json): FakeAnswer => ({ status, bo
 export const refuse = (status: number, code: string, details?: string): FakeAnswer =>
   answer(status, { error: { code, message: code.replaceAll('_', ' '), ...(details ? { details } : {}) } });
 
-/** Answers the member's endpoints; undefined for any other path. */
+/** Returns the response of a member endpoint; undefined for any other path. */
 export function answerMember(
   exchange: FakeExchange,
   books: Map<string, WireBook>,

@@ -188,7 +188,7 @@ const sequencesOf = async (path: string): Promise<number[]> =>
 const until = (read: () => Promise<number[]>, expected: number[]) =>
   expect.poll(read, { interval: 5 }).toEqual(expected);
 
-/** Waits until the queued records have failed. */
+/** Waits long enough for the queued records to fail. */
 const nextFailure = () => sleep(100);
 
 /** Writes a well-formed record that contains arbitrary bytes. */

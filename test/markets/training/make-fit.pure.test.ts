@@ -72,7 +72,7 @@ describe('training', () => {
     const fit = fitOf(single)!;
     expect(fit.coefficients).not.toHaveProperty('spread');
     expect(correctionOf(fit)).toBeCloseTo(-3, 0);
-    // A week of real ensembles is too short to learn spread from, so all runs count, but without their spread.
+    // A week of real ensembles is too short to learn spread from, so all runs are used, but without their spread.
     const few = fitOf(together(single, makePast(newYork, 7, { from: 45 })))!;
     expect(few.n).toBe(52);
     expect(few.coefficients).not.toHaveProperty('spread');

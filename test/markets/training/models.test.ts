@@ -56,7 +56,7 @@ describe('several models in the archive', () => {
       [undefined, 81],
       ['other', 70],
     ]);
-    // A model with hourly runs keeps only the first run of each half day.
+    // For a model with hourly runs, reading the archive returns only the first run of each half day.
     const hourly = ['00', '01', '11', '12', '18', '23'].map((hour) => ({
       ...run,
       date: '2026-07-03',

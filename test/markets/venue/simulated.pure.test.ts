@@ -284,7 +284,7 @@ describe('the simulated prints', () => {
       expect(grown, ticker).toBeLessThanOrEqual(within(ticker, 15_000));
     }
     for (const { ticker, at, yesPrice, contracts, takerSide } of prints.slice(0, 10)) {
-      // One millisecond earlier, the book was the one that the print hit.
+      // One millisecond earlier, the book still shows the level that the print hit.
       const { books } = await readAt(new Date(+at - 1).toISOString());
       const book = books.get(ticker)!;
       const level = takerSide === 'no' ? book.yes[0]! : book.no[0]!;

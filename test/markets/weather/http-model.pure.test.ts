@@ -144,7 +144,7 @@ describe("the operator's own model", () => {
     expect(requests).toHaveLength(2);
     say({ error: 'out of order' }, 503);
     for (let minute = 0; minute < 16; minute++) {
-      // The last answer stays in use until it is three hours old.
+      // The last successful response stays in use until it is three hours old.
       expect((await source.read(signal)).ensembles).toHaveLength(1);
       now += MINUTE_MS;
     }

@@ -677,7 +677,7 @@ describe('polling', () => {
       fates.push(read !== undefined);
       if (read) expect(read.ensembles).toEqual(first.ensembles);
     }
-    // The last answer is used for three hours.
+    // The last successful response is used for three hours.
     expect(fates.indexOf(false)).toBe(35);
     // The first retry is due after an hour; the pauses then grow to 1, 2, 4, 8 and 15 minutes. Reads do not add
     // requests.

@@ -176,7 +176,7 @@ describe('a backtest', () => {
   });
 
   it('reports profitable shuffled forecasts, which mean a wrong fill, fee or payout', async () => {
-    // A market forecast that is 30 °F off loses even to a model that knows only the season.
+    // A market forecast that is 30 °F off loses even to a model based only on the season.
     const { shuffled } = await run({ ...better, market: { error: 30, deviation: 3 } }, { shuffles: 3 });
     expect(shuffled!.isEarning).toBe(true);
     const { shuffled: fair } = await run(better, { shuffles: 3 });

@@ -67,7 +67,7 @@ describe('bids among recorded trades', () => {
   });
 });
 
-/** Every trade on one day in five cities. The venue keeps no past books, so queue lengths are assumed. */
+/** Every trade on one day in five cities. The venue does not store past books, so queue lengths are assumed. */
 const file = fileURLToPath(
   new URL('../../../../../shared/data/kalshi/raw_trades_5cities_2025-04-15.json.gz', import.meta.url),
 );
