@@ -33,7 +33,7 @@ export interface FakeWeather {
   reports: Map<string, Report[]>;
   /** Climate reports by location (`NYC`), in any order. */
   products: Map<string, Product[]>;
-  /** Forecasts start at 00:00Z on this day. */
+  /** The service's current date. Responses start at its 00:00Z, or `past_days` earlier. */
   today: string;
   /** Alters Open-Meteo's responses. */
   spoil: ((locations: Json[]) => unknown) | undefined;
