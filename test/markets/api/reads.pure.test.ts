@@ -722,7 +722,7 @@ describe('freshness', () => {
       for (const path of ['/markets', '/signals', '/forecast/KNYC'])
         expect(await read(own, path)).toMatchObject({ asOf: NOW, ageSeconds, stale });
     }
-    // A client with an earlier copy learns that it is stale.
+    // A client that revalidates an earlier copy learns that the data is stale.
     const changed = await ask(own, '/markets', { 'if-none-match': first.headers.etag! });
     expect(changed.status).toBe(200);
     expect((await ask(own, '/markets', { 'if-none-match': changed.headers.etag! })).status).toBe(304);

@@ -102,7 +102,7 @@ describe('the day-ahead fit of several groups', () => {
       expect(Math.log(found.deviation)).toBeCloseTo(c + d * Math.log(spread), 9);
       expect(d).toBeGreaterThan(0.3);
     }
-    // At the group's centre its slope has no effect, so only its bias shows.
+    // At the group's centre, the slope has no effect, so only the bias shows.
     const usual = { ...row, mean: coefficients['centre B']! };
     const common = predictAhead(coefficients, { ...usual, group: 'unknown' }).mean;
     const own = predictAhead(coefficients, { ...usual, group: 'B' }).mean;

@@ -408,7 +408,7 @@ describe.runIf(isEmbedded)('live trading stays off if any one switch is missing:
   });
 });
 
-/** Asserts that a test key sees nothing of the live order. */
+/** Asserts that a test key cannot see the live order. */
 async function expectPaperOnly(url: string, testSecret: string, liveSecret: string): Promise<void> {
   const read = async (path: string, secret: string) => {
     const response = await fetch(url + path, { headers: { authorization: `Bearer ${secret}` } });

@@ -40,8 +40,8 @@ const isOrder = (req: IncomingMessage, path: string) =>
 const COST = 4_713_600n;
 
 /**
- * Checks what must hold after every test: the number of orders at the venue, nothing reserved, and both sides in exact
- * agreement.
+ * Checks the invariants that hold after every test: the expected number of orders at the venue, nothing reserved, and
+ * both sides in exact agreement.
  */
 async function expectConsistent({ orders, cost }: { orders: number; cost: bigint }): Promise<void> {
   await account.live.reconcile();

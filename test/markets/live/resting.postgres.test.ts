@@ -63,7 +63,7 @@ function countRequests(): (pattern: RegExp) => number {
   return (pattern) => account.venue.requests.slice(from).filter((one) => pattern.test(one)).length;
 }
 
-/** Checks what must hold after every test: fills booked once, and both sides in exact agreement. */
+/** Checks the invariants that hold after every test: fills are booked once, and both sides agree exactly. */
 async function expectConsistent({ cost, reserved = 0n }: { cost: bigint; reserved?: bigint }): Promise<void> {
   await account.live.reconcile();
   const books = await expectSameCash(account);

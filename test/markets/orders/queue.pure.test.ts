@@ -120,7 +120,7 @@ describe('a paper order in the book', () => {
     expect(pass([order()], [], 5, shown).next[0]!.queueAhead).toBe(3);
     // The print explains why seven of the ten left the book, so they are counted only once.
     expect(pass([order()], [print('p', 2, 7)], 5, shown).next[0]!.queueAhead).toBe(3);
-    // A print that is listed only after the book already showed its effect does not count again.
+    // A print that is listed only after the book already showed its effect is not counted again.
     const late = pass(pass([order()], [], 5, shown).next, [print('p', 2, 7)], 9);
     expect(late.next[0]).toMatchObject({ queueAhead: 3, remaining: 5 });
     // The book already reflects a print from the same moment.

@@ -345,7 +345,7 @@ describe('the daily loss', () => {
   });
 
   it('is measured from cost if the account was not valued before midnight', () => {
-    // The holding cost 100 and is worth 79.6015, a loss of 20.3985; with 179.6015 of fees and losses that makes 200.
+    // The holding cost 100 and is worth 79.6015, a loss of 20.3985; with 179.6015 of fees and losses, the total is 200.
     const facts = (spent: bigint) =>
       factsOf({
         positions: [held('MILD', 'yes', 250, '100')],

@@ -240,7 +240,7 @@ describe('a gate', () => {
   });
 
   it('gives numbers for why it is open or closed', () => {
-    // A gate needs only ten to one if no other gate has records.
+    // A gate needs evidence of only ten to one if no other gate has records.
     expect(ofNewYork(steady(40, 0.5), endOf(40)).reason).toBe(
       "Over 40 settled days the evidence for the forecast is 41,000 to 1, and 10 to 1 is needed; over the last 90 days the forecast's log score was better by 0.500 than that of the payable prices.",
     );

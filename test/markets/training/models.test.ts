@@ -95,7 +95,7 @@ describe('several models in the archive', () => {
     const bulletins = runs.filter(({ model }) => model === 'nbs');
     expect(bulletins).toMatchObject([
       { date: '2026-07-05', varianceF: 9, version: '6.0', isNearMidnight: true },
-      // The source named no version, so the one known for the date is used.
+      // The source named no version, so the version known for that date is used.
       { date: '2026-05-07', varianceF: 9, version: '5.0' },
       { date: '2026-05-05', version: '4.3' },
     ]);

@@ -82,7 +82,7 @@ describe('the venue’s fees', () => {
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
     now = start + 10 * MINUTE - 1;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
-    // Changes that have taken effect leave the list.
+    // Changes that have taken effect are removed from the list.
     answers['/series/fee_changes'] = { series_fee_change_arr: [] };
     now = start + 10 * MINUTE;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 2_000_000n });

@@ -19,7 +19,7 @@ import { useDatabase } from '../../../support/use.js';
 const clock = { now: () => Date.parse('2026-07-05T12:00:00Z') };
 const log = pino({ level: 'silent' });
 const names = { forecastSource: 'openmeteo', marketSource: 'kalshi' };
-/** 40 days: fetching them takes two forecast requests per model, and two requests for the only market series. */
+/** A range of 40 days, which takes two forecast requests per model and two requests for the only market series. */
 const range = { from: '2026-05-01', to: '2026-06-09' };
 
 /** Runs made one and two days ahead for each station's maximum and minimum and for each area's 24 hours. */
@@ -113,7 +113,7 @@ describe('filling the past', () => {
 
   it('requests a day again only if it lacks a run from before it began', async () => {
     await fill();
-    // As if the service had first run at noon on 20 May.
+    // Makes it look as if the service had first run at noon on 20 May.
     await orm.execute(sql`
       update ensemble_runs set model_run_at = '2026-05-20T12:00:00Z'
       where date = '2026-05-20' and station = 'KNYC' and model_run_at = '2026-05-20T00:00:00Z'`);

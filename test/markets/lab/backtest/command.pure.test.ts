@@ -67,7 +67,7 @@ function recordedEvents(days: number): string {
 }
 
 /**
- * Trades on April 14, at which the two middle brackets trade below their fair value for April 15; bids are two cents
+ * Trades on April 14 in which the two middle brackets cost less than their fair value for April 15; bids are two cents
  * lower.
  */
 const tradesWith = (at?: string, dearerCents = 0) =>
