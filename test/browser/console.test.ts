@@ -101,7 +101,7 @@ const isPage = (route: string) => route.startsWith('get ') && !route.endsWith('.
 it.each(consoleRoutes.filter(isPage))('%s shows hostile names as text and is accessible', async (route) => {
   const page = await world.look(operator.browser);
   const response = await page.goto(toConsolePath(route));
-  // No customer of this service trades live, so the reconciliation page is a 404.
+  // No customer of this service trades live, so the reconciliation page responds with 404.
   expect(response!.status()).toBe(route === RECONCILIATION ? 404 : 200);
   expect(await countInjected(page)).toBe(0);
   if (failedShown.has(route)) expect(await readMain(page)).toContain('1 wrong password');

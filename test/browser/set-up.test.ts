@@ -25,7 +25,9 @@ function nextCode({ clock }: TestService, secret: string): string {
   return codeOfApp(secret, clock.now());
 }
 
-/** Follows a one-time link. With JavaScript, it opens automatically; without, it is pasted. */
+/**
+ * Follows a one-time link. With JavaScript, the link opens automatically; without JavaScript, it is pasted into a form.
+ */
 async function follow(page: Page, link: string, button: string, javaScript: boolean): Promise<void> {
   await page.goto(link);
   if (javaScript) return;

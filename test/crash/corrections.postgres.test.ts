@@ -96,7 +96,7 @@ it(
     }
 
     let backfills = 0;
-    /** Stages and applies one backfill after another, and reverts every second one. */
+    /** Stages and applies backfills one after another, and reverts every other backfill. */
     async function backfill(): Promise<void> {
       const root = `/operator/organizations/${slug}/usage/backfills`;
       const day = 86_400_000;

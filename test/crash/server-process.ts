@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { ownScript } from '../support/own-build.js';
 
 export interface ServerProcess {
-  /** Resolves once the server listens; rejects if the process ends first. */
+  /** Resolves once the server is listening; rejects if the process ends first. */
   ready: Promise<void>;
   readonly isRunning: boolean;
   /** The last part of the process's output. */

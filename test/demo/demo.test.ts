@@ -49,7 +49,7 @@ async function setUp(template?: string) {
 let seeded: {
   template: string;
   demo: DemoData;
-  /** What each of the two instances returned. */
+  /** The results of two concurrent attempts to create the demo. */
   results: (DemoData | undefined)[];
   /** File modes of the demo's file and folder, and the file's contents just after its creation. */
   modes: number[];
@@ -417,7 +417,7 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
 
 // Orders, fills and marks are tested on Postgres elsewhere; these tests check how the demo uses them.
 describe.runIf(isEmbedded)('the paper trades of the demo', () => {
-  /** The records that existed when the first start was killed. */
+  /** The records that existed when the first run was killed. */
   let before: Awaited<ReturnType<typeof read>>;
   const read = async () => {
     const { orm } = database.db;
@@ -532,7 +532,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
     const keys = now.orders.map(({ idempotencyKey }) => idempotencyKey);
     expect(new Set(keys).size).toBe(keys.length);
     expect(now.entries.filter(({ kind }) => kind === 'deposit')).toHaveLength(1);
-    // No tape is recorded while the demo's past is being created.
+    // No tape is recorded while the demo's history is being created.
     expect(existsSync(join(folder, 'day.tape.gz'))).toBe(false);
   });
 });

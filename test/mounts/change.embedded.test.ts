@@ -146,7 +146,7 @@ async function withTokens<T>({ service: asked = service }: Prepared, work: () =>
   }
 }
 
-/** Long enough for all checks that run before the body is read. */
+/** Pause after the first half of the body; long enough for all checks that run before the body is read. */
 const HALF_SENT_MS = 150;
 
 /** Sends half of the body, awaits `between`, and sends the rest. */

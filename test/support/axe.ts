@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type { RunOptions } from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** The minified package: it is sent to every page, and is half the size. */
+/** Source of the minified build, which is sent to every page and is half the size. */
 const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 const toLines = `({ violations }) => violations.flatMap(({ id, nodes }) =>
@@ -66,8 +66,8 @@ const readLooks = `(() => {
 const readable = new Set<string>();
 
 /**
- * After a change of the window size, repeats only the rules that depend on the width, and analyses only the elements
- * that were not visible before.
+ * After the window is resized, repeats only the rules that depend on the width, and analyses only the elements that
+ * were not visible before.
  */
 const analyse = (isAgain: boolean) => `(async () => {
   const shown = [...document.body.querySelectorAll('*')]

@@ -16,7 +16,7 @@ export interface Received {
   atMs: number;
 }
 
-/** Starts a server that keeps the webhooks it receives. @param answer responds with 204 by default */
+/** Starts a server that records the webhooks it receives. @param answer responds with 204 by default */
 export async function startReceiver(
   answer: (req: IncomingMessage, res: ServerResponse, received: Received) => void = (_req, res) =>
     void res.writeHead(204).end(),

@@ -12,7 +12,10 @@ import { createTenant, sendUsage, usageEvent } from '../../metering/support/usag
 import { createListener } from '../../support/webhook-messages.js';
 import { useDatabase } from '../../support/use.js';
 
-/** Tables that requests must read by index, so that a request's cost does not grow with other Organizations' rows. */
+/**
+ * Tables that requests must read through an index, so that a request's cost does not grow with other Organizations'
+ * rows.
+ */
 const bigTables = [
   'usage_events',
   'usage_totals',

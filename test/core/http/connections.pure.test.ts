@@ -18,7 +18,7 @@ afterEach(() => {
   }
 });
 
-/** Answers `/large` with eight megabytes at once, and any other path when the test releases it. */
+/** Answers `/large` immediately with eight megabytes, and any other path when the test releases it. */
 async function start(limits: Partial<ConnectionLimits> = {}) {
   const begun: string[] = [];
   const finish: (() => void)[] = [];

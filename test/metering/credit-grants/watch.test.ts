@@ -19,7 +19,7 @@ const others = isEmbedded ? undefined : useOtherConnections(database);
 beforeEach(() => service.clock.set(START));
 const operator = operatorClient(() => service);
 
-/** Runs the job on both instances at once, twice in a row. */
+/** Runs the job on both instances concurrently, twice in a row. */
 async function look() {
   service.clock.advance(120_000);
   const { db, clock } = service.context;

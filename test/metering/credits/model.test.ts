@@ -30,7 +30,7 @@ const parseExactly = (text: string) =>
 
 const iso = (ms: number) => new Date(ms).toISOString();
 
-/** Creates a service and its model, which take the same steps. */
+/** Creates a service and a model of the service, which perform the same steps. */
 async function setUp(start: string) {
   const { db } = database;
   const { orm } = db;
@@ -290,7 +290,7 @@ async function setUp(start: string) {
     model.revert(recorded);
   }
 
-  /** Compares what a key can read, and the stored ledger, with the model. */
+  /** Compares the account as a key can read it, and the stored ledger, with the model. */
   async function expectSame(): Promise<void> {
     const expected = model.read();
     const { body } = await call('GET', '/credits');

@@ -25,7 +25,8 @@ import { fillUsage } from '../support/usage-events.js';
 import { useDatabase } from '../../support/use.js';
 
 /**
- * Tables that page statements must read by index, so that a page's cost does not grow with other Organizations' data.
+ * Tables that page statements must read through an index, so that a page's cost does not grow with other Organizations'
+ * data.
  */
 const bigTables = new Set([
   'usage_events',

@@ -9,7 +9,7 @@ interface Layer {
 }
 
 interface MountedRoute {
-  /** For example `get /dashboard/api-keys/{id}`. */
+  /** Method and path, for example `get /dashboard/api-keys/{id}`. */
   address: string;
   isPage: boolean;
 }

@@ -20,7 +20,7 @@ const CALLERS = 10;
  * callers.
  */
 const AHEAD = 80;
-/** See MAX_PARALLEL in src/accounts/identity/password.ts. */
+/** Value of `MAX_PARALLEL` in src/accounts/identity/password.ts. */
 const RUNNING = 2;
 
 /** Creates a controller whose signal many callers can share without a warning about listeners. */

@@ -198,7 +198,7 @@ export const examples: [start: string, sequence: Step[]][] = [
   ],
 ];
 
-/** Most start shortly before the end of an hour, a month or a year, or before a leap day. */
+/** Start times, mostly shortly before the end of an hour, a month or a year, or before a leap day. */
 export const starts = [
   '2031-03-20T12:34:56.789Z',
   '2031-03-31T23:59:30.000Z',
