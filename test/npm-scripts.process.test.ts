@@ -65,8 +65,8 @@ it('npm start builds first if there is no build, or if a source is newer', () =>
 });
 
 /**
- * A separate project with this project's scripts. It uses the tests' build without rebuilding it. All tests share the
- * project, so that only the first start creates the demo.
+ * A separate project with this project's scripts and with the build that the tests use. All tests share the project, so
+ * that only the first start creates the demo.
  */
 let project: string;
 let port: number;

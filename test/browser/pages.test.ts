@@ -20,7 +20,7 @@ beforeAll(async () => {
   await world.service.trading.prices.record();
 });
 
-/** Opens every `<details>` element. Pages with ordinary names are checked with them closed. */
+/** Opens every `<details>` element. Pages with ordinary names are checked with these elements closed. */
 const unfold = (page: Page) =>
   page.evaluate(`for (const part of document.querySelectorAll('main details')) part.open = true`);
 

@@ -7,7 +7,7 @@ export interface ServerProcess {
   readonly isRunning: boolean;
   /** The last part of the process's output. */
   output(): string;
-  /** Ends the process with a signal and resolves with its exit code, or null if it was killed. */
+  /** Ends the process with a signal and resolves with its exit code, or null if the signal killed it. */
   end(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null>;
 }
 

@@ -137,7 +137,7 @@ describe('the overview', () => {
     const heights = trends.map((trend) =>
       [...trend.matchAll(/class="trend-bar"[^>]* height="([\d.]+)"/g)].map(([, height]) => Number(height)),
     );
-    // The chart spans 14 Feb to 15 Mar, and the largest day fills its height.
+    // The chart spans 14 Feb to 15 Mar, and the day with the most usage fills the chart's height.
     expect(heights.map((bars) => [bars.length, bars.filter((height) => height > 0).length])).toEqual(
       expect.arrayContaining([
         [30, 2],

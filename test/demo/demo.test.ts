@@ -377,8 +377,8 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
       expect(Math.max(...times)).toBeLessThanOrEqual(now);
       expect(now - Math.min(...times)).toBeGreaterThan(68 * DAY_MS);
       expect(await findCreditDrift(database.db, id)).toEqual([]);
-      // A correction uses an event's time of receipt to find what the event burned, so each burn entry needs an event
-      // received at its time.
+      // A correction uses an event's time of receipt to find the credits that the event burned, so each burn entry
+      // needs an event received at the entry's time.
       const [stray] = await selectRows(
         orm,
         sql`select e.at from credit_entries e where e.org_id = ${id}::uuid and e.kind = 'burn' and not exists (
@@ -506,7 +506,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
       headers: { authorization: `Bearer ${seeded.demo.keys.trading}` },
     });
     const { paper } = (await response.json()) as z.output<typeof executionSchema>;
-    // The response covers the last few days.
+    // The response covers only the last few days.
     expect(paper.fills).toBeGreaterThan(0);
     expect(paper.fills).toBeLessThanOrEqual(marks.length);
     expect(paper.judged).toBeGreaterThan(0);

@@ -85,7 +85,7 @@ export function createChecker(document: OpenApiDocument) {
   };
 }
 
-/** The OpenAPI document and the documentation pages mention paths and statements in prose. */
+/** The OpenAPI document and the documentation pages mention paths and SQL statements in prose. */
 const isDocument = (path: string): boolean => path === '/openapi.json' || path.startsWith('/docs');
 
 const parse = (text: string): unknown => {

@@ -155,8 +155,8 @@ function requestTo(
 const toHeader = (value: string): string => value.replace(/[^\x20-\x7e\xa0-\xff]/g, '?').slice(0, 8_000);
 
 /**
- * Also handles lone surrogates, for which `encodeURIComponent` throws: returns an encoded surrogate in place of the
- * value.
+ * Also handles lone surrogates, for which `encodeURIComponent` throws: returns an encoded lone surrogate instead of the
+ * encoded value.
  */
 const encode = (value: string): string => {
   try {

@@ -117,8 +117,8 @@ describe.each(cases)('$name', ({ prepare, hasTransaction }) => {
           before = await countedChanges();
         };
         const answer = await withTokens(prepared, () => send(prepared));
-        // The authority is withdrawn after the whole body was read, so this also covers a withdrawal while the body is
-        // being sent.
+        // The authority is withdrawn after the whole body has been read, so this also covers a withdrawal while the
+        // body is being sent.
         expect([what, meanwhile, isBodyRead]).toEqual([what, undefined, true]);
         expect([what, isRefused(answer), answer.status]).toEqual([what, true, answer.status]);
         expect(await countedChanges(), what).toBe(before);

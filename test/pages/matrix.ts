@@ -24,7 +24,7 @@ export interface Row {
   own: Statuses;
   /** The status with ids of another Organization; undefined if neither the path nor the form names an object. */
   foreign?: Statuses;
-  /** True if a successful request ends its own session. */
+  /** True if a successful request ends the session that sent it. */
   endsSession?: true;
   /** A guard in front of the route refuses every role alike, so only the owner is tested. */
   forOperators?: true;
@@ -446,7 +446,7 @@ const account = {
   'post /dashboard/account/sign-out-everywhere': { own: personsForm, endsSession: true },
 } satisfies Record<string, Row>;
 
-/** Routes for operators and for people with a one-time link; others can see that they exist. */
+/** Routes for operators and for people with a one-time link. Other people can tell that these routes exist. */
 const operators = {
   'get /confirm': { own: page },
   'post /confirm': { form: () => ({ currentPassword: PASSWORD }), own: personsForm },

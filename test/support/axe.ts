@@ -11,7 +11,7 @@ const toLines = `({ violations }) => violations.flatMap(({ id, nodes }) =>
 
 const everything: RunOptions = {
   runOnly: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] },
-  // target-size is part of WCAG 2.2 AA but off by default. Contrast is checked separately.
+  // The `target-size` rule is part of WCAG 2.2 AA but off by default. Contrast is checked separately.
   rules: { 'target-size': { enabled: true }, 'color-contrast': { enabled: false } },
   resultTypes: ['violations'],
   // Preloading would fetch the style sheets again, for media rules that are not enabled.

@@ -45,8 +45,8 @@ export async function startReceiver(
 }
 
 /**
- * Verifies a message according to the text of the Standard Webhooks specification, without its library.
- * @throws Error that states what is wrong
+ * Verifies a message according to the text of the Standard Webhooks specification, without using its library.
+ * @throws Error that describes the problem
  */
 export function verifyBySpecification(
   secret: string,

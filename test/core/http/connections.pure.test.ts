@@ -103,7 +103,7 @@ describe('an unread answer', () => {
     await until(() => received >= 2 * large.length, 15_000);
     expect(performance.now() - began).toBeGreaterThan(2 * unreadMs);
     expect(slow.state.isClosed).toBe(false);
-    // The client can still read what the kernel buffered; then the connection closes.
+    // The client can still read the data that the kernel buffered; then the connection closes.
     stalled.socket.resume();
     await until(() => stalled.state.isClosed);
   });

@@ -321,7 +321,7 @@ export function createStrictExchange(
       return cash;
     },
     answer,
-    /** Lets another member trade with all or part of a resting order. */
+    /** Lets another member fill all or part of a resting order. */
     fillResting(order: StrictOrder): void {
       if (order.status === 'resting')
         fill(

@@ -19,7 +19,7 @@ const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.
 const { database, service } = useService();
 const operate = operatorClient(() => service);
 
-/** Parses JSON with its numbers as text, because a double cannot hold all their digits. */
+/** Parses JSON with numbers as text, because a double cannot hold all their digits. */
 const parseExactly = (text: string) =>
   JSON.parse(
     text.replaceAll(

@@ -189,7 +189,8 @@ it.each([
   for (const scan of scans) {
     if (bigTables.has(scan['Relation Name']!))
       expect(scan['Node Type'], name).toMatch(/^(Index|Bitmap Heap)/);
-    // Rows that an index finds and a filter drops are wasted reads; about one page of them is acceptable.
+    // Rows that are found by an index and then dropped by a filter are wasted reads; about one page of them is
+    // acceptable.
     const dropped = (scan['Rows Removed by Filter'] ?? 0) * scan['Actual Loops'];
     expect(dropped, JSON.stringify(scan)).toBeLessThanOrEqual(60);
   }

@@ -31,8 +31,8 @@ function createSignal(): AbortController {
 }
 
 /**
- * Measures how full the queue is: adds 100 callers that give up before they are hashed, and counts those that were
- * refused.
+ * Measures how full the queue is: adds 100 callers that give up before their passwords are hashed, and counts those
+ * that were refused.
  */
 async function countWaiting(): Promise<number> {
   const counted = createSignal();

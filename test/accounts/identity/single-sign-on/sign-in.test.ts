@@ -266,7 +266,7 @@ describe.runIf(isEmbedded)('a wrong answer', () => {
     const other = arrive();
     await issuer.visit(other);
     for (const stranger of [arrive(), other]) expect((await stranger.get(path)).status).toBe(401);
-    // None of these attempts consumed the callback path, but it expires.
+    // The attempts above did not consume the callback path, but it has expired by now.
     service.clock.advance(11 * 60_000);
     const late = await browser.get(path, html);
     expect([late.status, late.text]).toEqual([401, expect.stringContaining('has expired')]);

@@ -93,7 +93,7 @@ const least = (a: Credits, b: Credits): Credits => (a < b ? a : b);
 
 export const hourOf = (at: number): number => Math.floor(at / HOUR) * HOUR;
 
-/** Sorts grants into burn order: lowest priority first, then soonest end, then oldest. */
+/** Sorts grants into burn order: lowest priority first, then earliest end, then oldest. */
 const inOrder = (grants: readonly Grant[]): Grant[] =>
   grants
     .map((grant, age) => ({ grant, age }))

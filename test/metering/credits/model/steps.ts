@@ -175,7 +175,7 @@ export const examples: [start: string, sequence: Step[]][] = [
     ],
   ],
   [
-    // An event that was corrected to 0 burns from a grant and gives it back within one request.
+    // An event that was corrected to 0 burns credits from a grant and gives them back within one request.
     '2031-03-20T12:34:56.789Z',
     [
       {
