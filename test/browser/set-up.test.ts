@@ -9,7 +9,7 @@ import type { TestService } from '../support/service.js';
 import { findAllBarriers } from './barriers.js';
 import { codeOfApp, readMain, signIn } from './steps.js';
 
-// Every page is checked four times.
+// Every page is checked four times, so the tests need a long time-out.
 vi.setConfig({ testTimeout: 240_000 });
 
 // Each test begins with the first start of its own service.

@@ -44,7 +44,7 @@ async function sendLate(path: string, form: Form, from: string): Promise<string 
   return headers.get('location');
 }
 
-/** Confirms with password and code on `/confirm` and returns to the page. */
+/** Confirms with password and code on `/confirm`, then reopens the page. */
 async function confirm(page: string): Promise<string> {
   // A code works only once, so this advances the clock to the next one.
   service.clock.advance(30_000);

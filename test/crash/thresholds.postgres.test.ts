@@ -126,7 +126,8 @@ it(
     try {
       for (let kill = 1; kill <= KILLS; kill++) {
         const share = (n: number) => Math.floor((queue.length * n) / (KILLS + 1));
-        // Releases more events than the loop below waits for, so that requests are in flight at the kill.
+        // Releases more events than the loop below waits for, so that requests are in flight when the process is
+        // killed.
         released = share(kill + 1);
         const until = share(kill - 1) + random.between(1, share(1));
         while (answered < until) await setTimeout(2);

@@ -135,7 +135,7 @@ async function* withdrawals(prepare: Prepare) {
   }
 }
 
-/** Restores the operator tokens after `work`. */
+/** Runs `work` and then restores the operator tokens. */
 async function withTokens<T>({ service: asked = service }: Prepared, work: () => Promise<T>): Promise<T> {
   const { operatorTokens } = asked.context.config;
   const tokens = [...operatorTokens];

@@ -44,7 +44,7 @@ beforeAll(async () => {
   await fillWithOthers();
 });
 
-/** Inserts rows of other Organizations and updates statistics, so that the planner has alternatives. */
+/** Inserts rows for other Organizations and updates statistics, so that the planner has alternatives. */
 async function fillWithOthers() {
   const { orm } = database.db;
   const n = sql.raw(`generate_series(1, ${ROWS}) as n`);

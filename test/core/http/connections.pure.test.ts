@@ -153,7 +153,7 @@ describe('an address', () => {
 });
 
 const WAITING = 700;
-/** Opens connections from another process and prints how many succeeded within ten seconds. */
+/** Script for another process that opens connections and prints how many succeeded within ten seconds. */
 const caller = `
   const [port, wanted] = process.argv.slice(1).map(Number);
   let made = 0;

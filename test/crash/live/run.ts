@@ -38,7 +38,7 @@ export interface LiveFaultOptions {
 export interface LiveFaultReport extends FaultCounts {
   violations: string[];
   placed: number;
-  /** Orders that reached the venue. */
+  /** Number of orders that reached the venue. */
   arrived: number;
   fills: number;
   refused: Record<string, number>;

@@ -314,7 +314,7 @@ async function setUp(start: string) {
           (a: { key: string }, b: { key: string }) => Number(a.key.slice(1)) - Number(b.key.slice(1)),
         ),
     }).toEqual(expected);
-    // While credits are held, the service may report less available than the model.
+    // While credits are held, the service may report fewer available credits than the model.
     if (expected.held === 0n) {
       const { entitlements } = (await call('GET', '/entitlements')).body;
       for (const { productSlug, credits } of entitlements)

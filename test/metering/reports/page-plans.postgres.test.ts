@@ -129,7 +129,8 @@ function statements(): Record<string, SQL> {
       after,
       match: { apiKeyId: orgId, min: '2', max: undefined, scan: 200 },
     }),
-    // Reads fewer rows than a real export, because a full scan of this smaller table would be cheap.
+    // Uses a smaller limit than a real export, because with the real limit a full scan of this smaller table would be
+    // cheaper than the index.
     'export of events': selectEvents(scope, {
       order: 'oldest first',
       limit: 200,

@@ -16,8 +16,8 @@ const { database, service } = useService({
 
 const CALLERS = 10;
 /**
- * Enough hashes to keep the workers busy for more than half a second, while leaving room in the queue for later
- * callers.
+ * Number of hashes queued ahead of a call: enough to keep the workers busy for more than half a second, while leaving
+ * room in the queue for later callers.
  */
 const AHEAD = 80;
 /** Value of `MAX_PARALLEL` in src/accounts/identity/password.ts. */
