@@ -20,11 +20,11 @@ export interface LoadPlan {
   /** Makes each connection cycle through all requests, starting with its own. */
   rotates?: boolean;
   /**
-   * Follow-up requests: after each response, sends the one with the same index, with `idPlaceholder` replaced by the
+   * Follow-up requests: after the response to request i, follow-up i is sent, with `idPlaceholder` replaced by the
    * response's first `id`.
    */
   follow?: { requests: string[]; idPlaceholder: string };
-  /** Each occurrence in a request is overwritten with a fresh key of the same length. */
+  /** Text whose occurrences in a request are each overwritten with a fresh key of the same length. */
   placeholder?: string;
   keyPrefix?: string;
 }

@@ -57,7 +57,7 @@ async function refresh(address) {
   return isFresh;
 }
 
-/** Updates the list and the address while the reader types a search. */
+/** Updates the list and the URL while the reader types a search. */
 function followSearch() {
   const form = document.querySelector('form#search');
   if (!form) return;

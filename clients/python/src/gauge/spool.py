@@ -13,7 +13,7 @@ from .errors import SpoolFullError
 MAX_REFUSED_BYTES = 16 * 1024 * 1024
 # How long a write waits for other processes, in seconds.
 BUSY_TIMEOUT = 30.0
-# In pages of 4 KiB: if the database has more than KEPT_PAGES free pages, each removal returns up to FREED_PAGES of
+# In pages of 4 KiB. If the database has more than KEPT_PAGES free pages, each removal returns up to FREED_PAGES of
 # them to the file system.
 KEPT_PAGES = 1024
 FREED_PAGES = 512
