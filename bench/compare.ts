@@ -128,9 +128,7 @@ function buildCommit(commit: string, folder: string): void {
   }
 }
 
-/**
- * Test data for every compared version. Fills tables and columns that only some versions have only where they exist.
- */
+/** Test data for every compared version. Skips tables and columns that a version does not have. */
 const SEED = `
 insert into products (id, slug, name, usage_metric, unit_cap, created_at, updated_at)
   select gen_random_uuid(), 'product-' || i, 'Product', 'calls', case when i % 2 = 1 then 1000000000 end, now(), now()

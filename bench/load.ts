@@ -17,7 +17,7 @@ export interface LoadPlan {
   rate?: number;
   /** Complete requests with headers. Connection i starts with the request at index i modulo the number of requests. */
   requests: string[];
-  /** Makes each connection cycle through all requests, starting with its own. */
+  /** Makes each connection cycle through all requests, starting with its first request. */
   rotates?: boolean;
   /**
    * Follow-up requests: after the response to request i, follow-up i is sent, with `idPlaceholder` replaced by the

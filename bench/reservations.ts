@@ -1,4 +1,6 @@
-/** The measures for limits, webhooks and reservations: what they add to events, and what a reservation costs. */
+/**
+ * The measures for limits, webhooks and reservations: the cost that they add to events, and the cost of a reservation.
+ */
 import pg from 'pg';
 import { pino } from 'pino';
 import { openDatabase } from '../src/core/db/open.js';

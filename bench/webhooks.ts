@@ -1,6 +1,6 @@
 /**
  * `npm run bench:webhooks`: the delay before a message's first attempt, at a steady rate, while some receivers hang.
- * The service runs as shipped, but not in production mode, in which it refuses to send to this machine.
+ * The service runs as shipped, except that production mode is off, because it forbids sending to this machine.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

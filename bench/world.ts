@@ -26,8 +26,8 @@ export interface Product {
 }
 
 /**
- * Starts the built product as `npm start` does, in production mode, with raised limits, ample paper cash and no
- * latency.
+ * Starts the built product as `npm start` does, in production mode, with raised limits, ample paper cash and no latency
+ * for paper orders.
  */
 export async function startProduct(
   env: Record<string, string>,

@@ -30,7 +30,7 @@ function tickAges(root) {
   }
 }
 
-/** Announces a change of the page's `data-news` to screen readers. */
+/** Announces the page's `data-news` to screen readers if it has changed. */
 function tellNews(before) {
   const news = document.querySelector('[data-news]')?.dataset.news;
   const out = document.querySelector('[data-news-out]');

@@ -193,8 +193,8 @@ def size_of(line: str) -> int:
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
     try:
-        # Creates the file here, because SQLite would create one that other users can read. With O_EXCL, an existing
-        # file is not opened: closing it again would drop this process's locks on it.
+        # Creates the file here, because SQLite would create one that other users can read. O_EXCL avoids opening an
+        # existing file, because closing it again would drop this process's locks on it.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         pass
