@@ -73,7 +73,7 @@ const hasBrowser = REQUIRE_BROWSER === '1' || (!only && findChromium() !== undef
 const execArgv = ['--max-semi-space-size=64', '--single-threaded-gc'];
 // No module keeps state that affects other tests, so files share a process, which saves a third of the time.
 const isolate = false;
-/** Test files that take long. They start first, so that none runs alone at the end. */
+/** Slow test files. They start first, so that none is left running alone at the end. */
 const long =
   /(main|npm-scripts|crash|live-faults|demo|setup-link|change|matrix|examples|connection-faults|dispatcher|model|chain|shard|shards-away|corrections|reservations|resting|surroundings|python|first-start|pages|console|first-sight|set-up|documentation|second-factor)(\.embedded|\.postgres|\.process|\.citus)?\.test\.ts$/;
 /** Timeouts only stop tests that hang: all others must pass even on a machine ten times slower than usual. */

@@ -57,7 +57,7 @@ export const signInChallenges = pgTable(
     createdAt: time('created_at').notNull(),
     expiresAt: time('expires_at').notNull(),
     attempts: integer().notNull(),
-    /** True if the first factor was the issuer instead of a password. */
+    /** True if the first factor was single sign-on rather than a password. */
     singleSignOn: boolean('single_sign_on').notNull().default(false),
   },
   (t) => [index('sign_in_challenges_user').on(t.userId), index('sign_in_challenges_expiry').on(t.expiresAt)],

@@ -75,7 +75,7 @@ export function problemExample(
   };
 }
 
-/** Marks an example with a problem. `describeRoute` fills in the status. */
+/** Placeholder for the problem response of an example. `describeRoute` fills in the status. */
 class ProblemAnswer {
   readonly code: ErrorCode;
   readonly detail: string | Generated;

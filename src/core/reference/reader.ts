@@ -275,7 +275,7 @@ function listRefusals({ examples, errors }: DescribedRoute) {
   });
 }
 
-/** Maximum depth of listed fields. Only schemas that contain themselves go deeper. */
+/** Maximum depth of listed fields. Only recursive schemas go deeper. */
 const MAX_DEPTH = 6;
 
 function listFields(document: OpenApiDocument, schema: JsonSchema, path = '', depth = 0): Field[] {

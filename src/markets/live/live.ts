@@ -262,7 +262,7 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
   let owner: string | undefined;
 
   /**
-   * Passes a problem that closes live trading on to the other instances, or adopts theirs. Live trading stays closed
+   * Tells the other instances about a problem that closes live trading, or adopts theirs. Live trading stays closed
    * until a person accepts the problem on one instance.
    */
   async function shareProblem(orgId: string): Promise<void> {

@@ -152,7 +152,7 @@ export function quantileOf(distribution: TemperatureDistribution, probability: n
   if (atMost !== null) return -quantileOf(mirrored(distribution), 1 - probability);
   if (stays !== null) {
     if (probability <= stays) return atLeast!;
-    // Above the bound, the temperature exceeds it by at least half a degree, so the distribution is truncated there.
+    // Reports are in whole degrees, so a value above the bound is at least half a degree higher before rounding.
     const more = { ...rest, mean, deviation, atLeast: atLeast! + 1 };
     return quantileOf(more, (probability - stays) / (1 - stays));
   }

@@ -19,7 +19,7 @@ interface Seen {
   nowMs: number;
 }
 
-/** Time after each full hour at which stations start publishing their next hourly report. */
+/** How long past the hour stations start publishing their next hourly report. */
 const REPORT_MS = 50 * MINUTE_MS;
 
 const causes: Causes = {

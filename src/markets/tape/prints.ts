@@ -3,7 +3,7 @@ import { type Clock, MINUTE_MS } from '../../core/time.js';
 import { LISTING_LAG_MS, PRINTS_SPAN_MS, type MarketSource, type PrintsRead } from '../market/source.js';
 
 /**
- * Maximum number of prints and reads waiting for a record. Any more are dropped, and their period then counts as
+ * Maximum number of prints and reads waiting for the next tape record. Any more are dropped, and their period then counts as
  * unread.
  */
 const MAX_WAITING = 20_000;

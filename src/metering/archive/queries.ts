@@ -131,7 +131,7 @@ export const listArchivedSums = (orm: Orm, month: Month): Promise<ArchivedSum[]>
   );
 
 export interface HourSum extends Sum {
-  /** Such as `2025-10-31T13`. */
+  /** For example `2025-10-31T13`. */
   hour: string;
   apiKeyId: string;
   metric: string;

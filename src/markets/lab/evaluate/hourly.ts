@@ -246,7 +246,7 @@ function scoreHourly(
 }
 
 interface HourlyCase extends SameDayCase {
-  /** Settled value in whole degrees: the extreme so far, and the day's final extreme. */
+  /** Extreme so far, and the day's final extreme, each rounded to whole degrees as for settlement. */
   reachedDegree: number;
   degree: number;
 }
