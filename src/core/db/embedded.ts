@@ -10,6 +10,7 @@ import type { Database, Orm, Statement } from './client.js';
 import { openDatabaseSocket } from './database-socket.js';
 import { lockDirectory } from './directory-lock.js';
 import { connectPglite, type PgliteClient } from './pglite-port.js';
+import { withPreparedStatements } from './prepared-statements.js';
 import { oneShardGroup } from './shards.js';
 
 export type EmbeddedDatabase = ReturnType<typeof embeddedDatabase>;
@@ -26,7 +27,7 @@ export async function openEmbedded(dataDir: string, inThread = false): Promise<E
   try {
     const directory = join(dataDir, 'pglite');
     if (!existsSync(directory)) copyPrepared(directory);
-    if (!inThread) return embeddedDatabase(await openPglite(directory), unlock);
+    if (!inThread) return embeddedDatabase(withPreparedStatements(await openPglite(directory)), unlock);
     const { client, openPort } = await openPgliteInThread(directory);
     const socket = await openDatabaseSocket(dataDir, openPort);
     const close = (): Promise<void> => {
@@ -42,9 +43,12 @@ export async function openEmbedded(dataDir: string, inThread = false): Promise<E
 
 /** The default of 128 MB takes 150 MB more memory, and a third longer to open. */
 const SHARED_BUFFERS = '16MB';
+/** No autovacuum replaces a plan once its table has grown, so each execution gets its own. */
+const PLANS = 'force_custom_plan';
 
 export async function openPglite(directory: string): Promise<PGlite> {
-  const startParams = [...PGlite.defaultStartParams, '-c', `shared_buffers=${SHARED_BUFFERS}`];
+  const settings = [`shared_buffers=${SHARED_BUFFERS}`, `plan_cache_mode=${PLANS}`];
+  const startParams = [...PGlite.defaultStartParams, ...settings.flatMap((setting) => ['-c', setting])];
   const pglite = await PGlite.create(directory, { startParams });
   dropUnusedArrayParsers(pglite);
   return pglite;

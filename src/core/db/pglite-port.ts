@@ -4,8 +4,10 @@ import { connectThread } from '../threads.js';
 
 /** The part of PGlite that Gauge and its ORM use. */
 export interface PgliteClient extends Pick<PGlite, 'query' | 'close'> {
-  transaction<T>(work: (tx: Pick<Transaction, 'query' | 'rollback'>) => Promise<T>): Promise<T>;
+  transaction<T>(work: (tx: PgliteTransaction) => Promise<T>): Promise<T>;
 }
+
+type PgliteTransaction = Pick<Transaction, 'query' | 'rollback'>;
 
 interface Options {
   rowMode?: 'array' | 'object';
@@ -27,12 +29,12 @@ interface PgliteCalls {
 }
 
 interface OpenTransaction {
-  tx: Transaction;
+  tx: PgliteTransaction;
   end: (how: 'commit' | 'rollback') => Promise<void>;
 }
 
 /** Answers the client at the other end of the port. @param onClose called once the database is closed, before the client knows it */
-export function servePglite(pglite: PGlite, port: MessagePort, onClose: () => void): void {
+export function servePglite(pglite: PgliteClient, port: MessagePort, onClose: () => void): void {
   const open = new Map<number, OpenTransaction>();
   let count = 0;
 
